@@ -122,6 +122,7 @@ def study_file(folder: Path, name: str = "study.yaml", **changes: Any) -> Path:
         "seed": 3,
         "samples": 2,
         "evidence": {"here": {"files": "evidence.jsonl", "window": {"country": "Valdoria"}}},
+        "protocol": "contested-concepts",
         "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
         "judges": ["sim:balanced", "sim:strict"],
         "design": {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"},

@@ -91,6 +91,7 @@ def test_it_migrates_and_keeps_digests_studies_and_progress(old_lab: Path, call:
         experiment, _ = store.experiments.find(row["tag"])
         assert experiment.digest == row["digest"]
         assert experiment.design.identity() == REPORTED["experiments"][row["tag"]]["chosen"]
+        assert row["protocol"] == "contested-concepts"
     stored = contents(old_lab)["experiments"]
     assert all(json.loads(design).keys() == Design.knobs().keys() for *_, design in stored)
     assert [
@@ -158,6 +159,33 @@ def test_an_interrupted_run_continues_and_no_answered_call_is_repeated(
     # Its views were shared with the finished study.
     answered = sum(study == "interrupted" for _, study, _ in before) + 3
     assert len(fresh) == REPORTED["whole_study_calls"] - answered
+
+
+def test_a_study_without_a_protocol_pays_for_new_calls_only_when_confirmed(
+    old_lab: Path, call: Call
+) -> None:
+    study = old_lab.parents[1] / "interrupted.yaml"
+    study.write_text(study.read_text().replace("protocol: contested-concepts\n", ""))
+    before = attempts(old_lab)
+    planned = succeed(call("plan", study, "--json")).json
+    new = planned["stages"]["all"]["to_pay"]
+    calls = {stage: planned["stages"][stage]["calls"] for stage in ("neutralizer", "critic")}
+    assert calls == {"neutralizer": 0, "critic": 2}, "the file names a critic"
+    message = f"{new:,} calls are new because defaults changed since the last run"
+    assert message in planned["warnings"]
+    assert any("protocol: contested-concepts" in warning for warning in planned["warnings"])
+
+    refused = call("run", study)
+    assert refused.code == 2
+    assert message in refused.err and "--yes" in refused.err
+    assert attempts(old_lab) == before
+
+    confirmed = succeed(call("run", study, "--yes", "--json")).json
+    assert confirmed["status"] == "complete"
+    assert 0 < sum(run["calls"] for run in confirmed["runs"]) <= new
+    again = succeed(call("plan", study, "--json")).json
+    assert again["stages"]["all"]["to_pay"] == 0
+    assert not any("defaults" in warning for warning in again["warnings"])
 
 
 def test_its_exported_ledger_answers_in_another_lab(

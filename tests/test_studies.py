@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.axes import V1_DEFAULTS, Design
+from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, defaults
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import prepare_file
@@ -54,6 +54,7 @@ evidence:                          # named pools
     files: evidence/norway.jsonl
     window: {country: Norway, start: 2026-01-01, end: 2026-01-31}
   reviews: {files: reviews.jsonl}  # a benchmark needs no window
+protocol: contested-concepts
 tasks:
   - {type: ecc, concept: fascism, evidence: usa, dose: 2}
   - {type: ecc, concept: democratic backsliding, evidence: usa, dose: 1}
@@ -77,6 +78,7 @@ STAGES = (RubricStage("Minor", ("a typo",)), RubricStage("Severe", ("a crash",))
 RUBRIC = OrdinalRubric(STAGES, "provided", "", "")
 MINIMAL: dict[str, Any] = {
     "study": "small",
+    "protocol": "contested-concepts",
     "evidence": {"here": {"files": "e.jsonl", "window": {"country": "Valdoria"}}},
     "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
     "judges": ["sim:balanced", "sim:strict"],
@@ -237,6 +239,7 @@ BASE = """\
 study: small
 seed: 3
 samples: 2
+protocol: contested-concepts
 evidence:
   here:
     files: evidence.jsonl
@@ -272,6 +275,24 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
     ),
     "unknown key of a pool": ("files: bare.jsonl", "file: b", "bare:", ["files"]),
     "unknown key of a budget": ("{usd: 2}", "{eur: 2}", "eur", ["'eur'", "'usd'", "'minutes'"]),
+    "unknown protocol": (
+        "protocol: contested-concepts",
+        "protocol: contested",
+        "protocol:",
+        ["'contested'", "'contested-concepts'"],
+    ),
+    "a protocol and a task without a type": (
+        TASK,
+        "{concept: fascism, evidence: here}",
+        "fascism",
+        ["the type of each task", "ecc, control, benchmark"],
+    ),
+    "a protocol and a window without a country": (
+        "{country: Valdoria}",
+        "{start: 2026-01-01}",
+        "here:",
+        ["country: NAME"],
+    ),
     "unknown task type": ("type: ecc", "type: eec", "eec", ["'eec'", "'ecc'", "'benchmark'"]),
     "unknown knob": (
         EDITOR,
@@ -580,19 +601,89 @@ def test_a_missing_required_key_is_refused(key: str) -> None:
         read_study(yaml.safe_dump(data), "s.yaml")
 
 
-def test_the_default_editor_is_refused_too_where_it_is_a_judge() -> None:
-    with pytest.raises(DesignError, match="outside the panel"):
-        sweep(read(judges=["openai:gpt-4.1-mini"]))
+def test_an_assistant_is_refused_where_it_is_a_judge() -> None:
+    with pytest.raises(DesignError, match=r"assistant 'lab:one' .* outside the panel"):
+        sweep(read(judges=["lab:one"], assistant="lab:one"))
 
 
-def test_a_judge_may_be_the_default_editor_where_nothing_is_edited() -> None:
-    made = sweep(read(judges=["openai:gpt-4.1-mini"], tasks=[BENCHMARK]))
-    assert [one.design.judge.model for one in made.experiments] == ["openai:gpt-4.1-mini"]
+def test_a_judge_may_be_the_assistant_where_nothing_is_edited_or_criticised() -> None:
+    made = sweep(read(judges=["lab:one"], assistant="lab:one", tasks=[BENCHMARK]))
+    assert [one.design.judge.model for one in made.experiments] == ["lab:one"]
 
 
 def test_two_tasks_of_one_concept_on_one_pool_are_refused() -> None:
     with pytest.raises(DesignError, match="small/fascism/here/sim:balanced"):
         sweep(read(tasks=[ECC, {**ECC, "type": "control"}]))
+
+
+# --- protocol and assistant ----------------------------------------------------------------------
+
+PLAIN = {"concept": "politeness", "evidence": "here"}
+
+
+def neutral(**changes: Any) -> Study:
+    """A study without a protocol, whose pool has no window."""
+    evidence = {"here": {"files": "e.jsonl"}}
+    return read(**{"protocol": None, "evidence": evidence, "tasks": [PLAIN], **changes})
+
+
+def neutral_designs(**changes: Any) -> list[Design]:
+    made = experiments(neutral(**changes), {"here": pool(country=None)}, {})
+    return [one.design for one in made.experiments]
+
+
+def test_a_study_without_a_protocol_needs_no_type_country_editor_or_critic() -> None:
+    [design] = neutral_designs(judges=["lab:one"])
+    assert design.values() == {**defaults(), "judge.model": "lab:one"}
+    [made] = experiments(neutral(judges=["lab:one"]), {"here": pool(country=None)}, {}).experiments
+    assert (made.task.type, made.task.country, made.task.protocol) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("judges", "assistant", "asked"),
+    [
+        (["lab:one", "lab:two"], "lab:third", "lab:third"),
+        (["sim:balanced", "sim:strict"], "lab:third", "lab:third"),
+        (["sim:balanced", "sim:strict"], None, "sim:assistant"),
+    ],
+)
+def test_the_assistant_edits_and_criticises_where_no_other_model_is_named(
+    judges: list[str], assistant: str | None, asked: str
+) -> None:
+    [design, _] = [
+        one.design for one in sweep(read(judges=judges, assistant=assistant)).experiments
+    ]
+    assert (design.evidence.editor, design.rubric.critic) == (asked, asked)
+    named = {"evidence.editor": "lab:editor"}
+    [design, _] = [
+        one.design
+        for one in sweep(read(judges=judges, assistant=assistant, design=named)).experiments
+    ]
+    assert (design.evidence.editor, design.rubric.critic) == ("lab:editor", asked)
+    [edited, _] = neutral_designs(
+        judges=judges, assistant=assistant, design={"evidence.view": "neutralized"}
+    )
+    assert (edited.evidence.editor, edited.rubric.critic) == (asked, None)
+
+
+@pytest.mark.parametrize("judges", [["lab:one"], ["sim:balanced", "lab:one"]])
+def test_a_study_that_needs_an_assistant_and_names_none_is_refused(judges: list[str]) -> None:
+    key = "name it with assistant: provider:name"
+    with pytest.raises(DesignError, match=f"edits evidence and criticises rubrics, .*{key}"):
+        sweep(read(judges=judges))
+    with pytest.raises(DesignError, match=f"criticises rubrics, .*{key}"):
+        sweep(read(judges=judges, design={"evidence.view": "raw"}))
+    with pytest.raises(DesignError, match=f"edits evidence, .*{key}"):
+        neutral_designs(judges=judges, design={"evidence.view": "neutralized"})
+    assert sweep(read(judges=judges, tasks=[BENCHMARK])).experiments
+
+
+def test_an_editor_who_is_not_asked_is_noted_without_a_protocol_and_refused_with_one() -> None:
+    named = {"evidence.editor": "sim:editor"}
+    made = experiments(neutral(design=named), {"here": pool(country=None)}, {})
+    assert made.unused == ("evidence.editor",)
+    with pytest.raises(DesignError, match="no effect"):
+        sweep(read(design={**named, "evidence.view": "raw"}))
 
 
 # --- sweeps --------------------------------------------------------------------------------------
@@ -725,7 +816,7 @@ def test_the_editor_is_idle_where_evidence_is_raw() -> None:
     made = sweep(study)
     assert len(points(study)) == 4 and len(made.experiments) == 3
     raw = [one for one in made.experiments if one.design.evidence.view == "raw"]
-    assert [one.design.evidence.editor for one in raw] == ["openai:gpt-4.1-mini"]
+    assert [one.design.evidence.editor for one in raw] == [None]
     [(folded, kept)] = made.duplicates.items()
     assert kept == raw[0].tag and "evidence.view=raw" in folded
 
@@ -746,8 +837,12 @@ def test_rubric_knobs_are_idle_under_a_provided_rubric(knob: str, levels: list[A
     given = [one for one in made.experiments if one.task.rubric]
     assert [one.design.values()[knob] for one in own] == levels
     assert len(given) == 1 and list(made.duplicates.values()) == [given[0].tag]
-    design = given[0].design.chosen()
-    assert design == {"judge.model": "sim:balanced", "rubric.author": "provided"}
+    design = given[0].design.chosen(CONTESTED)
+    assert design == {
+        "judge.model": "sim:balanced",
+        "evidence.editor": "sim:assistant",
+        "rubric.author": "provided",
+    }
 
 
 @pytest.mark.parametrize(
@@ -984,10 +1079,14 @@ SETTLED_TASKS = st.sampled_from(
 )
 
 
+NOT_ASKED = {"evidence.editor": None, "rubric.critic": None}
+
+
 @given(SETTLED_TASKS, LEVELS)
 def test_a_digest_is_that_of_the_first_version(task: Task, chosen: dict[str, Any]) -> None:
-    """It hashed the knobs that were not at its defaults."""
-    design, _ = resolve_design(task, chosen)
+    """It hashed the knobs that were not at its defaults, which named editor and critic."""
+    task = replace(task, protocol=CONTESTED)
+    design, _ = resolve_design(task, chosen, assistant=V1_DEFAULTS["rubric.critic"])
     facts = {
         "type": task.type,
         "concept": task.concept,
@@ -998,7 +1097,7 @@ def test_a_digest_is_that_of_the_first_version(task: Task, chosen: dict[str, Any
         "design": {
             path: level
             for path, level in design.values().items()
-            if path == "judge.model" or level != V1_DEFAULTS[path]
+            if path == "judge.model" or level not in (V1_DEFAULTS[path], NOT_ASKED.get(path, ...))
         },
     }
     assert Experiment("tag", task, design, 3).digest == sha(facts)
@@ -1027,7 +1126,16 @@ def test_a_digest_is_the_hash_of_these_facts_and_no_others() -> None:
         "pool": sha([sha("a"), sha("b")]),
         "rubric": None,
         "seed": 3,
-        "design": {"judge.model": "sim:balanced"},
+        "design": {
+            "judge.model": "sim:balanced",
+            "evidence.view": "raw",
+            "rubric.critic": None,
+            "prompt.slots.rubricer.persona": "an expert evaluator",
+            "prompt.slots.rubricer.material": "text",
+            "prompt.slots.scorer.persona": "an expert evaluator",
+            "prompt.slots.prober.persona": "an expert evaluator",
+            "prompt.slots.prober.panel": "experts",
+        },
     }
     assert EXPERIMENT.digest == sha(facts)
 
@@ -1120,7 +1228,7 @@ def test_a_knob_that_acts_on_single_texts_alone_is_idle_on_pairs(
     [pairs] = [one for one in made.experiments if one.task.pool.paired]
     assert [one.design.values()[knob] for one in single] == levels
     assert list(made.duplicates.values()) == [pairs.tag]
-    assert pairs.design.chosen() == {
+    assert pairs.design.chosen(CONTESTED) == {
         "judge.model": "sim:balanced", "evidence.view": "raw", "rubric.author": "provided",
     }  # fmt: skip
 
@@ -1381,7 +1489,7 @@ def test_a_benchmark_provides_items_rubric_concept_and_design(
     assert [item.truth for item in one.task.pool.items] == [1, 2, None]
     assert one.task.rubric is not None and one.task.rubric.stages == STAGES
     assert (one.task.rubric.concept, one.task.country) == ("review severity", "")
-    assert one.design.chosen() == {
+    assert one.design.chosen(CONTESTED) == {
         "judge.model": "sim:strict",
         "evidence.view": "raw",
         "rubric.author": "provided",

@@ -228,7 +228,7 @@ def test_a_difference_between_tasks_is_not_a_knob() -> None:
     frame = panel("forced")
     frame["evidence.view"] = np.where(frame["concept"] == "fascism", "neutralized", "raw")
     table = regressions(tidy(frame), sensitivity=False)
-    assert note(table, "ablation", "evidence.view=raw") == COLLINEAR
+    assert note(table, "ablation", "evidence.view=neutralized") == COLLINEAR
 
 
 # --- rubric quality ------------------------------------------------------------------------------

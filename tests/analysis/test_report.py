@@ -875,7 +875,7 @@ def swapped_panel(gap: float) -> pd.DataFrame:
         for item in range(12)
         for replicate in range(4)
     ]
-    return samples(*rows)
+    return samples(*rows).assign(protocol="contested-concepts")
 
 
 @pytest.mark.parametrize(
@@ -890,6 +890,19 @@ def test_the_lead_on_swaps_is_that_of_the_hypothesis(gap: float, sentence: str) 
     assert row["value"] == pytest.approx(gap, abs=1e-9)
     assert (row["low"] > 0) == (gap > 0)
     assert f"{row['value']:+.2f}" in section.lead
+
+
+def test_only_samples_under_the_protocol_have_hypotheses_and_validity_checks() -> None:
+    contested = swapped_panel(0.3)
+    plain = contested.assign(protocol="", concept="politeness")
+    protocol = {"Hypotheses", "Validity of the instrument"}
+    alone, both, neutral = (
+        {one.title: one.frame for one in build_report("x", frame, None).tables}
+        for frame in (contested, pd.concat([contested, plain]), plain)
+    )
+    assert protocol <= alone.keys() and not protocol & neutral.keys()
+    pd.testing.assert_frame_equal(both["Hypotheses"], alone["Hypotheses"])
+    assert len(both["Metrics"]) == 2 * len(neutral["Metrics"])
 
 
 def test_a_third_partys_rubric_is_not_a_rivals() -> None:

@@ -14,15 +14,27 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import judge_gym
-from judge_gym.axes import V1_DEFAULTS, Axes, Design, complete, expand, find_knob
+from judge_gym.axes import (
+    CONTESTED,
+    PROTOCOLS,
+    V1_DEFAULTS,
+    Axes,
+    Design,
+    complete,
+    defaults,
+    expand,
+    find_knob,
+)
 from judge_gym.axes._knobs import knob
 from judge_gym.errors import DesignError
 from judge_gym.records import StageName
+from judge_gym.studies.file import MODEL_KNOBS
 from tables import each_row
 
 JUDGE = {"judge.model": "sim:balanced"}
-# The first version's defaults, on which the digests and the stored designs of experiments rest.
-DEFAULTS: dict[str, Any] = {
+# The first version's defaults, on which the digests and the stored designs of experiments rest. Its
+# models were removed by their provider, and are named by no default of today.
+VERSION1: dict[str, Any] = {
     "judge.temperature": None,
     "judge.max_tokens": 2048,
     "evidence.view": "neutralized",
@@ -59,8 +71,20 @@ DEFAULTS: dict[str, Any] = {
     "prompt.slots.prober.language": "",
     "prompt.slots.prober.framing": "",
 }
+DEFAULTS = VERSION1 | {
+    "evidence.view": "raw",
+    "evidence.editor": None,
+    "rubric.critic": None,
+    "prompt.slots.neutralizer.material": "text",
+    "prompt.slots.rubricer.persona": "an expert evaluator",
+    "prompt.slots.rubricer.material": "text",
+    "prompt.slots.critic.material": "text",
+    "prompt.slots.scorer.persona": "an expert evaluator",
+    "prompt.slots.prober.persona": "an expert evaluator",
+    "prompt.slots.prober.panel": "experts",
+}
 CLOSED: dict[str, tuple[Any, ...]] = {
-    "evidence.view": ("neutralized", "raw"),
+    "evidence.view": ("raw", "neutralized"),
     "presentation.labels": ("shuffled", "fixed", "opaque"),
     "presentation.order": ("shuffled", "fixed"),
     "presentation.first": ("rubric", "evidence"),
@@ -81,7 +105,20 @@ def test_a_design_that_names_only_its_judge_has_the_pinned_defaults() -> None:
 
 
 def test_the_defaults_of_the_first_version_are_frozen() -> None:
-    assert dict(V1_DEFAULTS) == DEFAULTS
+    assert dict(V1_DEFAULTS) == VERSION1
+
+
+def test_the_blueprints_protocol_has_the_words_and_the_view_of_the_first_version() -> None:
+    models = {"evidence.editor": None, "rubric.critic": None}
+    assert defaults(CONTESTED) == VERSION1 | models | {"judge.model": None}
+    chosen = Design.of({**defaults(CONTESTED), **JUDGE}).chosen(CONTESTED)
+    assert chosen == JUDGE
+
+
+def test_no_default_names_a_hosted_model() -> None:
+    for protocol in PROTOCOLS:
+        usual = defaults(protocol)
+        assert [usual[knob] for knob in MODEL_KNOBS] == [None, None, None, "own"]
 
 
 def test_a_knob_states_the_default_that_a_design_has() -> None:
@@ -236,7 +273,11 @@ def test_chosen_returns_the_knobs_off_their_default_and_rebuilds_the_design(
         for path, value in values.items()
         if path == "judge.model" or value != DEFAULTS.get(path, Design.knobs()[path].default)
     }
-    assert design.identity() == design.chosen(), "no default has changed since the first version"
+    assert design.identity() == {
+        path: value
+        for path, value in (DEFAULTS | values).items()
+        if path == "judge.model" or value != VERSION1[path]
+    }
     again = Design.of(design.chosen())
     assert again == design and hash(again) == hash(design)
 
@@ -245,9 +286,9 @@ def test_chosen_returns_the_knobs_off_their_default_and_rebuilds_the_design(
 def test_a_design_stored_by_the_first_version_is_completed_with_its_defaults(
     values: dict[str, Any],
 ) -> None:
-    stored = {k: v for k, v in values.items() if k == "judge.model" or v != DEFAULTS[k]}
-    assert complete(stored) == DEFAULTS | values
-    assert Design.of(complete(stored)) == Design.of(values)
+    stored = {k: v for k, v in values.items() if k == "judge.model" or v != VERSION1[k]}
+    assert complete(stored) == VERSION1 | values
+    assert Design.of(complete(stored)).identity() == stored
 
 
 @given(LEVELS, LEVELS)
@@ -391,8 +432,9 @@ def test_a_new_knob_does_not_change_the_identity_of_earlier_designs() -> None:
         {"judge": {"model": "sim:balanced"}, "tone": {"tone": "plain"}}
     )
     stern = WiderDesign.model_validate({"judge": {"model": "sim:balanced"}})
-    assert plain.identity() == Design.of(JUDGE).identity()
-    assert stern.identity() == JUDGE | {"tone.tone": "stern"}
+    earlier = Design.of(JUDGE).identity()
+    assert plain.identity() == earlier
+    assert stern.identity() == earlier | {"tone.tone": "stern"}
 
 
 def test_a_new_knob_must_state_what_stored_designs_get() -> None:

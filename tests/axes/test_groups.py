@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE, PresentationStrategy
 from judge_gym.axes.verdict import VerdictAxes, VerdictStrategy
+from judge_gym.errors import DesignError
 from judge_gym.records import STAGES, StageName
 from tables import each_row
 
@@ -27,9 +28,12 @@ def design(**knobs: Any) -> Design:
 
 
 def test_a_view_needs_its_editor_and_raw_evidence_needs_none() -> None:
-    assert design(evidence__editor="sim:editor").evidence.resolve().editor == "sim:editor"
+    edited = design(evidence__editor="sim:editor", evidence__view="neutralized")
+    assert edited.evidence.resolve().editor == "sim:editor"
     raw = design(evidence__editor="sim:editor", evidence__view="raw")
     assert raw.evidence.resolve().editor is None
+    with pytest.raises(DesignError, match=r"needs an evidence\.editor"):
+        design(evidence__view="neutralized").evidence.resolve()
 
 
 @pytest.mark.parametrize(

@@ -765,18 +765,18 @@ def test_stages_one_by_one_come_to_the_same_as_a_run(
 @pytest.mark.parametrize(
     "changes",
     [
-        {"judges": ["sim:balanced", "openai:gpt-4.1"]},
-        {"design": {"evidence.editor": "openai:gpt-4.1", "rubric.critic": "sim:critic"}},
-        {"design": {"evidence.editor": "sim:editor", "rubric.critic": "openai:gpt-4.1"}},
-        {"swap": [["*", "openai:gpt-4.1"]]},
-        {"design": None},
+        {"judges": ["sim:balanced", "openai:gpt-5.2"]},
+        {"design": {"evidence.editor": "openai:gpt-5.2", "rubric.critic": "sim:critic"}},
+        {"design": {"evidence.editor": "sim:editor", "rubric.critic": "openai:gpt-5.2"}},
+        {"swap": [["*", "openai:gpt-5.2"]]},
+        {"design": None, "assistant": "openai:gpt-5.2"},
     ],
-    ids=["judge", "editor", "critic", "rival", "defaults"],
+    ids=["judge", "editor", "critic", "rival", "assistant"],
 )
 def test_a_model_that_cannot_be_called_is_refused_before_any_call(
     lab: Lab, study: WriteStudy, changes: dict[str, Any]
 ) -> None:
-    with pytest.raises(DesignError, match=re.escape("openai:gpt-4.1")) as refusal:
+    with pytest.raises(DesignError, match=re.escape("openai:gpt-5.2")) as refusal:
         lab.runs.run(study(**changes))
     assert "sim:balanced" in refusal.value.choices
     assert count(lab, "attempts") == count(lab, "calls") == 0

@@ -24,7 +24,13 @@ from judge_gym.stages import Neutralizer, Prober, ProbeTarget, Scorer, ScoreTarg
 from judge_gym.stages.prompts import tagged
 from tables import each_row
 
-DESIGN = Design.of({"judge.model": "sim:strict", "evidence.editor": "sim:editor"})
+DESIGN = Design.of(
+    {
+        "judge.model": "sim:strict",
+        "evidence.view": "neutralized",
+        "evidence.editor": "sim:editor",
+    }
+)
 RUBRIC = OrdinalRubric(
     tuple(RubricStage(f"Label {n}", (f"sign {n}",)) for n in range(1, 5)), "x", "order", "Valdoria"
 )

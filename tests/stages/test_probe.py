@@ -75,7 +75,7 @@ def test_the_whole_verdict_is_asked_about(context: str, stages: set[int], replic
 @pytest.mark.parametrize("context", ["fresh", "same"])
 def test_the_event_is_a_majority_of_three_experts(context: str) -> None:
     last = ask(sampled(), probe__context=context).messages[-1].content
-    assert "Three political science experts" in last
+    assert "Three experts" in last
     assert "at least two of the three" in last
     assert last.endswith("PROBABILITY: a number from 0 to 1")
 

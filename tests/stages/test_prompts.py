@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from engines import replace_engine
-from judge_gym.axes import Design
+from judge_gym.axes import CONTESTED, PROTOCOLS, Design
 from judge_gym.engine import Engine
 from judge_gym.lab import Lab
 from judge_gym.models import Model, Registry
@@ -47,7 +47,15 @@ from tables import each_row
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 WRITE = os.environ.get("WRITE_SNAPSHOTS") == "1"
-BASE = Design.of({"judge.model": "sim:strict"})
+ASSISTED = {
+    "judge.model": "sim:strict",
+    "evidence.view": "neutralized",
+    "evidence.editor": "google:gemini-2.5-flash",
+    "rubric.critic": "google:gemini-2.5-flash",
+}
+BASE = Design.of({**PROTOCOLS[CONTESTED], **ASSISTED})
+NEUTRAL = Design.of(ASSISTED)
+"""The words of a study without a protocol, with an editor and a critic."""
 SEED = 7
 ITEM = Evidence(
     "A title", "In an alarming move, the ministry dismissed two judges on 3 May, the Gazette wrote."
@@ -57,7 +65,7 @@ LEVELS = [
     (path, level)
     for path, knob in Design.knobs().items()
     for level in knob.levels
-    if level != knob.default
+    if level != BASE.values()[path]
 ]
 
 
@@ -170,6 +178,13 @@ def test_a_stage_prompt_matches_its_snapshot(stage: StageName) -> None:
     compare(f"base-{stage}", whole(stage, asked(BASE)[stage]))
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_prompt_without_a_protocol_matches_its_snapshot(stage: StageName) -> None:
+    neutral = whole(stage, asked(NEUTRAL)[stage])
+    assert "politic" not in neutral.casefold() and "news" not in neutral.casefold()
+    compare(f"neutral-{stage}", neutral)
+
+
 @each_row(("path", "level"), LEVELS)
 def test_a_level_prompt_matches_its_snapshot(path: str, level: Any) -> None:
     base, here = asked(BASE), asked(BASE.replace({path: level}))
@@ -196,7 +211,7 @@ CONTEXTS = Design.knobs()["probe.context"].levels
 def asked_of_a_pair(design: Design) -> dict[StageName, list[Request]]:
     """What is asked of a judge that holds the first of the two for better, for one replicate."""
     task = Task("benchmark", "the better response", "pairs", Pool((PAIR,)), OPTIONS)
-    settled, _ = resolve_design(task, design.chosen())
+    settled, _ = resolve_design(replace(task, protocol=CONTESTED), design.chosen(CONTESTED))
     made = Experiment("tag", task, settled, SEED)
     scorer, prober = Scorer(settled, SEED, str(SEED)), Prober(settled, SEED, str(SEED))
     requests: dict[StageName, list[Request]] = {"scorer": [], "prober": []}
@@ -224,6 +239,7 @@ def test_a_pair_prompt_matches_its_snapshot(order: str, context: str) -> None:
 def test_every_snapshot_belongs_to_a_stage_or_a_level() -> None:
     names = {f"base-{stage}" for stage in STAGES} | {snapshot_name(*level) for level in LEVELS}
     assert len(names) == len(STAGES) + len(LEVELS), "two levels share a file"
+    names |= {f"neutral-{stage}" for stage in STAGES}
     names |= {f"pair-{order}-{context}" for order in PAIR_ORDERS for context in CONTEXTS}
     stale = {path for path in SNAPSHOTS.iterdir() if path.stem not in names}
     if WRITE:

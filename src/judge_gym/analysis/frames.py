@@ -16,7 +16,7 @@ import pandas as pd
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from judge_gym.analysis.belief.masses import stage_masks
-from judge_gym.axes import Design
+from judge_gym.axes import Design, defaults
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import STATUSES, TaskType
 
@@ -160,7 +160,7 @@ KINDS = ("ordinal", "nominal")
 """The kinds of rubrics."""
 _TASK = ["concept", "task_type", "country", "pool"]
 _TEXTS = {
-    **dict.fromkeys(("stages", "tag", "study", *_TASK, "series", "display"), ""),
+    **dict.fromkeys(("stages", "tag", "study", "protocol", *_TASK, "series", "display"), ""),
     **{"rubric_author": "provided", "probe_status": None},
 }
 """Text columns, with the value of an empty cell."""
@@ -317,6 +317,12 @@ def varied_knobs(frame: pd.DataFrame) -> list[str]:
     """Returns the knobs, other than the judge, that take more than one value."""
     knobs = [knob for knob in Design.knobs() if knob in frame.columns and knob != JUDGE]
     return [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1]
+
+
+def usual_levels(frame: pd.DataFrame) -> dict[str, Any]:
+    """Returns the default of every knob under the protocol of the samples; neutral if it varies."""
+    protocols = frame["protocol"].unique()
+    return defaults(str(protocols[0]) if len(protocols) == 1 else "")
 
 
 def with_variant(frame: pd.DataFrame) -> pd.DataFrame:

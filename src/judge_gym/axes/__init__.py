@@ -17,12 +17,25 @@ from judge_gym.axes.judge import JudgeAxes
 from judge_gym.axes.presentation import PresentationAxes
 from judge_gym.axes.probe import ProbeAxes
 from judge_gym.axes.prompt import PromptAxes
+from judge_gym.axes.protocols import CONTESTED, PROTOCOLS, ProtocolName
 from judge_gym.axes.rubric import RubricAxes
 from judge_gym.axes.verdict import VerdictAxes
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import StageName
 
-__all__ = ["V1_DEFAULTS", "Axes", "Design", "Knob", "complete", "expand", "find_knob"]
+__all__ = [
+    "CONTESTED",
+    "PROTOCOLS",
+    "V1_DEFAULTS",
+    "Axes",
+    "Design",
+    "Knob",
+    "ProtocolName",
+    "complete",
+    "defaults",
+    "expand",
+    "find_knob",
+]
 
 
 class Design(Axes):
@@ -65,11 +78,13 @@ class Design(Axes):
         """Returns every knob's value by path."""
         return dict(_leaves(self))
 
-    def chosen(self) -> dict[str, Any]:
-        """Returns the knobs that are not at their default, for people to read."""
-        knobs = self.knobs()
+    def chosen(self, protocol: str = "") -> dict[str, Any]:
+        """Returns the knobs that are not at their default under a protocol."""
+        knobs, replaced = self.knobs(), PROTOCOLS[protocol]
         return {
-            path: value for path, value in self.values().items() if value != knobs[path].default
+            path: value
+            for path, value in self.values().items()
+            if value != replaced.get(path, knobs[path].default)
         }
 
     def identity(self) -> dict[str, Any]:
@@ -85,6 +100,16 @@ class Design(Axes):
         """Returns the sentences that levels of all groups add to the instructions of a stage."""
         groups = (getattr(self, name) for name in type(self).model_fields)
         return tuple(remark for group in groups for remark in group.remarks(stage))
+
+
+def defaults(protocol: str = "") -> dict[str, Any]:
+    """Returns the default of every knob under a protocol; the empty name stands for none.
+
+    >>> defaults()["evidence.view"], defaults("contested-concepts")["evidence.view"]
+    ('raw', 'neutralized')
+    """
+    usual = {path: knob.default for path, knob in Design.knobs().items()}
+    return {**usual, **PROTOCOLS[protocol]}
 
 
 def complete(stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judge_gym.axes._knobs import Axes, knob
+from judge_gym.errors import DesignError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +25,23 @@ class EvidenceAxes(Axes):
         }
     }
 
-    view: Literal["neutralized", "raw"] = knob(
-        "neutralized",
+    view: Literal["raw", "neutralized"] = knob(
+        "raw",
         question="Does the tone of a text change the verdict, or only its content?",
         cite="Wu & Aji 2023; Stureborg et al. 2024",
     )
-    editor: str = knob(
-        "openai:gpt-4.1-mini",
-        question="Does it matter which model writes the neutral summary?",
+    editor: str | None = knob(
+        None,
+        question="Does it matter which model writes the neutral summary? "
+        "Unset is the study's assistant.",
         examples=("sim:editor",),
         min_length=1,
     )
 
     def resolve(self) -> EvidenceStrategy:
         """Returns the strategy of the evidence stage."""
-        return EvidenceStrategy(editor=self.editor if self.view == "neutralized" else None)
+        if self.view == "raw":
+            return EvidenceStrategy(editor=None)
+        if self.editor is None:
+            raise DesignError("evidence.view neutralized needs an evidence.editor")
+        return EvidenceStrategy(editor=self.editor)

@@ -10,7 +10,7 @@ class JudgeAxes(Axes):
 
     model: str = knob(
         question="Which model judges?",
-        examples=("sim:balanced", "openai:gpt-4.1"),
+        examples=("sim:balanced", "openai:gpt-5.2"),
         min_length=1,
     )
     temperature: float | None = knob(

@@ -1,7 +1,7 @@
 """Free text slots of the templates, one set per stage, so that no persona is hard-coded.
 
-Each slot is a knob of its own: `prompt.slots.scorer.persona`. The defaults are the political
-scientist's study that judge-gym comes from; a study on code review or medicine names its own.
+Each slot is a knob of its own: `prompt.slots.scorer.persona`. The defaults fit any material; a
+protocol replaces them, and a study on code review or medicine may name its own.
 """
 
 from pydantic import BaseModel
@@ -19,7 +19,7 @@ class NeutralizerSlots(Axes):
     """Slots of the neutralizer's prompt."""
 
     persona: str = knob("a clinical editor", question=PERSONA, examples=("a court reporter",))
-    material: str = knob("news article", question=MATERIAL, examples=("review comment",))
+    material: str = knob("text", question=MATERIAL, examples=("review comment",))
     language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
     framing: str = knob("", question=FRAMING, examples=("The text is one of many.",))
 
@@ -27,8 +27,8 @@ class NeutralizerSlots(Axes):
 class RubricerSlots(Axes):
     """Slots of the rubric author's prompt."""
 
-    persona: str = knob("a political scientist", question=PERSONA, examples=("a senior engineer",))
-    material: str = knob("news reporting", question=MATERIAL, examples=("code review comments",))
+    persona: str = knob("an expert evaluator", question=PERSONA, examples=("a senior engineer",))
+    material: str = knob("text", question=MATERIAL, examples=("code review comments",))
     language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
     framing: str = knob("", question=FRAMING, examples=("The rubric will be used by others.",))
 
@@ -39,7 +39,7 @@ class CriticSlots(Axes):
     persona: str = knob(
         "an auditor of measurement quality", question=PERSONA, examples=("a psychometrician",)
     )
-    material: str = knob("news reporting", question=MATERIAL, examples=("code review comments",))
+    material: str = knob("text", question=MATERIAL, examples=("code review comments",))
     language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
     framing: str = knob("", question=FRAMING, examples=("Be strict.",))
 
@@ -47,9 +47,7 @@ class CriticSlots(Axes):
 class ScorerSlots(Axes):
     """Slots of the judge's prompt."""
 
-    persona: str = knob(
-        "an expert political scientist", question=PERSONA, examples=("a senior engineer",)
-    )
+    persona: str = knob("an expert evaluator", question=PERSONA, examples=("a senior engineer",))
     language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
     framing: str = knob("", question=FRAMING, examples=("The verdict will be published.",))
 
@@ -57,11 +55,9 @@ class ScorerSlots(Axes):
 class ProberSlots(Axes):
     """Slots of the probe's prompt."""
 
-    persona: str = knob(
-        "an expert political scientist", question=PERSONA, examples=("a senior engineer",)
-    )
+    persona: str = knob("an expert evaluator", question=PERSONA, examples=("a senior engineer",))
     panel: str = knob(
-        "political science experts",
+        "experts",
         question="Whose agreement is predicted?",
         examples=("senior engineers",),
     )

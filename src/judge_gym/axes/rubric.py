@@ -20,7 +20,7 @@ class RubricStrategy:
     """The model that writes it; None if the rubric is provided."""
     draws: int
     critic: str | None
-    """The model that criticises it; None if the rubric is provided."""
+    """The model that criticises it; None if the rubric is provided, or is not criticised."""
 
 
 class RubricAxes(Axes):
@@ -50,9 +50,10 @@ class RubricAxes(Axes):
         ge=1,
         le=1000,
     )
-    critic: str = knob(
-        "openai:gpt-4.1-mini",
-        question="Does it matter which model rates how observable and discriminable a rubric is?",
+    critic: str | None = knob(
+        None,
+        question="Does it matter which model rates how observable and discriminable a rubric is? "
+        "Unset is the assistant under a protocol, else no critic.",
         cite="Dubois et al. 2024 (AlpacaEval 2)",
         examples=("sim:critic",),
         min_length=1,

@@ -21,6 +21,7 @@ from judge_gym.cli.options import (
     Series,
     Set,
     Target,
+    Yes,
     parse_pairs,
     workflow,
 )
@@ -59,6 +60,7 @@ def run(
         bool,
         typer.Option("--offline", help="Call no model: every answer must be in the ledger."),
     ] = False,
+    yes: Yes = False,
     json: AsJson = False,
 ) -> None:
     """Run a study to the end.
@@ -78,6 +80,7 @@ def run(
                 watch=watch,
                 budget=parse_pairs("--budget", budget),
                 offline=offline,
+                confirmed=yes,
                 pause_after=workflow(pause_after),
             ),
             json,
@@ -91,6 +94,7 @@ def start(
     series: Series = None,
     budget: Budget = NONE,
     pause_after: PauseAfter = None,
+    yes: Yes = False,
     json: AsJson = False,
 ) -> None:
     """Start a study in the background; 'status' follows it."""
@@ -101,6 +105,7 @@ def start(
             series=series,
             budget=parse_pairs("--budget", budget),
             pause_after=workflow(pause_after),
+            confirmed=yes,
         )
         log = lab.runs.worker_log()
         if log is not None and lab.runs.start_worker(limit_options()) is None:

@@ -38,6 +38,8 @@ class Lab:
         limits: limits on calls, instead of those that the registry states.
         engine: executes runs; by default one on the store and the registry.
         folder: holds the files that the text of a study may name, and the reports.
+        assistant: the model that edits and criticises in experiments that belong to no study, by
+            default that of `JUDGE_GYM_ASSISTANT`.
     """
 
     def __init__(
@@ -47,13 +49,14 @@ class Lab:
         limits: Limits | None = None,
         engine: Engine | None = None,
         folder: Path = Path(),
+        assistant: str | None = None,
     ) -> None:
         self.store = store
         self.folder = folder
         self.models = Registry()
         self.engine = engine or Engine(store, self.models, limits=limits)
         self.evidence = EvidenceLibrary(store, self.models, self.engine)
-        self.experiments = Experiments(store, self.models, self.engine, folder)
+        self.experiments = Experiments(store, self.models, self.engine, folder, assistant)
         self.runs = Runs(store, self.models, self.engine, self.evidence, self.experiments)
         self.labels = Labels(store, self.experiments)
         self.reports = Reports(store, self.experiments, self.labels)
@@ -81,6 +84,7 @@ class Lab:
         limits: Limits | None = None,
         create: bool = True,
         folder: Path = Path(),
+        assistant: str | None = None,
     ) -> "Lab":
         """Opens the lab of a database URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder.
 
@@ -89,8 +93,11 @@ class Lab:
             limits: limits on calls, instead of those that the registry states.
             create: create the database if there is none; otherwise that is an error.
             folder: holds the files that the text of a study may name, and the reports.
+            assistant: the model that edits and criticises in experiments that belong to no study,
+                by default that of `JUDGE_GYM_ASSISTANT`.
         """
-        return cls(Store.open(url, create=create), limits=limits, folder=folder)
+        store = Store.open(url, create=create)
+        return cls(store, limits=limits, folder=folder, assistant=assistant)
 
     def close(self) -> None:
         """Closes the database."""

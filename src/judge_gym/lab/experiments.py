@@ -1,6 +1,7 @@
 """The noun `lab.experiments`: studies, experiments and what was judged in them."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import yaml
 
-from judge_gym.axes import Design
+from judge_gym.axes import CONTESTED, Design
 from judge_gym.engine import FINISHED, Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import all_rows, read_row
@@ -44,6 +45,7 @@ from judge_gym.samples import file_format, stored_samples, write_samples
 from judge_gym.sources import load_benchmark, load_rubric
 from judge_gym.store import Page, Progress, Selection, Span, Store
 from judge_gym.studies import (
+    SIMULATED_ASSISTANT,
     Experiment,
     Task,
     check_roles,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RUBRIC = "rubric.json"
+ASSISTANT = "JUDGE_GYM_ASSISTANT"
 FEW = 20
 """Tags of a study that are named where one of them is meant."""
 
@@ -66,9 +69,15 @@ class Experiments:
     """Creates, lists and exports experiments."""
 
     def __init__(
-        self, store: Store, models: Registry, engine: Engine, folder: Path = Path()
+        self,
+        store: Store,
+        models: Registry,
+        engine: Engine,
+        folder: Path = Path(),
+        assistant: str | None = None,
     ) -> None:
         self._store = store
+        self._assistant = assistant
         self._folder = folder
         self._models = models
         self._engine = engine
@@ -89,7 +98,8 @@ class Experiments:
     ) -> str | None:
         """Creates an experiment on a window's evidence; returns its digest, null for a draft.
 
-        On a window without evidence it is a draft, which `freeze` gives its evidence.
+        On a window without evidence it is a draft, which `freeze` gives its evidence. It runs under
+        the protocol contested-concepts, with the lab's assistant.
         """
         window = self._store.evidence.find_window(window_id)
         pool = Pool(self._store.evidence.window_items(window_id), window)
@@ -97,7 +107,8 @@ class Experiments:
         if task_type not in get_args(TaskType):
             raise DesignError(unknown("task type", task_type, get_args(TaskType)))
         truth = read_truth(ground_truth, task_type) if ground_truth else None
-        task = Task(task_type, concept, pool_of(window_id), pool, truth=truth)
+        pool_name = pool_of(window_id)
+        task = Task(task_type, concept, pool_name, pool, truth=truth, protocol=CONTESTED)
         chosen = {**knobs, "judge.model": self._models.resolve(model_id)}
         if task_type == "benchmark":  # its rubric is loaded next
             chosen["rubric.author"] = "provided"
@@ -112,15 +123,15 @@ class Experiments:
         if not pool.items:
             return draft
         task = replace(draft.task, pool=pool)
-        frozen = self._resolved(draft.tag, task, _chosen(draft.design), draft.seed)
+        frozen = self._resolved(draft.tag, task, _chosen(draft), draft.seed)
         return self._replace(draft, frozen, "")
 
     def _resolved(self, tag: str, task: Task, chosen: Mapping[str, Any], seed: int) -> Experiment:
         """Returns the experiment of a task; a benchmark's rubric is loaded later."""
-        design, _ = resolve_design(task, chosen)
+        design = self._design(task, chosen)
         if task.type != "benchmark":
             with_rubric(task, None)  # pairs need one
-            check_roles([design.judge.model], task, design)
+            check_roles([design.judge.model], task, design, chosen=chosen)
         return Experiment(tag, task, design, seed)
 
     def _replace(self, old: Experiment, new: Experiment, study: str) -> Experiment:
@@ -151,8 +162,9 @@ class Experiments:
         task = with_rubric(experiment.task, rubric)
         if (path.parent / "benchmark.toml").exists():  # it says how to ask
             task = replace(task, defaults=load_benchmark(path.parent).design)
-        design, _ = resolve_design(task, _chosen(experiment.design))
-        check_roles([design.judge.model], task, design)
+        chosen = _chosen(experiment)
+        design = self._design(task, chosen)
+        check_roles([design.judge.model], task, design, chosen=chosen)
         new = replace(experiment, task=task, design=design)
         if experiment.task.rubric is None:
             return self._replace(experiment, new, study).digest
@@ -165,6 +177,15 @@ class Experiments:
         assert window is not None, "a draft is created on a window"
         id = self._store.evidence.save_window(window)
         return draft, Pool(self._store.evidence.window_items(id), window)
+
+    def _design(self, task: Task, chosen: Mapping[str, Any]) -> Design:
+        """Returns the design of an experiment of no study, with the lab's assistant."""
+        named = self._assistant or os.environ.get(ASSISTANT)
+        if named is None and self._models.card(chosen["judge.model"]).simulated:
+            named = SIMULATED_ASSISTANT
+        assistant = self._models.resolve(named) if named else None
+        remedy = f"{ASSISTANT}=provider:name, or with evidence.editor and rubric.critic"
+        return resolve_design(task, chosen, assistant=assistant, remedy=remedy)[0]
 
     def save(self, study: str, experiment: Experiment) -> Experiment:
         """Stores an experiment with its pool and rubric."""
@@ -487,12 +508,13 @@ def pool_of(window_id: int) -> str:
     return f"window-{window_id}"
 
 
-def _chosen(design: Design) -> dict[str, Any]:
+def _chosen(incomplete: Experiment) -> dict[str, Any]:
     """Returns the knobs of an incomplete experiment.
 
     Its view was settled when it was created: here even the default is a choice.
     """
-    return {"evidence.view": design.evidence.view, **design.chosen()}
+    design = incomplete.design
+    return {"evidence.view": design.evidence.view, **design.chosen(incomplete.task.protocol)}
 
 
 def _summary(row: Mapping[str, Any], runs: list[RunSummary]) -> ExperimentSummary:
@@ -501,6 +523,7 @@ def _summary(row: Mapping[str, Any], runs: list[RunSummary]) -> ExperimentSummar
     return {
         "tag": row["tag"],
         "study": row["study"],
+        "protocol": row["protocol"],
         "task_type": row["task_type"],
         "concept": row["concept"],
         "country": row["country"],
@@ -509,7 +532,7 @@ def _summary(row: Mapping[str, Any], runs: list[RunSummary]) -> ExperimentSummar
         "truth": row["truth"],
         "digest": None if row["draft"] else row["digest"],
         "judge": design.judge.model,
-        "design": design.chosen(),
+        "design": design.chosen(row["protocol"]),
         "status": runs[-1]["status"] if runs else waiting,
         "runs": runs,
     }

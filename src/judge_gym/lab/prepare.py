@@ -1,11 +1,12 @@
 """Prepares a study file or stored experiments: reads evidence and rubrics, and sets targets."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from judge_gym.axes import Design, expand
+from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, expand
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.lab.collection import collected_window, redacted, window_of
 from judge_gym.models import Registry
@@ -46,6 +47,8 @@ class PreparedStudy:
     file: str | None
     """The text of the study file; None if experiments were named by tag."""
     warnings: tuple[str, ...]
+    changed_by_defaults: frozenset[str] = frozenset()
+    """The tags that the lab holds under a protocol which the study no longer names."""
 
 
 def prepare_file(
@@ -96,10 +99,50 @@ def prepare_study(
             warnings.append(f"{task.concept}: {truth.source} is {truth.value} ({truth.direction})")
     study = study.model_copy(update={"tasks": tasks})
     shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
-    sweep = experiments(study, pools, rubrics, benchmarks=benchmarks, shown=shown)
+    make = partial(experiments, pools=pools, rubrics=rubrics, benchmarks=benchmarks, shown=shown)
+    sweep = make(study)
+    changed = _changed_by_defaults(study, sweep, make, store)
+    warnings += [
+        f"{knob} has no effect: without a protocol, texts are shown as they are and rubrics are "
+        "not criticised, unless evidence.view or rubric.critic says otherwise"
+        for knob in sweep.unused
+    ]
+    if changed:
+        warnings.append(
+            "this study names no protocol, and judges are asked in neutral words; what the lab "
+            f"holds of it was run under protocol: {CONTESTED}, which keeps it, with the models "
+            "that edited and criticised as evidence.editor and rubric.critic of its design"
+        )
     warnings += _same_family(study, sweep, models)
     warnings += _unknown_to_simulated(study, pools, models)
-    return prepare_sweep(study, text, sweep, models, warnings)
+    prepared = prepare_sweep(study, text, sweep, models, warnings)
+    return replace(prepared, changed_by_defaults=changed)
+
+
+def _changed_by_defaults(
+    study: Study, sweep: Sweep, make: Callable[[Study], Sweep], store: Store
+) -> frozenset[str]:
+    """Returns the tags of new experiments that the defaults of version 1 would find stored."""
+    if study.protocol is not None:
+        return frozenset()
+    rows = store.experiments.rows(study=study.study)
+    earlier = {row["digest"] for row in rows if row["protocol"]}
+    if not earlier:
+        return frozenset()
+    version1 = {"protocol": CONTESTED, "assistant": V1_DEFAULTS["evidence.editor"]}
+    try:
+        before = make(study.model_copy(update=version1))
+    except DesignError:
+        return frozenset()
+
+    def judged(experiment: Experiment) -> tuple[str, str, str]:
+        task = experiment.task
+        return task.concept, task.pool_name, experiment.design.judge.model
+
+    stored = {judged(one) for one in before.experiments if one.digest in earlier}
+    return frozenset(
+        one.tag for one in sweep.experiments if judged(one) in stored and one.digest not in earlier
+    )
 
 
 def prepare_sweep(

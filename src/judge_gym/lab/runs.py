@@ -50,6 +50,8 @@ from judge_gym.records.responses import (
 from judge_gym.store import Event, Kind, LogCursor, Page, Progress, Run, Store
 from judge_gym.studies import BudgetSpec
 
+DEFAULTS = "defaults"
+"""The reason for new calls of a study whose file says the same as before."""
 MANY_UNREADABLE = 0.1
 """The share of a judge's answers that may be unreadable without a warning."""
 WatchProgress = Callable[[Sequence[RunProgress]], None]
@@ -69,6 +71,7 @@ class RunKeywords(TypedDict, total=False):
     pause_after: Workflow | None
     only_failed: bool
     allow_private: bool
+    confirmed: bool
 
 
 class Runs:
@@ -200,11 +203,7 @@ class Runs:
         """
         chosen = RunOptions(**options)
         source = self._collected(target, chosen)
-        changes = self._changes(source)
-        new_calls = []
-        if changes and not chosen.offline:
-            plan, _ = self.estimate(source, series=chosen.series, samples=chosen.samples)
-            new_calls = _new_calls(changes, plan)
+        new_calls = self._confirmed_calls(source, chosen)
         prepared, runs, notes = self._stored(source, chosen)
         result = self._engine.execute(
             prepared.study,
@@ -230,7 +229,9 @@ class Runs:
         """Queues a study or an experiment for a worker and returns the tags at once."""
         chosen = RunOptions(**options)
         source = target if study is None else self._prepared(target, study, chosen.overrides)
-        prepared, runs, _ = self._stored(self._collected(source, chosen), chosen)
+        collected = self._collected(source, chosen)
+        self._confirmed_calls(collected, chosen)
+        prepared, runs, _ = self._stored(collected, chosen)
         clashes = self._engine.start(runs, chosen, budget=prepared.budget)
         if clashes:
             raise ConflictError(
@@ -401,6 +402,9 @@ class Runs:
         }
         changes = {}
         for new in prepared.sweep.experiments:
+            if new.tag in prepared.changed_by_defaults:
+                changes[new.tag] = DEFAULTS
+                continue
             if stored.get(new.tag, new.digest) == new.digest:
                 continue
             old, _ = self._store.experiments.find(new.tag)
@@ -414,6 +418,22 @@ class Runs:
             ]
             changes[new.tag] = " and ".join(changed) or "the design"
         return changes
+
+    def _confirmed_calls(self, prepared: PreparedStudy, options: RunOptions) -> list[str]:
+        """Returns notes on new calls; refuses those of changed defaults that are not confirmed."""
+        changes = {} if options.offline else self._changes(prepared)
+        if not changes:
+            return []
+        plan, _ = self.estimate(prepared, series=options.series, samples=options.samples)
+        notes = _new_calls(changes, plan)
+        unconfirmed = _new_calls({t: c for t, c in changes.items() if c == DEFAULTS}, plan)
+        if unconfirmed and not options.confirmed:
+            raise ConflictError(
+                f"{unconfirmed[0]}, and nothing was started: keep its experiments with protocol: "
+                "contested-concepts and their evidence.editor and rubric.critic in the study, or "
+                "pay for new ones with --yes (confirmed: true)"
+            )
+        return notes
 
     def _collected(
         self, target: str | Path | PreparedStudy | None, options: RunOptions

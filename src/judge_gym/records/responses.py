@@ -167,6 +167,7 @@ class ExperimentSummary(TypedDict):
 
     tag: str
     study: str
+    protocol: str
     task_type: str
     concept: str
     country: str
@@ -256,6 +257,7 @@ class SampleRow(ProbeRow):
 
     tag: str
     study: str
+    protocol: str
     task_type: str
     concept: str
     country: str

@@ -208,11 +208,11 @@ class Critic:
 
     def requests(self, targets: Sequence[Rubric]) -> list[Request]:
         """Returns one request per rubric."""
-        slots = self.design.prompt.slots.critic
+        slots, critic = self.design.prompt.slots.critic, self._critic
         system = instructions(self.design, "critic", slots.persona, CRITIC)
         return [
             Request(
-                model=self.design.rubric.critic,
+                model=critic,
                 messages=(
                     system,
                     Message(
@@ -224,6 +224,11 @@ class Critic:
             )
             for rubric in targets
         ]
+
+    @property
+    def _critic(self) -> str:
+        assert self.design.rubric.critic is not None, "this rubric is not criticised"
+        return self.design.rubric.critic
 
     @property
     def maker(self) -> str:
@@ -239,8 +244,7 @@ class Critic:
             discriminability = read_probability(completion.text, "discriminability")
             status = "parse_failed" if None in (observability, discriminability) else "scored"
         assert status is not None
-        critic = self.design.rubric.critic
-        return Critique(target, critic, status, observability, discriminability)
+        return Critique(target, self._critic, status, observability, discriminability)
 
 
 def _listed(rubric: Rubric) -> str:

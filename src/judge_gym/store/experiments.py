@@ -68,6 +68,7 @@ class Experiments:
                 "pool_id": task.pool.id,
                 "dose": task.dose,
                 "truth": dict(task.truth) if task.truth else None,
+                "protocol": task.protocol,
             }
             insert = self._database.insert(t.tags).values(tag)
             connection.execute(insert.on_conflict_do_update(index_elements=["tag"], set_=tag))
@@ -92,6 +93,7 @@ class Experiments:
             rubric=rubric if isinstance(rubric, Rubric) else None,
             dose=row.dose,
             truth=row.truth,
+            protocol=row.protocol,
         )
         return Experiment(tag, task, Design.of(complete(row.design)), row.seed), row.study
 

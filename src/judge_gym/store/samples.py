@@ -198,6 +198,7 @@ def _tidy_rows() -> sa.Select[Any]:
         sa.select(
             t.tags.c.tag,
             t.tags.c.study,
+            t.tags.c.protocol,
             t.experiments.c.task_type,
             t.experiments.c.concept,
             t.experiments.c.country,

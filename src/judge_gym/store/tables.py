@@ -253,6 +253,8 @@ tags = _table(
     sa.Column("pool_id", _to("pools.id"), nullable=False),  # has this tag's truths
     sa.Column("dose", sa.Float),
     sa.Column("truth", JSON_OR_NULL),
+    # Empty for none. Versions that do not know the column know no other protocol.
+    sa.Column("protocol", sa.String, nullable=False, server_default="contested-concepts"),
 )
 
 runs = _table(

@@ -1,6 +1,7 @@
 """Turns a study file into experiments: tasks x judges x the points of a sweep."""
 
 from judge_gym.studies.file import (
+    SIMULATED_ASSISTANT,
     BudgetSpec,
     Caps,
     Study,
@@ -23,6 +24,7 @@ from judge_gym.studies.sweep import (
 )
 
 __all__ = [
+    "SIMULATED_ASSISTANT",
     "BudgetSpec",
     "Caps",
     "Experiment",

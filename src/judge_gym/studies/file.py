@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
-from judge_gym.axes import Design, aliases, expand, find_knob
+from judge_gym.axes import Design, ProtocolName, aliases, defaults, expand, find_knob
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import TaskType
 from judge_gym.studies.lines import Path, errors_at, load_yaml, locate_errors
@@ -22,12 +22,15 @@ from judge_gym.studies.origins import (
 )
 
 Resolve = Callable[[str], str]
+SIMULATED_ASSISTANT = "sim:assistant"
+"""Edits and criticises in a study whose judges are all simulated and that names no assistant."""
 
 
 class TaskSpec(Spec):
     """A task: a concept to be judged on a pool."""
 
-    type: TaskType
+    type: TaskType | None = None
+    """Needed under a protocol."""
     concept: str = ""
     """Empty if the benchmark names it."""
     evidence: str
@@ -81,7 +84,11 @@ class Study(Spec):
     samples: int = Field(5, ge=1)
     evidence: dict[str, PoolSpec] = Field(min_length=1)
     tasks: list[TaskSpec] = Field(min_length=1)
+    protocol: ProtocolName | None = None
+    """The research protocol, whose words, views, hypotheses and checks are used; None for none."""
     judges: list[str] = Field(min_length=1)
+    assistant: str | None = None
+    """The model that edits evidence and criticises rubrics."""
     design: dict[str, Any] = {}
     vary: dict[str, list[Any]] = {}
     sweep: Literal["grid", "ablate"] | SampleSweep = "grid"
@@ -159,13 +166,16 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
     base |= outside
     for name in study.vary.keys() & outside.keys():
         raise DesignError(f"{name} varies in this study, so it cannot be overridden")
-    vary = _levels(study.vary, base, resolve)
+    vary = _levels(study.vary, base, resolve, defaults(study.protocol or ""))
     judges = [
         _model(judge, ("judges", number), resolve) for number, judge in enumerate(study.judges)
     ]
     if len(set(judges)) < len(judges):
         raise DesignError("a judge is listed twice", path=("judges",))
     _refuse_judge_knob(study, base, vary, judges)
+    assistant = study.assistant and _model(study.assistant, ("assistant",), resolve)
+    if assistant is None and all(judge.startswith("sim:") for judge in judges):
+        assistant = SIMULATED_ASSISTANT
     if "probe.context" in vary and not study.probe:
         raise DesignError(
             "probe.context varies, but probe is false", path=("vary", "probe.context")
@@ -187,7 +197,8 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
         check_pool(pool, ("evidence", name))
     for number, task in enumerate(study.tasks):
         _check_task(study, task, ("tasks", number))
-    return study.model_copy(update={"design": base, "vary": vary, "judges": judges, "swap": swap})
+    checked = {"design": base, "vary": vary, "judges": judges, "assistant": assistant, "swap": swap}
+    return study.model_copy(update=checked)
 
 
 def _refuse_judge_knob(
@@ -214,17 +225,13 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
         )
     pool = study.evidence[task.evidence]
     known = pool.benchmark is not None or pool.judgebench is not None
-    if known and task.type != "benchmark":
+    if known and task.type not in ("benchmark", None):
         raise DesignError(
             f"evidence {task.evidence!r} is a benchmark; its task must have the type benchmark",
             path=path,
         )
-    if task.type != "benchmark" and pool.window is None and pool.pool is None:
-        raise DesignError(
-            f"a task of type {task.type} needs a window at evidence {task.evidence!r}, "
-            "such as window: {country: NAME}",
-            path=("evidence", task.evidence),
-        )
+    if study.protocol is not None:
+        _check_typed(study.protocol, task, pool, path)
     if known and task.rubric is not None:
         raise DesignError(
             f"evidence {task.evidence!r} has its own rubric; leave rubric out",
@@ -238,6 +245,24 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
         )
     if task.truth is not None:
         check_truth(task.truth, (*path, "truth"), task.type)
+
+
+def _check_typed(protocol: str, task: TaskSpec, pool: PoolSpec, path: Path) -> None:
+    """Refuses a task without a type, or without a country, which a protocol needs."""
+    choices = get_args(TaskType)
+    if task.type is None:
+        raise DesignError(
+            f"the protocol {protocol} needs the type of each task; choose {', '.join(choices)}",
+            choices=choices,
+            path=path,
+        )
+    placed = pool.pool is not None or (pool.window is not None and pool.window.country)
+    if task.type != "benchmark" and not placed:
+        raise DesignError(
+            f"a task of type {task.type} needs a window at evidence {task.evidence!r}, "
+            "such as window: {country: NAME}",
+            path=("evidence", task.evidence),
+        )
 
 
 def read_knobs(
@@ -255,15 +280,21 @@ def read_knobs(
 
 
 def _levels(
-    vary: Mapping[str, Sequence[Any]], base: dict[str, Any], resolve: Resolve
+    vary: Mapping[str, Sequence[Any]],
+    base: dict[str, Any],
+    resolve: Resolve,
+    usual: Mapping[str, Any],
 ) -> dict[str, list[Any]]:
-    """Returns the varied levels by knob; other knobs that a blueprint name sets join the base."""
+    """Returns the varied levels by knob; other knobs that a blueprint name sets join the base.
+
+    `usual` are the defaults of knobs that the base does not name.
+    """
     levels: dict[str, list[Any]] = {}
     for name, values in vary.items():
         points = _points(name, values, resolve)
         knobs = sorted({knob for point in points for knob in point})
         moving = [knob for knob in knobs if len({repr(point.get(knob)) for point in points}) > 1]
-        moving = moving or [knob for knob in knobs if _base(base, knob) != points[0][knob]]
+        moving = moving or [knob for knob in knobs if {**usual, **base}[knob] != points[0][knob]]
         for knob in knobs:
             if knob not in moving and base.setdefault(knob, points[0][knob]) != points[0][knob]:
                 raise DesignError(f"vary: {name} also sets {knob}", path=("vary", name))
@@ -274,10 +305,6 @@ def _levels(
             raise DesignError(f"vary: {name} {problem}", path=("vary", name))
         levels[moving[0]] = list(dict.fromkeys(point[moving[0]] for point in points))
     return levels
-
-
-def _base(base: Mapping[str, Any], knob: str) -> Any:
-    return base.get(knob, Design.knobs()[knob].default)
 
 
 def _points(name: str, values: Sequence[Any], resolve: Resolve) -> list[dict[str, Any]]:
@@ -299,7 +326,7 @@ MODEL_KNOBS = ("judge.model", "evidence.editor", "rubric.critic", "rubric.author
 
 def _level(knob: str, level: Any, resolve: Resolve) -> Any:
     Design.of({"judge.model": "any", knob: level})
-    if knob in MODEL_KNOBS and level not in ("own", "provided"):
+    if knob in MODEL_KNOBS and level not in ("own", "provided", None):
         return resolve(level)
     return level
 

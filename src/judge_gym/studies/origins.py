@@ -18,9 +18,10 @@ class Spec(BaseModel):
 
 
 class WindowSpec(Spec):
-    """The country and the period of a pool's evidence."""
+    """The country and the period of a pool's evidence, as far as they matter."""
 
-    country: str = Field(min_length=1)
+    country: str = ""
+    """Needed under a protocol."""
     start: Annotated[date, Field(strict=False)] | None = None
     end: Annotated[date, Field(strict=False)] | None = None
 

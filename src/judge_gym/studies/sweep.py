@@ -6,9 +6,9 @@ import random
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
-from judge_gym.axes import Design
+from judge_gym.axes import Design, defaults
 from judge_gym.errors import DesignError
 from judge_gym.records import (
     Benchmark,
@@ -27,7 +27,8 @@ from judge_gym.studies.lines import errors_at
 class Task:
     """A concept on a pool. A judge never sees type, truth or dose."""
 
-    type: TaskType
+    type: TaskType | Literal[""]
+    """Empty where a study without a protocol gives none."""
     concept: str
     pool_name: str
     pool: Pool
@@ -38,6 +39,8 @@ class Task:
     """Defaults of knobs that a benchmark replaces."""
     rubric_file: str = ""
     """The file of its rubric, as the study names it; empty where no study does."""
+    protocol: str = ""
+    """The research protocol, whose defaults its designs start from; empty for none."""
 
     @property
     def country(self) -> str:
@@ -56,9 +59,9 @@ class Experiment:
 
     @property
     def digest(self) -> str:
-        """The hash that identifies the experiment; truth, dose and tags are not part of it.
+        """The hash that identifies the experiment.
 
-        Knobs without an effect are left out.
+        Truth, dose, tag, protocol and knobs without an effect are left out.
         """
         idle = _idle(self.task, self.design) - _forced(self.task).keys()
         return digest(
@@ -97,15 +100,17 @@ class Sweep:
     """The tags of points that are the same experiment as another, with that other's tag."""
     skipped_swaps: tuple[str, ...] = ()
     """The tags of experiments without a swap, because their judge writes no rubric of its own."""
+    unused: tuple[str, ...] = ()
+    """Knobs of an editor or critic whom a study without a protocol names but does not ask."""
 
 
-def points(study: Study, defaults: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+def points(study: Study, replaced: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """Returns the points of the sweep, each as the knobs in which it differs from the base.
 
-    `defaults` are the defaults of knobs that a type of task replaces.
+    `replaced` are the defaults of knobs that a type of task replaces.
     """
-    usual = {knob: Design.knobs()[knob].default for knob in study.vary}
-    base = {knob: {**usual, **(defaults or {}), **study.design}[knob] for knob in study.vary}
+    usual = defaults(study.protocol or "")
+    base = {knob: {**usual, **(replaced or {}), **study.design}[knob] for knob in study.vary}
     if study.sweep == "grid":
         chosen = [_point(study.vary, number) for number in range(_size(study.vary))]
     elif study.sweep == "ablate":
@@ -160,7 +165,8 @@ def experiments(
         tasks = []
         for number, spec in enumerate(study.tasks):
             with errors_at(("tasks", number)):
-                tasks.append(_task(spec, pools, rubrics, benchmarks or {}))
+                task = _task(spec, study.protocol or "", pools, rubrics, benchmarks or {})
+                tasks.append(task)
         return _experiments(study, tasks, shown)
 
 
@@ -172,12 +178,12 @@ def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> S
     used: set[str] = set()
     outside = {knob: study.design[knob] for knob in shown if knob in study.design}
     for number, task in enumerate(tasks):
-        defaults = _task_defaults(task)
-        for judge, point in itertools.product(study.judges, points(study, defaults)):
+        replaced = _task_defaults(task)
+        for judge, point in itertools.product(study.judges, points(study, replaced)):
             chosen = {**study.design, **point, "judge.model": judge}
-            design, active = resolve_design(task, chosen)
+            design, active = resolve_design(task, chosen, assistant=study.assistant)
             used |= active
-            check_roles(study.judges, task, design, number, varied=study.vary)
+            check_roles(study.judges, task, design, number, chosen=chosen, varied=study.vary)
             tag = _tag(study.study, task, judge, {**outside, **point})
             if tag in tags:
                 raise DesignError(
@@ -192,19 +198,20 @@ def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> S
                 duplicates[tag] = first.tag
             elif study.swap != "none" and design.rubric.author != "own":
                 skipped.append(tag)
-    _refuse_unused(study, used, outside, tasks)
-    return Sweep(tuple(made.values()), duplicates, tuple(skipped))
+    unused = _refuse_unused(study, used, outside, tasks)
+    return Sweep(tuple(made.values()), duplicates, tuple(skipped), tuple(unused))
 
 
 def _task(
     spec: TaskSpec,
+    protocol: str,
     pools: Mapping[str, Pool],
     rubrics: Mapping[str, Rubric],
     benchmarks: Mapping[str, Benchmark],
 ) -> Task:
     benchmark = benchmarks.get(spec.evidence)
     task = Task(
-        spec.type,
+        spec.type or ("benchmark" if benchmark else ""),
         spec.concept or (benchmark.concept if benchmark else ""),
         spec.evidence,
         pools[spec.evidence],
@@ -212,8 +219,9 @@ def _task(
         truth=spec.truth.reference() if spec.truth else None,
         defaults=benchmark.design if benchmark else {},
         rubric_file=spec.rubric or "",
+        protocol=protocol,
     )
-    if task.type != "benchmark" and not task.country:
+    if protocol and task.type != "benchmark" and not task.country:
         raise DesignError(f"the pool of evidence {task.pool_name!r} has no window, so no country")
     rubric = benchmark.rubric if benchmark else rubrics.get(spec.rubric or "")
     return with_rubric(task, rubric)
@@ -262,6 +270,7 @@ def check_roles(
     design: Design,
     number: int = 0,
     *,
+    chosen: Collection[str] = (),
     varied: Collection[str] = (),
 ) -> None:
     """Refuses an editor or critic who is a judge, and a task without a source of its rubric."""
@@ -273,21 +282,50 @@ def check_roles(
     roles = {"evidence.editor": design.evidence.resolve().editor, "rubric.critic": rubric.critic}
     for knob, model in roles.items():
         if model in judges:
+            named = knob if knob in chosen else "assistant"
             raise DesignError(
-                f"{knob} {model!r} is a judge of this study; choose a model outside the panel",
-                path=("vary" if knob in varied else "design", knob),
+                f"{named} {model!r} is a judge of this study; choose a model outside the panel",
+                path=("vary" if knob in varied else "design", knob) if named == knob else (named,),
             )
 
 
-def resolve_design(task: Task, chosen: Mapping[str, Any]) -> tuple[Design, set[str]]:
+def resolve_design(
+    task: Task,
+    chosen: Mapping[str, Any],
+    *,
+    assistant: str | None = None,
+    remedy: str = "assistant: provider:name",
+) -> tuple[Design, set[str]]:
     """Returns the design that a task is judged under, and which of the chosen knobs have an effect.
 
-    A knob without an effect returns to its default, so that such points are one experiment.
+    A knob without an effect returns to its default, so that such points are one experiment. The
+    assistant edits and criticises where no other model is chosen; where one is needed and none is
+    known, the error names the `remedy`.
     """
-    given = {**_task_defaults(task), **chosen}
+    usual = defaults(task.protocol)
+    given = {**usual, **_task_defaults(task), **chosen}
+    if task.protocol and given["rubric.author"] != "provided":
+        given["rubric.critic"] = given["rubric.critic"] or assistant
+    if given["evidence.view"] == "neutralized":
+        given["evidence.editor"] = given["evidence.editor"] or assistant
     idle = _idle(task, Design.of(given))
     active = {knob: level for knob, level in given.items() if knob not in idle}
-    return Design.of(active | _forced(task)), active.keys() & chosen.keys()
+    design = Design.of(usual | active | _forced(task))
+    if needs := _unassisted(task, design):
+        raise DesignError(
+            f"a model is needed that {' and '.join(needs)}, other than the judges; name it with "
+            f"{remedy}",
+            path=("assistant",),
+        )
+    return design, active.keys() & chosen.keys()
+
+
+def _unassisted(task: Task, design: Design) -> list[str]:
+    """Returns what an assistant would have to do that no model is chosen for."""
+    edited = design.evidence.view == "neutralized" and design.evidence.editor is None
+    written = task.rubric is None and design.rubric.author != "provided"
+    criticised = bool(task.protocol) and written and design.rubric.critic is None
+    return ["edits evidence"] * edited + ["criticises rubrics"] * criticised
 
 
 def _task_defaults(task: Task) -> dict[str, Any]:
@@ -311,6 +349,10 @@ def _idle(task: Task, design: Design) -> set[str]:
         prefixes += ["evidence.view"]
     if design.evidence.view == "raw" or task.pool.paired:
         prefixes += ["evidence.editor", "prompt.slots.neutralizer."]
+    if design.rubric.critic is None:
+        prefixes += ["prompt.slots.critic."]
+        if design.rubric.author == "provided":  # a rubric that is loaded later
+            prefixes += ["rubric.critic"]
     if design.probe.context == "same":  # the probe continues the scorer's conversation
         prefixes += ["prompt.slots.prober.persona"]
     return {knob for knob in Design.knobs() if knob.startswith(tuple(prefixes))}
@@ -318,9 +360,15 @@ def _idle(task: Task, design: Design) -> set[str]:
 
 def _refuse_unused(
     study: Study, used: set[str], outside: Mapping[str, Any], tasks: Sequence[Task]
-) -> None:
-    """Refuses a knob without an effect on any task; an override may disable others of the file."""
-    usual = Design.knobs()
+) -> list[str]:
+    """Refuses a knob without an effect on any task; an override may disable others of the file.
+
+    Returns the knobs of an editor or critic that is named and not asked, where only the lack of a
+    protocol is why: studies from before there were protocols name them.
+    """
+    roles = ("evidence.editor", "prompt.slots.neutralizer.", "prompt.slots.critic.")
+    unused = []
+    usual = defaults(study.protocol or "")
     paired = all(task.pool.paired for task in tasks)
     sections = (("vary", study.vary), ("design", outside or study.design))
     for section, given in sections:
@@ -340,11 +388,16 @@ def _refuse_unused(
                     "two responses would be a third one; leave it out",
                     path=(section, knob),
                 )
-            if knob not in used and level != usual[knob].default:
+            if knob in used or level == usual[knob]:
+                continue
+            if section == "design" and not study.protocol and knob.startswith(roles):
+                unused.append(knob)
+            else:
                 raise DesignError(
                     f"{knob} has no effect on any task of this study; leave it out",
                     path=(section, knob),
                 )
+    return unused
 
 
 def _tag(study: str, task: Task, judge: str, shown: Mapping[str, Any]) -> str:

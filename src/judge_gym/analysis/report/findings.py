@@ -38,8 +38,18 @@ FEW_ITEMS = 12
 
 
 def findings(given: ReportInput) -> Section | None:
-    """Shows hypotheses, validity checks and metrics."""
-    tested, checks = hypotheses(given.data), validity(given.frame, given.thresholds)
+    """Shows metrics and, of samples under the blueprint's protocol, hypotheses and checks."""
+    metrics = Table(
+        "Metrics",
+        f"By task and variant, {_rubrics_used(given.data.own)}; n is the number of items.",
+        metric_table(given.data),
+    )
+    contested = given.contested
+    if contested is None:
+        judges, items = (given.frame[name].nunique() for name in (JUDGE, "evidence"))
+        lead = f"{judges} judge{'s' * (judges != 1)} on {items} item{'s' * (items != 1)}."
+        return section("Findings", lead, tables=[metrics])
+    tested, checks = hypotheses(contested), validity(contested.frame, given.thresholds)
     supported = [name[:2] for name in tested.loc[tested["verdict"] == "supported", "hypothesis"]]
     results = checks["result"].value_counts()
     passed, failed, lacking = (int(results.get(r, 0)) for r in ("pass", "fail", "lacks data"))
@@ -59,11 +69,7 @@ def findings(given: ReportInput) -> Section | None:
                 "A check passes if its whole interval is on the right side of its threshold.",
                 checks[["check", "result", *checks.columns.drop(["check", "result"])]],
             ),
-            Table(
-                "Metrics",
-                f"By task and variant, {_rubrics_used(given.data.own)}; n is the number of items.",
-                metric_table(given.data),
-            ),
+            metrics,
         ],
     )
 

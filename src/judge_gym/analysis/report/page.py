@@ -15,6 +15,7 @@ from judge_gym.analysis.frames import once_per_call
 from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.validity import DEFAULTS, Thresholds
+from judge_gym.axes import CONTESTED
 
 SIMULATED = "All judges were simulated: these numbers describe the method, not any real model."
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
@@ -204,6 +205,14 @@ class ReportInput:
     def frame(self) -> pd.DataFrame:
         """The tidy samples as a frame."""
         return self.data.frame
+
+    @property
+    def contested(self) -> Dataset | None:
+        """The samples under the blueprint's protocol; None if there are none."""
+        under = self.frame["protocol"] == CONTESTED
+        if under.all():
+            return self.data
+        return Dataset(self.frame[under].reset_index(drop=True)) if under.any() else None
 
     @property
     def interval_units(self) -> str:

@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.endpoints import AVERAGED, cell_endpoints, endpoints_without_each_draw
-from judge_gym.analysis.frames import CELL, JUDGE, PANEL, level_name, own_rows, varied_knobs
+from judge_gym.analysis.frames import (
+    CELL,
+    JUDGE,
+    PANEL,
+    level_name,
+    own_rows,
+    usual_levels,
+    varied_knobs,
+)
 from judge_gym.analysis.panels import Dataset, Samples
 from judge_gym.analysis.stats.intervals import Floats, pseudo_values, student
 from judge_gym.analysis.stats.paired_tests import benjamini_hochberg, holm, paired_difference
@@ -119,6 +127,7 @@ COLUMNS = [
 ]  # fmt: skip
 IDLE = {
     ("evidence.view", "raw"): ("evidence.editor", "prompt.slots.neutralizer."),
+    ("rubric.author", "provided"): ("rubric.critic", "prompt.slots.critic."),
     ("probe.context", "same"): ("prompt.slots.prober.persona",),
 }
 """Knobs without an effect under a level: a study sets them to their defaults."""
@@ -234,20 +243,21 @@ def find_contrasts(frame: pd.DataFrame) -> list[Contrast]:
     A level is compared with the knob's default, or with the first level if the default is missing.
     """
     found = []
+    usual = {str(task): usual_levels(part) for task, part in frame.groupby("task", sort=False)}
     for task, designs in _designs(frame).items():
         for one, other in combinations(designs, 2):
             knobs = changed_knobs(designs[one], designs[other])
             if len(knobs) != 1 or knobs == ("series",):
                 continue
-            base = _base(knobs[0], [levels[knobs[0]] for levels in designs.values()])
+            levels = [levels[knobs[0]] for levels in designs.values()]
+            base = _base(usual[task][knobs[0]], levels)
             for level, against in ((one, other), (other, one)):
                 if _same(designs[against][knobs[0]], base):
                     found.append(_contrast(task, knobs[0], level, against, designs))
     return sorted(found)
 
 
-def _base(knob: str, levels: Sequence[Any]) -> Any:
-    default = Design.knobs()[knob].default
+def _base(default: Any, levels: Sequence[Any]) -> Any:
     known = sorted({level for level in levels if not pd.isna(level)}, key=_sort_key)
     return default if any(_same(default, level) for level in levels) else known[0]
 

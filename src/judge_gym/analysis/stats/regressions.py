@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import special
 
 from judge_gym.analysis.endpoints import GAP, cell_endpoints
-from judge_gym.analysis.frames import CELL, JUDGE, PANEL, level_name, varied_knobs
+from judge_gym.analysis.frames import CELL, JUDGE, PANEL, level_name, usual_levels, varied_knobs
 from judge_gym.analysis.stats.intervals import LEVEL, Floats, seeded, t_quantile
 from judge_gym.axes import Design
 
@@ -81,7 +81,7 @@ def equations(frame: pd.DataFrame) -> list[Equation]:
     by = [*CELL, "is_swap", "rubric"]
     rubrics = frame.drop_duplicates(by)
     quality = rubrics[["observability", "discriminability"]].mean(axis=1, skipna=False)
-    about = [*by, "task_type", "rubric_author", "n_stages", QUALITY, *knobs]
+    about = [*by, "protocol", "task_type", "rubric_author", "n_stages", QUALITY, *knobs]
     table = cell_endpoints(frame, by).merge(rubrics.assign(**{QUALITY: quality})[about], on=by)
     swapped = table["is_swap"].astype(bool)
     typed = (table["task_type"] == "ecc").any()
@@ -136,13 +136,14 @@ def _design(equation: Equation) -> tuple[_Terms, list[dict[str, Any]]]:
             left_out[QUALITY] = reason
         else:
             rows = rows.dropna(subset=QUALITY)
+    usual = usual_levels(rows)
     names, columns = ["intercept"], [np.ones(len(rows))]
     basis = [columns[0] / np.sqrt(len(rows))]
     for term in use:
         if rows[term].nunique(dropna=False) < 2:
             left_out[term] = ONE_LEVEL
             continue
-        for name, column in _columns(term, rows[term]):
+        for name, column in _columns(term, rows[term], usual.get(term)):
             apart = column
             for known in basis:  # orthogonal to the terms before it
                 apart = apart - known * (known @ apart)
@@ -164,14 +165,13 @@ def _no_quality(rows: pd.DataFrame) -> str:
     return UNCRITICISED if rows[QUALITY].isna().all() else ""
 
 
-def _columns(term: str, values: pd.Series) -> list[tuple[str, Floats]]:
+def _columns(term: str, values: pd.Series, usual: Any) -> list[tuple[str, Floats]]:
     """Returns the columns of a term: quality itself, or one per level other than the base."""
     if term == QUALITY:
         return [(QUALITY, values.to_numpy(dtype=float))]
     place, distinct = pd.factorize(values, use_na_sentinel=False)
     named = np.array([level_name(level) for level in distinct], dtype=object)
-    knob = Design.knobs().get(term)
-    default = level_name(knob.default) if knob else ""
+    default = level_name(usual)
     levels = sorted(set(named), key=lambda level: (level != default, level))
     return [(f"{term}={level}", (named == level)[place].astype(float)) for level in levels[1:]]
 

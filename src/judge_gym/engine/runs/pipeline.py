@@ -73,10 +73,11 @@ def shown_texts(store: Store, run: Run) -> Mapping[int, str]:
 
 def makers(experiment: Experiment) -> tuple[str | None, str | None]:
     """Returns the makers of an experiment's views and critiques; None where none are made."""
-    editor = experiment.design.evidence.resolve().editor
+    design = experiment.design
+    criticised = design.rubric.resolve(design.judge.model).critic and not experiment.task.rubric
     return (
-        Neutralizer(experiment.design).maker if editor else None,
-        None if experiment.task.rubric else Critic(experiment.design).maker,
+        Neutralizer(design).maker if design.evidence.resolve().editor else None,
+        Critic(design).maker if criticised else None,
     )
 
 
@@ -320,6 +321,8 @@ class StudyPipeline:
         )
 
     async def _criticise(self, rubric: Rubric) -> None:
+        if self.run.experiment.design.rubric.critic is None:
+            return
         stage = Critic(self.run.experiment.design)
 
         def save(critiques: Sequence[Critique]) -> None:

@@ -220,7 +220,8 @@ class Planner:
         stage = Rubricer(run.experiment.design, run.experiment.seed)
         found = [self._rubric(run, stage, target) for target in targets]
         rubrics = [rubric for rubric in found if isinstance(rubric, Rubric)]
-        self._look_up(run, "critic", Critic(run.experiment.design).requests(rubrics))
+        if run.experiment.design.rubric.critic is not None:
+            self._look_up(run, "critic", Critic(run.experiment.design).requests(rubrics))
         return rubrics
 
     def _rubric(self, run: Run, stage: Rubricer, target: RubricTarget) -> Rubric | Status:

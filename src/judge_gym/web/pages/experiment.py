@@ -52,7 +52,7 @@ def experiment(
         "experiment.html.j2",
         row=row,
         summary=lab.experiments.show(tag),
-        knobs=knobs(row["design"]),
+        knobs=knobs(row["design"], row["protocol"]),
         neighbours=neighbours(lab, row),
         against=against,
         difference=differences(lab.experiments.find_tags([tag, against])) if against else [],
@@ -65,9 +65,9 @@ def experiment(
     )
 
 
-def knobs(design: Mapping[str, Any]) -> list[dict[str, Any]]:
+def knobs(design: Mapping[str, Any], protocol: str) -> list[dict[str, Any]]:
     """Returns every knob with its level, whether it was chosen, and its research question."""
-    chosen = Design.of(design).chosen()
+    chosen = Design.of(design).chosen(protocol)
     return [
         {"path": path, "level": design[path], "set": path in chosen, "question": knob.question}
         for path, knob in Design.knobs().items()
