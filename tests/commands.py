@@ -202,6 +202,7 @@ def write_study(folder: Path, **changes: Any) -> Path:
         "seed": 5,
         "samples": 15,
         "evidence": {"here": {"files": "evidence.jsonl", "window": {"country": "Valdoria"}}},
+        "protocol": "contested-concepts",
         "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
         "judges": ["lab:balanced", "lab:strict", "lab:sloppy"],
         "design": {"evidence.editor": "lab:editor", "rubric.critic": "lab:critic"},

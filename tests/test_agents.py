@@ -62,6 +62,7 @@ def write_shaky(folder: Path) -> Path:
         "study": "shaky",
         "samples": 10,
         "evidence": {"here": {"files": "texts.jsonl", "window": {"country": "Valdoria"}}},
+        "protocol": "contested-concepts",
         "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
         "judges": [FAILING],
         "design": {**OURS, "rubric.author": "sim:strict"},

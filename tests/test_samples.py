@@ -41,6 +41,7 @@ def run_study(lab: Lab, folder: Path, **changes: Any) -> None:
         "study": "small",
         "samples": 1,
         "evidence": {"here": {"files": "texts.jsonl", "window": {"country": "Valdoria"}}},
+        "protocol": "contested-concepts",
         "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
         "judges": ["sim:balanced", "sim:strict"],
         "design": {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"},

@@ -38,6 +38,7 @@ STUDY = """
 study: sent
 samples: 1
 evidence: {here: {files: news.jsonl, window: {country: Valdoria}}}
+protocol: contested-concepts
 tasks: [{type: ecc, concept: fascism, evidence: here}]
 judges: [sim:balanced]
 design: {evidence.view: raw, rubric.critic: sim:critic}

@@ -25,6 +25,7 @@ STUDY: dict[str, Any] = {
     "study": "small",
     "samples": 1,
     "evidence": {"here": {"files": "evidence.jsonl", "window": {"country": "Valdoria"}}},
+    "protocol": "contested-concepts",
     "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
     "judges": ["sim:balanced", "sim:strict"],
     "design": {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"},

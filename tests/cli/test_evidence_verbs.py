@@ -235,6 +235,7 @@ def put(web: Web, *subjects: str) -> str:
 def feed_study(write_study: WriteStudy, url: str, **changes: Any) -> Path:
     window = {"country": "Norway", "start": "2026-01-01", "end": "2026-01-31"}
     given = {"evidence": {"wire": {"feeds": url, "window": window}}, "samples": 1,
+             "protocol": "contested-concepts",
              "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "wire"}]}  # fmt: skip
     return write_study(**{**given, **changes})
 
@@ -528,6 +529,7 @@ def test_a_name_taken_by_another_pool_still_means_the_first(
 STUDY = """\
 study: small
 evidence: {here: {files: news.jsonl, window: {country: V}}}
+protocol: contested-concepts
 tasks: [{type: ecc, concept: fascism, evidence: here}]
 judges: ["sim:balanced"]
 design: {evidence.editor: "sim:editor", rubric.critic: "sim:critic"}

@@ -58,6 +58,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 "study": "wired",
                 "samples": 2,
                 "evidence": {"e": {"files": "e.jsonl", "window": {"country": "Valdoria"}}},
+                "protocol": "contested-concepts",
                 "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "e"}],
                 "judges": ["lab:balanced", "lab:strict"],
                 "design": {"evidence.editor": "lab:editor", "rubric.critic": "lab:critic"},

@@ -36,6 +36,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "seed": 5,
         "samples": 25,
         "evidence": {"here": {"files": "evidence.jsonl", "window": {"country": "Valdoria"}}},
+        "protocol": "contested-concepts",
         "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
         "judges": ["sim:sloppy", "sim:cautious"],
         "design": {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"},

@@ -414,6 +414,7 @@ def test_studies_and_reports_are_resources(lab: ServedLab, agent: Agent) -> None
     text = (
         "study: small-one\nsamples: 1\nprobe: false\n"
         "evidence: {here: {files: news.jsonl, window: {country: Valdoria}}}\n"
+        "protocol: contested-concepts\n"
         "tasks: [{type: ecc, concept: fascism, evidence: here}]\njudges: [sim:strict]\n"
         "design: {evidence.editor: sim:editor, rubric.critic: sim:critic}\n"
     )

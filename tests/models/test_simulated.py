@@ -234,6 +234,9 @@ def test_the_distribution_follows_the_messages_and_not_the_draw() -> None:
         assert verdict_distribution(replace(made.request, draw=draw)) == published
 
 
+EDITED = {"evidence.view": "neutralized", "evidence.editor": "sim:editor"}
+
+
 # --- answering -----------------------------------------------------------------------------------
 
 
@@ -242,6 +245,7 @@ def everything_asked() -> list[Request]:
     design = Design.of(
         {
             "judge.model": "sim:hasty",
+            "evidence.view": "neutralized",
             "evidence.editor": "sim:editor",
             "rubric.critic": "sim:critic",
             "probe.context": "same",
@@ -512,7 +516,7 @@ def test_what_analysis_knows_of_an_item_is_in_no_prompt() -> None:
     plain = Evidence("", MIDDLING)
     told = "TELLTALE"
     annotated = Evidence(told, MIDDLING, told, told, told, truth=told, metadata={"latent": told})
-    design = Design.of({"judge.model": "sim:judge", "evidence.editor": "sim:editor"})
+    design = Design.of({"judge.model": "sim:judge", **EDITED})
     scorer, prober = Scorer(design, 3, "s"), Prober(design, 3, "s")
     asked = []
     for item in (plain, annotated):
@@ -802,7 +806,7 @@ def test_a_critic_sees_stages_that_lie_close_together() -> None:
 
 
 def neutral(text: str) -> str:
-    stage = Neutralizer(Design.of({"judge.model": "sim:judge", "evidence.editor": "sim:editor"}))
+    stage = Neutralizer(Design.of({"judge.model": "sim:judge", **EDITED}))
     item = Evidence("", text)
     view = stage.read(item, answers(stage.requests([item]))[0])
     assert view.status == "scored" and view.text is not None

@@ -317,6 +317,7 @@ def test_a_study_is_planned_and_started_from_its_text(lab: ServedLab) -> None:
         "study": "sent",
         "samples": 1,
         "evidence": {"here": {"files": "news.jsonl", "window": {"country": "Valdoria"}}},
+        "protocol": "contested-concepts",
         "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
         "judges": ["sim:balanced", "sim:strict"],
         "design": {"evidence.view": "raw", "rubric.critic": "sim:critic"},
@@ -418,6 +419,7 @@ def test_a_model_file_of_the_labs_machine_is_refused(lab: ServedLab, place: str)
     study: dict[str, Any] = {
         "study": "s",
         "evidence": {"here": {"files": "news.jsonl", "window": {"country": "Valdoria"}}},
+        "protocol": "contested-concepts",
         "tasks": [{"type": "ecc", "concept": "x", "evidence": "here"}],
         "judges": [path if place == "judges" else "sim:balanced"],
     }
@@ -446,6 +448,7 @@ def test_an_endless_study_is_refused(lab: ServedLab) -> None:
     whole = {
         "study": "s",
         "evidence": {"here": {"files": "news.jsonl", "window": {"country": "Valdoria"}}},
+        "protocol": "contested-concepts",
         "tasks": [{"type": "ecc", "concept": "x", "evidence": "here"}],
         "judges": ["sim:balanced"],
     }

@@ -31,6 +31,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
                 "study": name,
                 "samples": 2,
                 "evidence": {"news": {"files": "news.jsonl", "window": {"country": "X"}}},
+                "protocol": "contested-concepts",
                 "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "news"}],
                 "judges": judges,
                 "design": OURS,

@@ -38,6 +38,7 @@ def study(name: str, **changes: Any) -> str:
         "seed": crc32(name.encode()),  # else they would be one experiment
         "samples": 2,
         "evidence": {"january": {"pool": "january"}},
+        "protocol": "contested-concepts",
         "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "january"}],
         "judges": ["sim:balanced"],
         "design": OURS,

@@ -73,7 +73,7 @@ PRESETS: dict[str, JudgeProfile] = {
     "sloppy": JudgeProfile(
         family="sim-thicket", noise=0.18, sloppy=0.8, garble=0.06, truncate=0.03, refuse=0.08
     ),
-    "assistant": JudgeProfile(family="sim-desk"),
+    "assistant": JudgeProfile(family="sim-office"),
     "editor": JudgeProfile(family="sim-desk"),
     "critic": JudgeProfile(family="sim-bench"),
 }
