@@ -203,7 +203,7 @@ def _check_searches(pool: PoolSpec, path: Path) -> None:
             )
 
 
-def check_truth(truth: TruthSpec, path: Path, task_type: TaskType) -> None:
+def check_truth(truth: TruthSpec, path: Path, task_type: TaskType | None) -> None:
     """Refuses a reference of a contested task, and one that is given and looked up, or neither."""
     if task_type == "ecc":
         raise DesignError(
