@@ -140,6 +140,47 @@ def test_a_run_is_analysed_once_and_the_second_time_costs_nothing(
     assert made == {tmp_path / first.report}, "nothing but the report"
 
 
+def test_a_queued_analysis_is_performed_by_a_worker_and_costs_the_same(
+    lab: Lab, suite: Path
+) -> None:
+    number = ran(lab, suite)
+    queued = lab.failures.start(str(number))
+    assert (queued["status"], queued["target"]) == ("in progress", "analysis:1")
+    [state] = lab.runs.status("analysis:1")["runs"]
+    assert state["in_progress"] and "no worker is running" in state["message"]
+    assert not lab.engine.idle()
+    lab.runs.work(until_idle=True)
+    assert lab.engine.idle()
+    shown = lab.failures.show(1)
+    assert (shown["status"], shown["message"]) == ("complete", "")
+    assert shown["counts"] == {"passed": 0, "failed": 3, "inconclusive": 0}
+    assert shown["report"] is not None and shown["bytes"] == Path(shown["report"]).stat().st_size
+    assert shown["ask_user"] is not None and shown["ask_user"].endswith("in more detail?")
+    calls_made = paid(lab)
+    made = lab.failures.analyze(number)
+    assert (str(made.report), made.rows()) == (shown["report"], shown["findings"])
+    assert paid(lab) == calls_made, "the command reads what the worker paid for"
+    [state] = lab.runs.wait("analysis:1", timeout=0)["runs"]
+    assert state["done"] == state["targets"] == {"score": 18}
+    [row] = lab.failures.list_reports(model=shown["model"])
+    assert (row["path"], row["failures"], row["actions"]) == (shown["report"], 3, [])
+
+
+def test_a_queued_analysis_that_fails_says_why(lab: Lab, suite: Path) -> None:
+    number = ran(lab, suite)
+    lab.failures.start(str(number), budget={"calls": 2})
+    lab.runs.work(until_idle=True)
+    shown = lab.failures.show(1)
+    assert shown["status"] == "failed" and "over-budget" in shown["message"]
+    assert (shown["report"], shown["ask_user"]) == (None, None)
+    lab.failures.start(str(number), budget={"calls": 100})
+    lab.runs.work(until_idle=True)
+    assert lab.failures.show(2)["status"] == "complete"
+    good = ran(lab, suite, wrong(suite, logic=0))
+    passed = lab.failures.show(lab.failures.start(str(good))["analysis"])
+    assert (passed["status"], passed["counts"]["failed"]) == ("complete", 0), "nothing is queued"
+
+
 def test_a_report_is_never_written_over(tmp_path: Path) -> None:
     path = tmp_path / "r" / "aaaa_2026-03-02.md"
     text = "# R\n\n## Run\n\n## Actions taken\n\nNone.\n"
@@ -222,10 +263,11 @@ def test_an_unfinished_run_is_said_to_be_one(lab: Lab, suite: Path) -> None:
 def test_a_second_run_is_compared_with_the_report_on_the_first(lab: Lab, suite: Path) -> None:
     first = lab.failures.analyze(ran(lab, suite), date="2026-03-02")
     assert first.report is not None
-    acted = written(first).replace(
-        "## Actions taken\n\nNone.", "## Actions taken\n\n- Mended the grader of `001-value`."
-    )
-    first.report.write_text(acted)
+    fixes = ("Mended the grader of `001-value`.", "Stated the format in 003-value.")
+    for action in fixes:
+        recorded = lab.failures.record_action(str(first.report), action)
+    assert recorded["actions"] == [fix.replace("`", "") for fix in fixes]
+    assert lint_report(written(first)) == []
     gaps = suite / "001-values/001-value/GAPS.md"
     gaps.write_text("- The value must stand alone.\n")
     second = lab.failures.analyze(ran(lab, suite), date="2026-03-09")
@@ -234,7 +276,12 @@ def test_a_second_run_is_compared_with_the_report_on_the_first(lab: Lab, suite: 
     assert repaired.report == first.report.as_posix()
     assert repaired.fix == "Mended the grader of 001-value." and repaired.version_changed
     assert other.fix is None
-    assert "a fix is recorded there, and the eval still fails" in written(second)
+    text = written(second)
+    assert "a fix is recorded there, GAPS changed since, and the eval still fails" in text
+    assert "but no file of this eval has changed since" in text, "003-value"
+    assert [fix.benchmark_changed for fix in second.fixes] == [True, True]
+    assert "| changed | 001-values/003-value failed |" in text
+    assert lint_report(text) == []
     gaps.unlink()
     calls_made = paid(lab)
     lab.failures.analyze(first.run.id, date="2026-03-09")

@@ -19,6 +19,7 @@ from judge_gym.errors import DesignError, JudgeGymError
 from judge_gym.lab import Lab
 from judge_gym.lab.nouns import NOUNS, describe
 from judge_gym.records.requests import VerbRequest
+from judge_gym.triage.lint import SECTIONS
 from judge_gym.verbs import BY_NAME, VERBS, Verb
 from judge_gym.web import serve
 from lab_server import EASY, OURS, copy_filled_lab
@@ -43,6 +44,17 @@ tasks: [{type: ecc, concept: fascism, evidence: here}]
 judges: [sim:balanced]
 design: {evidence.view: raw, rubric.critic: sim:critic}
 """
+REPORT_PATH = "reports/x/0123_2026-03-01.md"
+REPORT = "\n\n".join(
+    [
+        "# Analysis",
+        "## Run",
+        "| Of the run | Value |\n| --- | --- |\n| Run | `0123` |\n| Model | `x:y` |",
+        *(f"## {name}" for name in SECTIONS if name != "Run"),
+        "## Actions taken",
+        "None.",
+    ]
+)
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("evidence.create_window", JUNE),
     ("evidence.load", {"window_id": 2, "items": [{"title": "A", "text": "It fell.", "truth": 1}]}),
@@ -140,6 +152,15 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("suites.leaderboard", {}),
     ("suites.history", {"suite": "s", "version": "1", "category": "a"}),
     ("suites.due", {"suite": "s"}),
+    ("failures.start", {"run": "1"}),
+    ("failures.start", {"run": "1", "judges": ["sim:strict"]}),
+    ("failures.list", {}),
+    ("failures.show", {"analysis": 1}),
+    ("failures.list_reports", {}),
+    ("failures.show_report", {"path": REPORT_PATH}),
+    ("failures.record_action", {"path": REPORT_PATH, "action": "Mended a/b."}),
+    ("failures.record_action", {"path": "../secret.md", "action": "Mended a/b."}),
+    ("runs.wait", {"target": "pilot", "timeout": 0}),
     ("admin.tables", {}),
     ("admin.rows", {"table": "samples", "order": "desc"}),
     ("admin.query", {"sql": "SELECT status, count(*) AS n FROM samples GROUP BY status"}),
@@ -151,7 +172,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("admin.show_call", {"id": 1}),
 ]
 """Calls of every verb, in an order in which each has something to do."""
-CLOCK = {"at", "frozen", "created", "due", "due_from", "days"}
+CLOCK = {"at", "frozen", "created", "due", "due_from", "days", "ended"}
 """Keys whose values depend on when a call was made."""
 
 
@@ -160,8 +181,12 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lab, Client
     """A lab, and a client of a copy of it."""
     here, there = tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("there")
     url = copy_filled_lab(here)
+    for folder in (here, there):
+        (folder / "reports" / "x").mkdir(parents=True)
+        (folder / REPORT_PATH).write_text(REPORT)
     for file in here.iterdir():
-        shutil.copy(file, there)
+        if file.is_file():
+            shutil.copy(file, there)
     with (
         Lab.open(url, folder=here) as own,
         Lab.open(f"sqlite:///{there / 'lab.db'}", folder=there) as other,
@@ -200,7 +225,11 @@ def test_a_client_returns_what_the_lab_returns(labs: tuple[Lab, Client]) -> None
             conforms(BY_NAME[name], own)
     assert {name for name, _ in CALLS} == set(BY_NAME), "every verb is called"
     expected = {"evidence.freeze_pool", "evidence.collect", "labels.add", "experiments.show"}
+<<<<<<< HEAD
     assert refused == expected | {"admin.query", "runs.start_evidence"}
+=======
+    assert refused == expected | {"admin.query", "failures.record_action", "failures.start"}
+>>>>>>> 32fa240 (Analyze a suite run's failures as a job of the engine, over HTTP and for agents; propose a fix for each faulty task, record it, and follow it up; wait for targets)
 
 
 def conforms(verb: Verb, value: Any) -> None:

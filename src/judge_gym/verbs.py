@@ -25,7 +25,7 @@ HINTS: Mapping[Effect, str] = {
     "destroys": "Free: no model is called. May delete or overwrite; ask the user first.",
 }
 PAID_SEARCHES = ", ".join(origin.label for origin in BUILT_IN if origin.paid)
-STARTED = "Call `runs_status` until `in_progress` is false."
+STARTED = "Call `runs_wait`."
 PAGING = ("cursor", "limit")
 """Arguments of a list over HTTP and for agents, besides those of its request."""
 
@@ -213,6 +213,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("runs.reparse", ask.Reparse, say.Reparsed, "destroys", "POST /reparse",
          note="With `write`, verdicts that read differently today are changed."),
     Verb("runs.status", ask.RunStatus, say.LabStatus, "reads", "GET /status"),
+    Verb("runs.wait", ask.Wait, say.LabStatus, "reads", "GET /wait",
+         note="Call it again while `in_progress` is true."),
     Verb("runs.logs", ask.OptionalTarget, Sequence[say.LogRow], "reads", "GET /logs",
          result="items", page="page_logs"),
     # --- reports ---------------------------------------------------------------------------------
@@ -230,8 +232,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("suites.save_run", ask.SaveRun, int, "writes", "POST /suites/runs", result="run",
          status=201, agents=False),
     Verb("suites.start", ask.StartSuite, say.SuiteRunRow, "pays", "POST /suites/start", status=202,
-         note="Call `runs_status` with the target `suite:RUN` until `in_progress` is false; "
-         "`runs_pause`, `runs_resume` and `runs_cancel` take it too."),
+         note="Call `runs_wait` with the target `suite:RUN`, which `runs_pause`, `runs_resume` and "
+         "`runs_cancel` take too."),
     Verb("suites.show_run", ask.OfRun, say.SuiteRunDetail, "reads", "GET /suites/runs/{run}"),
     Verb("suites.save_eval", ask.SaveEval, int, "writes", "POST /suites/runs/{run}/evals",
          result="eval", status=201, agents=False),
@@ -245,6 +247,20 @@ VERBS: tuple[Verb, ...] = (
          result="items", agents=False),
     Verb("suites.due", ask.Due, Sequence[say.DueRow], "reads", "GET /suites/schedule",
          result="items"),
+    # --- failures --------------------------------------------------------------------------------
+    Verb("failures.start", ask.StartAnalysis, say.AnalysisRow, "pays", "POST /analyses", status=202,
+         note="Call `runs_wait`, then `failures_show`."),
+    Verb("failures.list", ask.ListAnalyses, Sequence[say.AnalysisRow], "reads", "GET /analyses",
+         result="items", cursor="analysis",
+         columns=("analysis", "run", "model", "status", "report", "ended")),
+    Verb("failures.show", ask.OfAnalysis, say.AnalysisDetail, "reads", "GET /analyses/{analysis}"),
+    Verb("failures.list_reports", ask.ListFailureReports, Sequence[say.FailureReportRow], "reads",
+         "GET /failure-reports", result="items", cursor="path"),
+    Verb("failures.show_report", ask.ShowFailureReport, say.FailureReport, "reads",
+         "GET /failure-reports/text"),
+    Verb("failures.record_action", ask.RecordAction, say.FailureReportRow, "writes",
+         "POST /failure-reports/actions",
+         note="Only after the user agreed to the fix and it was made."),
     # --- admin -----------------------------------------------------------------------------------
     Verb("admin.tables", ask.NoArguments, Sequence[say.TableInfo], "reads", "GET /tables",
          result="items"),

@@ -19,11 +19,18 @@ from lab_server import OURS, ServedLab, serve_lab, without_workers
 
 PAID = {
     "runs_start",
+<<<<<<< HEAD
     "runs_start_evidence",
+=======
+>>>>>>> 32fa240 (Analyze a suite run's failures as a job of the engine, over HTTP and for agents; propose a fix for each faulty task, record it, and follow it up; wait for targets)
     "runs_resume",
     "runs_retry",
     "evidence_collect",
     "suites_start",
+<<<<<<< HEAD
+=======
+    "failures_start",
+>>>>>>> 32fa240 (Analyze a suite run's failures as a job of the engine, over HTTP and for agents; propose a fix for each faulty task, record it, and follow it up; wait for targets)
 }
 DESTRUCTIVE = {
     "experiments_cleanup",

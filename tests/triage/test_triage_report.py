@@ -111,6 +111,7 @@ def test_the_sections_are_in_order() -> None:
         "Patterns",
         "Conflict between judges",
         "Recommendations",
+        "Proposed fixes",
         "Net impact",
         "Actions taken",
     ]
@@ -237,7 +238,8 @@ def test_an_earlier_report_is_compared() -> None:
     text = report(prior=acted)
     part = section(text, "Earlier reports")
     assert "| 4 | 4 |" in part, "failures then, failing again"
-    assert part.count("Dropped F401") == 2, "two fail at that rule"
+    assert part.count("Dropped F401") == 3, "two fail at that rule, and it is listed once"
+    assert "| 2026-01-20 | changed | names none of this run |" in part
     assert "the eval still fails" in text
     assert lint_report(text) == []
 
@@ -360,3 +362,11 @@ def test_a_fix_is_not_called_failed_when_another_step_fails_now() -> None:
     )
     assert "| `lint` | OVERLY_STRICT | `tests` | MODEL_FAULT | Mended 001-slugify. (the " in part
     assert "(the eval still fails) |" in part
+    assert f"| Mended 001-slugify. | 2026-02-01 | changed | {SLUG.path} failed |" in part
+    edited = {"r.md": source(SLUG, task="Another task")}
+    facts = find_facts(SLUG, source(SLUG), prior=prior, version="new", before=edited)
+    assert "a fix is recorded there, TASK changed since, and the eval still" in str(
+        facts.sentences()
+    )
+    same = find_facts(SLUG, source(SLUG), prior=prior, version="new", before={"r.md": source(SLUG)})
+    assert "but no file of this eval has changed since" in str(same.sentences())

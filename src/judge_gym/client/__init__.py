@@ -15,6 +15,7 @@ from judge_gym.client.nouns import (
     Admin,
     Evidence,
     Experiments,
+    Failures,
     Labels,
     Reports,
     Runs,
@@ -43,6 +44,7 @@ class Client:
         self.labels = Labels(connection)
         self.reports = Reports(connection)
         self.suites = Suites(connection)
+        self.failures = Failures(connection)
         self.admin = Admin(connection)
 
     def close(self) -> None:

@@ -266,6 +266,10 @@ class Runs:
         """Returns the progress of runs, active ones first: of a target, or of the newest."""
         return self._call("runs.status", locals())
 
+    def wait(self, target: str, *, timeout: float = 30) -> responses.LabStatus:
+        """Waits until a target has ended, or for some seconds, and returns its progress."""
+        return self._call("runs.wait", locals())
+
     def logs(self, target: str | None = None) -> Sequence[responses.LogRow]:
         """Returns events of runs, and attempts at calls that failed and why, newest first."""
         return self._call("runs.logs", locals())
@@ -396,6 +400,46 @@ class Suites:
     ) -> Sequence[responses.DueRow]:
         """Returns when each model is due for another run of a suite; those that are due first."""
         return self._call("suites.due", locals())
+
+
+class Failures:
+    """The noun `failures` of a remote lab."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._call = connection.call
+
+    def start(
+        self,
+        run: str,
+        *,
+        judges: Sequence[str] = (),
+        samples: int = 3,
+        overrides: Mapping[str, Any] | None = None,
+        budget: Mapping[str, int | float | None] | None = None,
+        allow_self: bool = False,
+    ) -> responses.AnalysisRow:
+        """Queues an analysis of a suite run's failures for a worker, which writes the report."""
+        return self._call("failures.start", locals())
+
+    def list(self, *, run: int | None = None) -> Sequence[responses.AnalysisRow]:
+        """Returns the analyses that were queued, or those of a suite run, oldest first."""
+        return self._call("failures.list", locals())
+
+    def show(self, analysis: int) -> responses.AnalysisDetail:
+        """Returns what a queued analysis found, its report, and the question to end with."""
+        return self._call("failures.show", locals())
+
+    def list_reports(self, *, model: str | None = None) -> Sequence[responses.FailureReportRow]:
+        """Returns the reports on failures in the lab's folder, of all models or one, by date."""
+        return self._call("failures.list_reports", locals())
+
+    def show_report(self, path: str, *, eval: str | None = None) -> responses.FailureReport:
+        """Returns a report, or its section on one eval, and the numbers in it that do not add up."""
+        return self._call("failures.show_report", locals())
+
+    def record_action(self, path: str, action: str) -> responses.FailureReportRow:
+        """Records in a report what was done about a failure: the fix, and the eval's name."""
+        return self._call("failures.record_action", locals())
 
 
 class Admin:

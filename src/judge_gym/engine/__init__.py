@@ -21,6 +21,7 @@ from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.follower import RunFollower, run_in_loop, work
 from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.engine.runs.orders import (
+    ANALYSES,
     FINISHED,
     JOBS,
     WORKFLOWS,
@@ -45,6 +46,7 @@ from judge_gym.store.deployment import COPY, CopiedDatabase
 from judge_gym.studies import BudgetSpec
 
 if TYPE_CHECKING:
+    from judge_gym.engine.runs.executor import Analyze
     from judge_gym.engine.runs.queue import RunQueue
     from judge_gym.suites import Suite
 
@@ -82,6 +84,8 @@ class Engine:
         self._limits = limits or Limits()
         self._models = models
         self._capabilities = Capabilities(store, models)
+        self.analyze: Analyze | None = None
+        """Performs an analysis in this process when it works; set by the lab."""
 
     def planner(self) -> Planner:
         """Returns a planner, which walks runs without calling a model."""
@@ -176,6 +180,11 @@ class Engine:
             for order in orders:
                 queue.add(order)
 
+    def start_analysis(self, number: int) -> None:
+        """Queues an analysis of a suite run for the lab's workers."""
+        with self._confirmed_queue() as queue:
+            queue.add_analysis(number)
+
     def _suite_order(self, run: SuiteRun, work: SuiteWork | None) -> WorkOrder:
         budget = BudgetSpec.model_validate(self._store.studies.budget(study_of(run.suite)))
         searches = bool(run.settings.get("web_search"))
@@ -254,6 +263,7 @@ class Engine:
                     self._capabilities,
                     until_idle=until_idle,
                     on_start=on_start,
+                    analyze=self.analyze,
                 )
             )
         return progress
@@ -266,7 +276,7 @@ class Engine:
             return False
         with self._queue() as queue:
             able, _ = self._capabilities.look(queue)
-            return queue.idle(["runs", "shards", *able])
+            return queue.idle(["runs", "shards", ANALYSES, *able])
 
     def other_versions(self) -> list[str]:
         """Returns what is queued for another version of judge-gym, which this one leaves alone."""

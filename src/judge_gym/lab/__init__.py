@@ -60,6 +60,7 @@ class Lab:
         self.runs = Runs(store, self.models, self.engine, self.evidence, self.experiments)
         self.labels = Labels(store, self.experiments)
         self.reports = Reports(store, self.experiments, self.labels)
+        self.engine.analyze = lambda number, stop: self.failures.perform(number, stop)
         self.admin = Admin(store, self.models, self.engine, self.experiments)
 
     @cached_property
@@ -74,7 +75,7 @@ class Lab:
         """The noun `failures`, loaded when it is used."""
         from judge_gym.lab.failures import Failures
 
-        return Failures(self.store, self.models, self.engine, self.runs, self.suites)
+        return Failures(self.store, self.models, self.engine, self.runs, self.suites, self.folder)
 
     @classmethod
     def open(

@@ -3,24 +3,41 @@
 Facts about each failure are collected first; then judges classify it in an ordinary study.
 """
 
+import re
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from judge_gym import triage
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Result, RunProgress
 from judge_gym.engine.calls.budget import refuse_unpriced
-from judge_gym.errors import DesignError, JudgeGymError, NotFoundError
+from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError, unknown
 from judge_gym.lab.prepare import PreparedStudy, prepare_sweep
 from judge_gym.lab.runs import Runs, WatchProgress
 from judge_gym.lab.suites import CHECK, Suites
+from judge_gym.lab.texts import refuse_outside
 from judge_gym.models import Registry
-from judge_gym.records import Display, EvalResult, Inconclusive, Outcome, Sample, SuiteRun
-from judge_gym.store import Store
-from judge_gym.suites import check_answers, open_sandbox
+from judge_gym.records import (
+    Display,
+    EvalResult,
+    EvalSource,
+    Inconclusive,
+    Outcome,
+    Sample,
+    SuiteRun,
+)
+from judge_gym.records.responses import (
+    AnalysisDetail,
+    AnalysisRow,
+    FailureReport,
+    FailureReportRow,
+)
+from judge_gym.store import AnalysisRecord, Store
+from judge_gym.suites import Interrupted, check_answers, open_sandbox
 
 REPORTS = Path("reports")
 AT_ONCE = 4
@@ -28,6 +45,14 @@ AT_ONCE = 4
 SIMULATED_JUDGES = ("sim:alarmist", "sim:strict")
 """The default judges of a simulated model; their biases are opposite, so that they differ."""
 SHOWN_KEY = 16
+POLL = 0.5
+"""Seconds between two looks at the runs of the judges."""
+LONGEST_REPORT = 4_000_000
+QUESTION = (
+    "These are my findings. Would you like me to implement any of these recommendations, or would "
+    "you like to discuss specific failures in more detail?"
+)
+"""What an analysis ends with: nothing is changed before the user asks for it."""
 _ACTIONS = "\n## Actions taken"
 
 
@@ -42,6 +67,8 @@ class Analysis:
     """The run of the judging study; None if nothing failed."""
     report: Path | None
     """None if nothing failed, or if judging is unfinished."""
+    fixes: tuple[triage.RecordedFix, ...]
+    """The fixes that earlier reports on this model record."""
     notes: tuple[str, ...]
 
     @property
@@ -72,6 +99,7 @@ class Analysis:
             "findings": self.rows(),
             "judging": self.judging.to_json() if self.judging else None,
             "report": str(self.report) if self.report else None,
+            "recorded_fixes": [fix._asdict() for fix in self.fixes],
             "notes": list(self.notes),
         }
 
@@ -79,6 +107,7 @@ class Analysis:
 def _row(name: str, finding: triage.Finding) -> dict[str, Any]:
     result = finding.case.result
     assert result.outcome.kind == "failed"
+    fix = triage.proposed_fix(finding)
     return {
         "eval": name,
         "step": result.outcome.step,
@@ -89,20 +118,52 @@ def _row(name: str, finding: triage.Finding) -> dict[str, Any]:
         "differ": finding.disputed,
         "conflict": finding.conflict,
         "supported": finding.supported,
+        "fix": {"file": fix.file, "change": fix.change} if fix else None,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """An analysis before its judges are asked: what was checked and is known."""
+
+    run: SuiteRun
+    info: triage.RunInfo
+    results: triage.ResultsByOutcome
+    failed: tuple[EvalResult, ...]
+    """The failures with their files."""
+    judges: tuple[str, ...]
+    samples: int
+    overrides: Mapping[str, Any]
+    budget: Mapping[str, Any]
+    prior: tuple[triage.PriorReport, ...]
+    path: Path
+    """Where the report goes."""
+    date: str
+    notes: list[str]
+
+    @property
+    def fixes(self) -> tuple[triage.RecordedFix, ...]:
+        return tuple(triage.recorded_fixes(self.results, self.info.version, self.prior))
 
 
 class Failures:
     """Explains why the evals of a suite run failed."""
 
     def __init__(
-        self, store: Store, models: Registry, engine: Engine, runs: Runs, suites: Suites
+        self,
+        store: Store,
+        models: Registry,
+        engine: Engine,
+        runs: Runs,
+        suites: Suites,
+        folder: Path = Path(),
     ) -> None:
         self._store = store
         self._models = models
         self._engine = engine
         self._runs = runs
         self._suites = suites
+        self._folder = folder
 
     def analyze(
         self,
@@ -136,21 +197,44 @@ class Failures:
             concurrency: calls to judges in flight at most.
             watch: called with the progress counters before the work starts.
         """
+        work = self._prepare(run, judges, samples, overrides, budget, allow_self, reports, date)
+        if not work.failed:
+            return Analysis(work.run, work.results, (), None, None, work.fixes, tuple(work.notes))
+        answers = self._references(
+            work.run, work.failed, suite, allow_unisolated, watch, work.notes, threading.Event()
+        )
+        cases = self._cases(work.run, work.failed, answers, work.prior)
+        result = self._runs.run(
+            self._study(work, cases), budget=work.budget, watch=watch, concurrency=concurrency
+        )
+        if result.stopped is not None or result.status not in FINISHED:
+            notes = tuple(work.notes)
+            return Analysis(work.run, work.results, (), result, None, work.fixes, notes)
+        findings, report = self._conclude(work, cases, {run.tag: run.run for run in result.runs})
+        return Analysis(
+            work.run, work.results, findings, result, report, work.fixes, tuple(work.notes)
+        )
+
+    def _prepare(
+        self,
+        run: int | str,
+        judges: Sequence[str],
+        samples: int,
+        overrides: Mapping[str, Any] | None,
+        budget: Mapping[str, Any] | None,
+        allow_self: bool,
+        reports: Path,
+        date: str | None = None,
+    ) -> _Work:
+        """Reads a run and its earlier reports; refuses what cannot be judged before any work."""
         found = self._suites.find_run(run)
         rows = self._store.suites.results(found.id).get(found.id, [])
         results = triage.split_results(row.result for row in rows)
         missing = found.targets - len(rows)
         notes = [f"run {found.id} is unfinished: {missing} of {found.targets} missing"]
         notes = notes if missing > 0 else []
-        if not results.failed:
-            return Analysis(found, results, (), None, None, tuple(notes))
-        asked = self._judges(found, judges, allow_self, notes)
         ids = {triage.result_name(row.result): row.id for row in rows}
-        failed = [
-            self._store.suites.find_result(ids[triage.result_name(result)]).result
-            for result in results.failed
-        ]
-        run_info = triage.RunInfo(
+        info = triage.RunInfo(
             found.key[:SHOWN_KEY],
             found.model,
             found.condition,
@@ -159,33 +243,253 @@ class Failures:
             found.created.date().isoformat(),
         )
         today = date or datetime.now(UTC).date().isoformat()
-        path = reports / Path(triage.report_path(run_info, today)).relative_to(REPORTS)
-        prior = self._earlier(found, path.parent, notes)
-
-        def prepared(cases: Sequence[triage.Case]) -> PreparedStudy:
-            judging = triage.failure_study(
-                run_info.short,
-                cases,
-                asked,
-                samples=samples,
-                overrides=overrides,
-                resolve=self._models.resolve,
-            )
-            return prepare_sweep(judging.study, judging.text, judging.sweep, self._models)
-
-        # Reference answers take minutes, so everything is checked before them.
-        self._refuse(prepared(self._cases(found, failed, {}, prior)), budget, reports)
-        answers = self._references(found, failed, suite, allow_unisolated, watch, notes)
-        cases = self._cases(found, failed, answers, prior)
-        result = self._runs.run(
-            prepared(cases), budget=budget or {}, watch=watch, concurrency=concurrency
+        path = reports / Path(triage.report_path(info, today)).relative_to(REPORTS)
+        failed = tuple(
+            self._store.suites.find_result(ids[triage.result_name(result)]).result
+            for result in results.failed
         )
-        if result.stopped is not None or result.status not in FINISHED:
-            return Analysis(found, results, (), result, None, tuple(notes))
-        verdicts = self._verdicts(result)
+        work = _Work(
+            run=found,
+            info=info,
+            results=results,
+            failed=failed,
+            judges=tuple(self._judges(found, judges, allow_self, notes)) if failed else (),
+            samples=samples,
+            overrides=overrides or {},
+            budget=budget or {},
+            prior=self._earlier(found, path.parent, notes),
+            path=path,
+            date=today,
+            notes=notes,
+        )
+        if failed:
+            # Reference answers take minutes, so everything is checked before them.
+            cases = self._cases(found, failed, {}, work.prior)
+            self._refuse(self._study(work, cases), work.budget, reports)
+        return work
+
+    def _study(self, work: _Work, cases: Sequence[triage.Case]) -> PreparedStudy:
+        """Returns the study in which judges classify the failures."""
+        judging = triage.failure_study(
+            work.info.short,
+            cases,
+            work.judges,
+            samples=work.samples,
+            overrides=work.overrides,
+            resolve=self._models.resolve,
+        )
+        return prepare_sweep(judging.study, judging.text, judging.sweep, self._models)
+
+    def _conclude(
+        self, work: _Work, cases: Sequence[triage.Case], runs: Mapping[str, int]
+    ) -> tuple[tuple[triage.Finding, ...], Path]:
+        """Joins the verdicts of runs, given by tag, into findings and writes the report."""
+        verdicts = self._verdicts(runs)
         findings = tuple(triage.make_finding(case, verdicts[case.evidence.hash]) for case in cases)
-        text = triage.write_report(run_info, results, findings, date=today, prior=prior)
-        return Analysis(found, results, findings, result, write_once(path, text), tuple(notes))
+        text = triage.write_report(
+            work.info, work.results, findings, date=work.date, prior=work.prior
+        )
+        return findings, write_once(work.path, text)
+
+    # --- queued ----------------------------------------------------------------------------------
+
+    def start(
+        self,
+        run: str,
+        *,
+        judges: Sequence[str] = (),
+        samples: int = triage.SAMPLES,
+        overrides: Mapping[str, Any] | None = None,
+        budget: Mapping[str, Any] | None = None,
+        allow_self: bool = False,
+    ) -> AnalysisRow:
+        """Queues an analysis of a suite run's failures for a worker, which writes the report.
+
+        Args:
+            run: its number, the beginning of its key, or the address of its page.
+            judges: models; by default, a simulated model is judged by simulated judges.
+            samples: verdicts of each judge on each failure.
+            overrides: knobs of the judging study.
+            budget: what judging may spend: usd, calls, tokens, minutes, run.usd, ...
+            allow_self: let a model judge its own failures.
+        """
+        request = {
+            "run": run,
+            "judges": [*judges],
+            "samples": samples,
+            "overrides": dict(overrides or {}),
+            "budget": dict(budget or {}),
+            "allow_self": allow_self,
+        }
+        work = self._prepare(reports=self._folder / REPORTS, **cast(Any, request))
+        number = self._store.analyses.save(work.run.id, {**request, "run": work.run.id})
+        if work.failed:
+            self._engine.start_analysis(number)
+        else:
+            self._end(number, work, (), None)
+        return self._row(self._store.analyses.find(number))
+
+    def perform(self, number: int, stop: threading.Event) -> None:
+        """Performs a queued analysis, and records how it ended.
+
+        Raises:
+            Interrupted: the event was set; the analysis has not ended.
+        """
+        record = self._store.analyses.find(number)
+        if record.ended is not None:
+            return
+        try:
+            work = self._prepare(reports=self._folder / REPORTS, **cast(Any, record.request))
+            answers = self._references(
+                work.run, work.failed, None, False, lambda progress: None, work.notes, stop
+            )
+            cases = self._cases(work.run, work.failed, answers, work.prior)
+            tags = self._runs.start(self._study(work, cases), budget=work.budget)
+            runs = self._await(tags, stop)
+            self._end(number, work, *self._conclude(work, cases, runs))
+        except Interrupted:
+            raise
+        except JudgeGymError as error:
+            self._store.analyses.end(number, None, error.message)
+        except Exception as error:  # whatever it is, the analysis has ended
+            self._store.analyses.end(number, None, repr(error))
+
+    def _await(self, tags: Sequence[str], stop: threading.Event) -> dict[str, int]:
+        """Waits until the runs of judges have ended, and returns them by tag."""
+        while True:
+            progress = {tag: self._runs.progress(tag)[-1] for tag in tags}
+            if all(run.ended for run in progress.values()):
+                break
+            if stop.wait(POLL):
+                raise Interrupted("the worker has ended; another one continues")
+        for tag, run in progress.items():
+            if run.status not in FINISHED:
+                raise ConflictError(
+                    f"the judging of {tag} is {run.status}: {run.message}; the verdicts so far are "
+                    "kept, and the next analysis of this run continues"
+                )
+        return {tag: run.run_id for tag, run in progress.items()}
+
+    def _end(
+        self, number: int, work: _Work, findings: Sequence[triage.Finding], report: Path | None
+    ) -> None:
+        analysis = Analysis(
+            work.run, work.results, tuple(findings), None, report, work.fixes, tuple(work.notes)
+        )
+        shown = analysis.to_json()
+        shown["report"] = report.relative_to(self._folder).as_posix() if report else None
+        self._store.analyses.end(number, shown)
+
+    def show(self, analysis: int) -> AnalysisDetail:
+        """Returns what a queued analysis found, its report, and the question to end with."""
+        record = self._store.analyses.find(analysis)
+        found = record.result or {}
+        report = self._folder / found["report"] if found.get("report") else None
+        return {
+            **self._row(record),
+            "counts": found.get("counts", {}),
+            "verdicts": found.get("verdicts", {}),
+            "findings": found.get("findings", []),
+            "recorded_fixes": found.get("recorded_fixes", []),
+            "notes": found.get("notes", []),
+            "bytes": report.stat().st_size if report and report.is_file() else None,
+            "ask_user": QUESTION if record.result is not None else None,
+        }
+
+    def _row(self, record: AnalysisRecord) -> AnalysisRow:
+        run = self._store.suites.find_run(record.run_id)
+        result = record.result or {}
+        return {
+            "analysis": record.id,
+            "target": f"analysis:{record.id}",
+            "run": run.id,
+            "model": run.model,
+            "suite": run.suite,
+            "status": record.status,
+            "message": record.error,
+            "study": f"analyze-{run.key[:8]}",
+            "report": result.get("report"),
+            "created": record.started,
+            "ended": record.ended,
+        }
+
+    # --- reports ---------------------------------------------------------------------------------
+
+    def list_reports(self, *, model: str | None = None) -> Sequence[FailureReportRow]:
+        """Returns the reports on failures in the lab's folder, of all models or one, by date."""
+        rows: list[FailureReportRow] = []
+        for file in sorted((self._folder / REPORTS).rglob("*.md")):
+            if not file.is_file() or file.stat().st_size > LONGEST_REPORT:
+                continue
+            text = file.read_text("utf-8", "replace")
+            report = triage.read_report(text, file.relative_to(self._folder).as_posix())
+            if report.run and model in (None, report.model):
+                rows.append(
+                    {
+                        "path": report.source,
+                        "model": report.model,
+                        "run": report.run,
+                        "date": report.date,
+                        "version": report.version,
+                        "pass_rate": report.pass_rate,
+                        "failures": len(report.failures),
+                        "classes": dict(Counter(one.classification for one in report.failures)),
+                        "actions": [*report.actions],
+                        "bytes": len(text.encode()),
+                    }
+                )
+        return sorted(rows, key=lambda row: (row["date"], row["path"]))
+
+    def show_report(self, path: str, *, eval: str | None = None) -> FailureReport:
+        """Returns a report, or its section on one eval, and the numbers in it that do not add up.
+
+        Args:
+            path: as `list_reports` has it.
+            eval: an eval's path, `category/name`.
+        """
+        text = self._report(path).read_text("utf-8", "replace")
+        shown = text
+        if eval is not None:
+            parts = triage.read_failure_sections(text)
+            named = {part.eval: part.text for part in parts}
+            if eval not in named:
+                raise NotFoundError(unknown("eval", eval, named, path), choices=named)
+            shown = named[eval]
+        report = triage.read_report(text, path)
+        return {
+            "path": path,
+            "run": report.run,
+            "date": report.date,
+            "mismatches": [str(mismatch) for mismatch in triage.lint_report(text)],
+            "actions": [*report.actions],
+            "text": shown,
+        }
+
+    def record_action(self, path: str, action: str) -> FailureReportRow:
+        """Records in a report what was done about a failure: the fix, and the eval's name.
+
+        The next analysis of this model then says whether the benchmark has changed since.
+        """
+        file = self._report(path)
+        text = file.read_text("utf-8")
+        line = f"- {' '.join(action.split())}"
+        head, heading, actions = text.partition(_ACTIONS)
+        if not heading:
+            raise ConflictError(f"{path} has no section on actions; is it a report of analyze?")
+        kept = re.sub(r"\A\s*None\.?\s*\Z", "", actions).strip()
+        if line not in kept.splitlines():
+            kept = "\n".join(filter(None, (kept, line)))
+        file.write_text(f"{head}{heading}\n\n{kept}\n", encoding="utf-8")
+        [row] = [row for row in self.list_reports() if row["path"] == path]
+        return row
+
+    def _report(self, path: str) -> Path:
+        """Returns the file of a report below the folder of reports."""
+        refuse_outside(path, self._folder)
+        known = [row["path"] for row in self.list_reports()]
+        if path not in known:
+            raise NotFoundError(unknown("report", path, known), choices=known)
+        return self._folder / path
 
     # --- facts -----------------------------------------------------------------------------------
 
@@ -235,6 +539,7 @@ class Failures:
         allow_unisolated: bool,
         watch: WatchProgress,
         notes: list[str],
+        stop: threading.Event,
     ) -> dict[str, EvalResult]:
         """Returns the results of the reference answers by eval; none if they cannot be run."""
         paths = {result.path for result in failed}
@@ -249,7 +554,7 @@ class Failures:
                     f"no suite here is {run.suite!r} of version {run.version[:8]}; name its folder "
                     "with --suite"
                 )
-            sandbox = open_sandbox(allow_unisolated=allow_unisolated)
+            sandbox = replace(open_sandbox(allow_unisolated=allow_unisolated), stop=stop)
         except JudgeGymError as error:
             if suite is not None:
                 raise
@@ -271,7 +576,7 @@ class Failures:
         failed: Iterable[EvalResult],
         answers: Mapping[str, EvalResult],
         prior: Sequence[triage.PriorReport],
-    ) -> list[triage.Case]:
+    ) -> Sequence[triage.Case]:
         """Returns the failures as judges read them."""
         others = self._others(run)
         cases = []
@@ -284,9 +589,26 @@ class Failures:
                 others={model: by_eval[result.path] for model, by_eval in others.items()},
                 prior=prior,
                 version=run.version,
+                before=self._before(prior, result),
             )
             cases.append(triage.make_case(result, source, facts))
         return cases
+
+    def _before(
+        self, prior: Sequence[triage.PriorReport], result: EvalResult
+    ) -> dict[str, EvalSource]:
+        """Returns the files behind an eval at the time of each earlier report, by report."""
+        found = {}
+        known = self._store.suites.list_runs() if any(report.actions for report in prior) else ()
+        for report in prior:
+            runs = [run for run in known if report.run and run.key.startswith(report.run)]
+            if runs and report.actions:
+                try:
+                    then = self._store.suites.source(runs[0], result.category, result.name)
+                except NotFoundError:  # it is a new eval
+                    continue
+                found[report.source] = then
+        return found
 
     def _others(self, run: SuiteRun) -> dict[str, defaultdict[str, list[Outcome]]]:
         """Returns conclusive outcomes of other models' last runs, by model and eval.
@@ -324,12 +646,11 @@ class Failures:
         if reports.exists() and not reports.is_dir():
             raise DesignError(f"reports go into a folder, and {reports} is a file; choose another")
 
-    def _verdicts(self, result: Result) -> dict[str, list[triage.JudgeVerdict]]:
-        """Returns the verdicts by the hash of their evidence, failed calls included."""
-        numbers = {run.run for run in result.runs}
+    def _verdicts(self, runs: Mapping[str, int]) -> dict[str, list[triage.JudgeVerdict]]:
+        """Returns the verdicts of runs by the hash of their evidence, failed calls included."""
         found: defaultdict[str, list[triage.JudgeVerdict]] = defaultdict(list)
-        for run in self._store.runs.active([run.tag for run in result.runs]):
-            if run.id not in numbers:
+        for run in self._store.runs.active([*runs]):
+            if run.id not in runs.values():
                 continue
             judge = run.experiment.design.judge.model
             for page in self._store.completed.samples(run):
@@ -346,6 +667,11 @@ class Failures:
                         )
                         found[failed.evidence.hash].append(triage.JudgeVerdict(judge, failed, ""))
         return found
+
+    # Defined last, since annotations after it could not name the type.
+    def list(self, *, run: int | None = None) -> Sequence[AnalysisRow]:
+        """Returns the analyses that were queued, or those of a suite run, oldest first."""
+        return [self._row(record) for record in self._store.analyses.find_all(run)]
 
 
 def write_once(path: Path, text: str) -> Path:

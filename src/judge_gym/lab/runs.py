@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
@@ -47,13 +48,15 @@ from judge_gym.records.responses import (
     Retuned,
     RunState,
 )
-from judge_gym.store import Event, Kind, LogCursor, Page, Progress, Run, Store
+from judge_gym.store import AnalysisRecord, Event, Kind, LogCursor, Page, Progress, Run, Store
 from judge_gym.studies import BudgetSpec
 
 DEFAULTS = "defaults"
 """The reason for new calls of a study whose file says the same as before."""
 MANY_UNREADABLE = 0.1
 """The share of a judge's answers that may be unreadable without a warning."""
+POLL = 0.3
+"""Seconds between two looks at what is waited for."""
 WatchProgress = Callable[[Sequence[RunProgress]], None]
 
 
@@ -77,7 +80,8 @@ class RunKeywords(TypedDict, total=False):
 class Runs:
     """Runs studies and experiments, and controls and watches their runs.
 
-    A target is a study file, a study's name or an experiment's tag; `suite:RUN` is a suite run.
+    A target is a study file, a study's name or an experiment's tag; `suite:RUN` is a suite run, and
+    `analysis:NUMBER` an analysis of one.
     """
 
     def __init__(
@@ -533,6 +537,36 @@ class Runs:
             raise NotFoundError(f"{target!r} is no suite run; give its number, such as suite:3")
         return self._store.suites.find_run(int(number))
 
+    def _analysis(self, target: str) -> AnalysisRecord | None:
+        """Returns the analysis that `analysis:NUMBER` names; None for every other target."""
+        kind, _, number = target.partition(":")
+        if kind != "analysis":
+            return None
+        if not number.isdecimal():
+            raise NotFoundError(f"{target!r} is no analysis; give its number, such as analysis:3")
+        return self._store.analyses.find(int(number))
+
+    def _analysis_state(self, record: AnalysisRecord) -> RunState:
+        """Returns the state of an analysis; its judges' verdicts are those of its study."""
+        run = self._store.suites.find_run(record.run_id)
+        study = f"analyze-{run.key[:8]}"
+        tags = [row["tag"] for row in self._experiments.find_study(study)]
+        judging = [own[-1] for own in self._store.progress.of_tags(tags).values() if own]
+        waiting = self._store.progress.why_waiting([record.id]) if not record.ended else {}
+        return {
+            "tag": f"analysis:{record.id}",
+            "run": run.id,
+            "series": run.series,
+            "status": record.status,
+            "in_progress": record.ended is None,
+            "targets": {"score": sum(run.targets["score"] for run in judging)},
+            "done": {"score": sum(run.done["score"] for run in judging)},
+            "not_needed": {},
+            "failed": {"score": sum(run.failed["score"] for run in judging)},
+            "verdicts": dict(sum((Counter(run.statuses) for run in judging), Counter[str]())),
+            "message": record.error or waiting.get(record.id, ""),
+        }
+
     def _record(
         self, target: str, kind: Kind, message: str, detail: Mapping[str, Any] | None = None
     ) -> Sequence[str]:
@@ -562,8 +596,9 @@ class Runs:
     def status(self, target: str | None = None, *, limit: int = 20) -> LabStatus:
         """Returns the progress of runs, active ones first: of a target, or of the newest."""
         suite_run = self._suite_run(target) if target is not None else None
+        analysis = self._analysis(target) if target is not None else None
         named = [target] if target is not None else []
-        rows = self._experiments.find(*named) if suite_run is None else ()
+        rows = self._experiments.find(*named) if suite_run is None and analysis is None else ()
         all_tags = [row["tag"] for row in rows]
         active = set(self._store.logs.in_progress()) & set(all_tags)
         others = self._store.logs.recent(limit) if target is None else all_tags
@@ -571,6 +606,9 @@ class Runs:
         progress = self._store.progress.of_tags(tags)
         runs = [_run(run) for tag in tags for run in progress[tag]]
         runs += self._suite_states(suite_run) if target is None or suite_run else []
+        if target is None or analysis is not None:
+            found = [analysis] if analysis is not None else self._store.analyses.unfinished()
+            runs += map(self._analysis_state, found)
         status: LabStatus = {
             "version": metadata.version("judge-gym"),
             "database": self._store.database.engine.dialect.name,
@@ -583,12 +621,27 @@ class Runs:
         }
         if suite_run is not None:
             status["usd"] = self._store.usage.paid(suite_run.payer, 0)[2]
-        elif target is not None:
+        elif target is not None and analysis is None:
             name = self._experiments.study_name(target)
             spent = self._store.usage.rows(by=["study"], study=name)
             spent = spent or self._store.usage.rows(by=["study"], tag=name)
             status["usd"] = sum(row["usd"] or 0.0 for row in spent)
         return status
+
+    def wait(self, target: str, *, timeout: float = 30) -> LabStatus:
+        """Waits until a target has ended, or for some seconds, and returns its progress.
+
+        Args:
+            target: a study, a tag, `suite:RUN` or `analysis:NUMBER`.
+            timeout: seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            status = self.status(target)
+            left = deadline - time.monotonic()
+            if not status["in_progress"] or left <= 0:
+                return status
+            time.sleep(min(POLL, left))
 
     def models(self, study: str) -> Sequence[dict[str, Any]]:
         """Returns what each model answered in a study: in all, in the last minute, last error."""

@@ -65,7 +65,7 @@ def prepare_text(
     study = read_study(text, "study", resolve=models.resolve, overrides=given)
     _refuse_vast(study)
     for path in _paths(study):
-        _refuse_outside(path, folder)
+        refuse_outside(path, folder)
     with bare_messages(folder):
         return prepare_study(study, text, folder, models, store, given)
 
@@ -115,7 +115,7 @@ def _given(*paths: str | None) -> Iterable[str]:
     return [path for path in paths if path is not None]
 
 
-def _refuse_outside(path: str, folder: Path) -> None:
+def refuse_outside(path: str, folder: Path) -> None:
     """Refuses a path or a pattern that leads out of the folder, by its parts or by a link."""
     words = PurePosixPath(path.replace("\\", "/"))
     hidden = any(part.startswith(".") for part in words.parts)

@@ -344,6 +344,12 @@ class RunStatus(VerbRequest):
     limit: Annotated[int, Field(ge=1, le=1000, description="Experiments at most.")] = 20
 
 
+class Wait(OfTarget):
+    """What is waited for, and how long."""
+
+    timeout: Annotated[float, Field(ge=0, le=50, description="Seconds.")] = 30
+
+
 class OptionalTarget(VerbRequest):
     """A study or an experiment, or everything."""
 
@@ -559,3 +565,54 @@ class Due(VerbRequest):
     models: Annotated[
         Sequence[Name], Field(max_length=200, description="Ids; else all known.")
     ] = ()
+
+
+# --- failures ------------------------------------------------------------------------------------
+
+
+class StartAnalysis(VerbRequest):
+    """Whose failures are analyzed, and by which judges."""
+
+    run: Annotated[Name, Field(description="A suite run: number, start of its key, or page URL.")]
+    judges: Annotated[
+        Sequence[Name], Field(max_length=20, description="Left out: simulated, for a sim: model.")
+    ] = ()
+    samples: Annotated[int, Field(ge=1, le=100, description="Verdicts per judge.")] = 3
+    overrides: Annotated[Knobs, Field(description="Knobs of the judging.")] = {}
+    budget: Budget = {}
+    allow_self: bool = False
+
+
+class OfAnalysis(VerbRequest):
+    """An analysis."""
+
+    analysis: Id
+
+
+class ListAnalyses(VerbRequest):
+    """Which analyses are listed."""
+
+    run: Id | None = None
+
+
+class ListFailureReports(VerbRequest):
+    """Which reports on failures are listed."""
+
+    model: Name | None = None
+
+
+class ShowFailureReport(VerbRequest):
+    """A report on failures, or a part of it."""
+
+    path: Annotated[Name, Field(description="As failures_list_reports has it.")]
+    eval: Annotated[Name | None, Field(description="Only the section on this eval.")] = None
+
+
+class RecordAction(VerbRequest):
+    """What was done about a failure."""
+
+    path: Annotated[Name, Field(description="The report.")]
+    action: Annotated[
+        str,
+        Field(min_length=1, max_length=1000, description="The fix and the eval, category/name."),
+    ]

@@ -651,3 +651,96 @@ class DueRow(TypedDict):
     due: bool
     due_from: datetime | None
     days: float
+
+
+# --- failures ------------------------------------------------------------------------------------
+
+
+class AnalysisRow(TypedDict):
+    """An analysis of a suite run's failures that was queued."""
+
+    analysis: int
+    target: str
+    run: int
+    model: str
+    suite: str
+    status: str
+    message: UntrustedText
+    study: str
+    report: str | None
+    created: datetime
+    ended: datetime | None
+
+
+class ProposedFix(TypedDict):
+    """A change of the benchmark that would resolve a failure."""
+
+    file: str
+    change: str
+
+
+# `class` is a keyword of Python, so the keys are given as a mapping.
+FindingRow = TypedDict(
+    "FindingRow",
+    {
+        "eval": str,
+        "step": str,
+        "class": str,
+        "share": float | None,
+        "verdicts": Counts,
+        "judges": dict[str, str],
+        "differ": bool,
+        "conflict": float | None,
+        "supported": bool | None,
+        "fix": Annotated[ProposedFix | None, UNTRUSTED],
+    },
+)
+"""A failure, classified."""
+
+
+class RecordedFix(TypedDict):
+    """A fix that an earlier report records, and what has become of it."""
+
+    action: UntrustedText
+    report: str
+    date: UntrustedText
+    benchmark_changed: bool
+    now: str
+
+
+class AnalysisDetail(AnalysisRow):
+    """An analysis with its findings and its report."""
+
+    counts: Counts
+    verdicts: Counts
+    findings: list[FindingRow]
+    recorded_fixes: list[RecordedFix]
+    notes: list[str]
+    bytes: int | None
+    ask_user: str | None
+
+
+class FailureReportRow(TypedDict):
+    """A report on the failures of a suite run, in the lab's folder."""
+
+    path: str
+    model: UntrustedText
+    run: UntrustedText
+    date: UntrustedText
+    version: UntrustedText
+    pass_rate: UntrustedText
+    failures: int
+    classes: Annotated[Counts, UNTRUSTED]
+    actions: Annotated[list[str], UNTRUSTED]
+    bytes: int
+
+
+class FailureReport(TypedDict):
+    """A report on the failures of a suite run, or its section on one."""
+
+    path: str
+    run: UntrustedText
+    date: UntrustedText
+    mismatches: Annotated[list[str], UNTRUSTED]
+    actions: Annotated[list[str], UNTRUSTED]
+    text: UntrustedText

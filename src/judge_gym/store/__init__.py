@@ -1,6 +1,7 @@
 """The only package that uses SQL: the ledger of calls, the records, and queries about them."""
 
 from judge_gym.records import SuiteResult, SuiteRun
+from judge_gym.store.analyses import Analyses, AnalysisRecord
 from judge_gym.store.database import Database, open_database
 from judge_gym.store.deployment import Identity
 from judge_gym.store.events import Event, Events, Kind, LogCursor, Logs
@@ -25,6 +26,7 @@ from judge_gym.store.verdicts import CompletedRecords, Verdicts
 __all__ = [
     "SCOPES",
     "USAGE_BY",
+    "AnalysisRecord",
     "Answer",
     "Attempt",
     "Claims",
@@ -78,6 +80,7 @@ class Store:
         self.in_flight = InFlight(database)
         self.usage_totals = UsageTotals(database)
         self.suites = Suites(database, self.ledger)
+        self.analyses = Analyses(database)
         self.tokens = Tokens(database)
         self.sql = ReadOnlySql(database)
 

@@ -424,6 +424,17 @@ suite_files = _table(
     sa.Column("text", _to("texts.hash"), nullable=False),
 )
 
+analyses = _table(  # of suite runs, that were queued
+    "analyses",
+    _id(),
+    sa.Column("run_id", _to("suite_runs.id", owned=True), nullable=False, index=True),
+    sa.Column("request", JSON, nullable=False),
+    sa.Column("started", UtcDateTime, nullable=False),
+    sa.Column("ended", UtcDateTime),
+    sa.Column("result", JSON_OR_NULL),
+    sa.Column("error", sa.Text, nullable=False),
+)
+
 # --- the database itself -------------------------------------------------------------------------
 
 deployment = _table(  # at most one row

@@ -10,7 +10,15 @@ arithmetic of one that was edited.
 from judge_gym.triage.facts import Facts, find_facts
 from judge_gym.triage.findings import Finding, JudgeVerdict, make_finding
 from judge_gym.triage.lint import lint_report
-from judge_gym.triage.report import RunInfo, report_path, write_report
+from judge_gym.triage.report import (
+    Fix,
+    RecordedFix,
+    RunInfo,
+    proposed_fix,
+    recorded_fixes,
+    report_path,
+    write_report,
+)
 from judge_gym.triage.report_reader import (
     PriorReport,
     ReportedFailure,
@@ -35,8 +43,10 @@ __all__ = [
     "Facts",
     "FailureStudy",
     "Finding",
+    "Fix",
     "JudgeVerdict",
     "PriorReport",
+    "RecordedFix",
     "ReportedFailure",
     "ResultsByOutcome",
     "RunInfo",
@@ -45,8 +55,10 @@ __all__ = [
     "lint_report",
     "make_case",
     "make_finding",
+    "proposed_fix",
     "read_failure_sections",
     "read_report",
+    "recorded_fixes",
     "report_path",
     "result_name",
     "split_results",

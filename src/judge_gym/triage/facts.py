@@ -44,6 +44,19 @@ class EarlierFailure:
     """The action recorded in that report that names the eval or the rule, if any."""
     version_changed: bool
     """Whether the benchmark version has changed since, as a fix would change it."""
+    changed_files: tuple[str, ...] | None = None
+    """The files of the eval that have changed since; None where those of then are unknown."""
+
+    @property
+    def since(self) -> str:
+        """What has become of the recorded fix: whether the benchmark has changed since."""
+        if not self.version_changed:
+            return "but the benchmark has not changed since"
+        if self.changed_files is None:
+            return "and the eval still fails"
+        if not self.changed_files:
+            return "but no file of this eval has changed since, and it still fails"
+        return f"{', '.join(self.changed_files)} changed since, and the eval still fails"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +118,7 @@ def _earlier_sentence(earlier: EarlierFailure) -> str:
     sentence += f" ({earlier.classification})" if earlier.classification else ""
     if earlier.fix is None:
         return f"{sentence}; no fix is recorded there."
-    if not earlier.version_changed:
-        return f"{sentence}; a fix is recorded there, but the benchmark has not changed since."
-    return f"{sentence}; a fix is recorded there, and the eval still fails."
+    return f"{sentence}; a fix is recorded there, {earlier.since}."
 
 
 def find_facts(
@@ -118,6 +129,7 @@ def find_facts(
     others: Mapping[str, Sequence[Outcome]] | None = None,
     prior: Sequence[PriorReport] = (),
     version: str = "",
+    before: Mapping[str, EvalSource] | None = None,
 ) -> Facts:
     """Returns the facts about one failure.
 
@@ -128,6 +140,7 @@ def find_facts(
         others: by other model, the outcomes of its replicates under the same benchmark.
         prior: earlier reports on this model.
         version: the run's benchmark version.
+        before: by earlier report, the files behind the eval at that time, where they are known.
     """
     known = {
         model: conclusive
@@ -149,7 +162,9 @@ def find_facts(
         other_failures=sum(failures.values()),
         other_results=sum(map(len, known.values())),
         earlier=tuple(
-            found for report in prior if (found := _earlier(result, report, version)) is not None
+            found
+            for report in prior
+            if (found := _earlier(result, report, version, source, (before or {}))) is not None
         ),
     )
 
@@ -208,21 +223,43 @@ def _words(text: str) -> set[str]:
 # --- earlier reports -----------------------------------------------------------------------------
 
 
-def _earlier(result: EvalResult, report: PriorReport, version: str) -> EarlierFailure | None:
+def _earlier(
+    result: EvalResult,
+    report: PriorReport,
+    version: str,
+    source: EvalSource,
+    before: Mapping[str, EvalSource],
+) -> EarlierFailure | None:
     """Returns the failure of the same eval in an earlier report, if it failed there."""
     failures = report.failures_of(result.path)
     if not failures:
         return None
     rules = [signature.name for signature in signatures(result) if signature.kind == "rule"]
-    names = [
-        rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in (result.path, result.name, *rules)
-    ]
-    named = re.compile("|".join(names))
+    then = before.get(report.source)
     return EarlierFailure(
         report=report.source,
         date=report.date,
         classification=", ".join(dict.fromkeys(one.classification for one in failures)),
         steps=tuple(dict.fromkeys(one.step for one in failures)),
-        fix=next((action for action in report.actions if named.search(action)), None),
+        fix=next((action for action in report.actions if names_eval(action, result, *rules)), None),
         version_changed=report.version != version,
+        changed_files=_changed(then, source) if then is not None else None,
     )
+
+
+def names_eval(text: str, result: EvalResult, *others: str) -> bool:
+    """Returns whether a text names an eval by its path or name, or something else by its name."""
+    names = (result.path, result.name, *others)
+    return any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for name in names)
+
+
+def _changed(before: EvalSource, after: EvalSource) -> tuple[str, ...]:
+    """Returns the names of the files of an eval that differ."""
+    old, new = _files(before), _files(after)
+    return tuple(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
+
+
+def _files(source: EvalSource) -> dict[str, str]:
+    files = {"TASK": source.task, "GAPS": source.gaps}
+    files |= {f"answer/{name}": text for name, text in source.answer.items()}
+    return files | {f"grader/{name}": text for name, text in source.grader.items()}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from judge_gym.errors import DesignError
 from judge_gym.records.outcomes import EvalResult, StepResult
+from judge_gym.triage.facts import names_eval
 from judge_gym.triage.findings import NO_VERDICT, Explanation, Finding, Quote, VerdictCounts
 from judge_gym.triage.markdown import code, fence, path_part, prose, table
 from judge_gym.triage.report_reader import PriorReport
@@ -26,7 +27,7 @@ from judge_gym.triage.results import (
 )
 
 FIX_WIDTH, REASON_WIDTH = 160, 140
-ERROR_WIDTH, REASONING_WIDTH = 160, 1_500
+ERROR_WIDTH, REASONING_WIDTH, QUOTE_WIDTH = 160, 1_500, 120
 SNIPPET_LINES, SNIPPET_WIDTH = 40, 300
 PARTS = {"candidate": "the candidate's files", "gaps": "the known gaps"}
 EVALS, CONFIG, MODEL, NO_ACTION = ADVICE = (
@@ -95,13 +96,14 @@ def write_report(
         f"# Analysis of run {code(run.short)}: {code(run.model)}",
         *_run(run, results, findings, date),
         *_inconclusive(results),
-        *_earlier(results, findings, prior),
+        *_earlier(results, findings, run.version, prior),
         *_steps(findings),
         *_classification(results, findings),
         *each_failure(findings, results.name),
         *_patterns(results, findings),
         *_conflicts(results, findings),
         *_recommendations(results, findings),
+        *_proposed_fixes(results, findings),
         *_impact(results, findings),
         "## Actions taken",
         "None.",
@@ -165,7 +167,10 @@ def _inconclusive(results: ResultsByOutcome) -> Iterator[str]:
 
 
 def _earlier(
-    results: ResultsByOutcome, findings: Sequence[Finding], prior: Sequence[PriorReport]
+    results: ResultsByOutcome,
+    findings: Sequence[Finding],
+    version: str,
+    prior: Sequence[PriorReport],
 ) -> Iterator[str]:
     yield "## Earlier reports"
     if not prior:
@@ -193,7 +198,9 @@ def _earlier(
             prose(earlier.classification),
             ", ".join(code(step.name) for step in failed_steps(one.case.result)),
             one.classification,
-            _fix(earlier.fix, earlier.version_changed),
+            f"{prose(earlier.fix, FIX_WIDTH)} ({earlier.since.removeprefix('and ')})"
+            if earlier.fix
+            else "none",
         )
         for one in findings
         for earlier in one.case.facts.earlier
@@ -203,13 +210,50 @@ def _earlier(
         yield table(("Eval", "Report of", *then, *now, "Fix recorded there"), again)
     else:
         yield "No eval that fails now failed in an earlier report."
+    if fixes := recorded_fixes(results, version, prior):
+        yield table(
+            ("Fix recorded", "Report of", "Benchmark since", "Eval now"),
+            [
+                (
+                    prose(fix.action, FIX_WIDTH),
+                    prose(fix.date),
+                    "changed" if fix.benchmark_changed else "not changed",
+                    prose(fix.now),
+                )
+                for fix in fixes
+            ],
+        )
 
 
-def _fix(fix: str | None, version_changed: bool) -> str:
-    if fix is None:
-        return "none"
-    since = "the eval still fails" if version_changed else "but the benchmark has not changed since"
-    return f"{prose(fix, FIX_WIDTH)} ({since})"
+class RecordedFix(NamedTuple):
+    """A fix that an earlier report records."""
+
+    action: str
+    report: str
+    date: str
+    benchmark_changed: bool
+    """Whether the benchmark's version has changed since that report."""
+    now: str
+    """How the evals end now that it names."""
+
+
+def recorded_fixes(
+    results: ResultsByOutcome, version: str, prior: Sequence[PriorReport]
+) -> list[RecordedFix]:
+    """Returns the fixes that earlier reports record, with what has become of each."""
+    every = (*results.passed, *results.failed, *results.inconclusive)
+    fixes = []
+    for report in prior:
+        for action in report.actions:
+            named = [result for result in every if names_eval(action, result)]
+            now = ", ".join(f"{result_name(result)} {result.outcome.kind}" for result in named)
+            changed = report.version != version
+            fixes.append(
+                RecordedFix(
+                    action, report.source, report.date, changed, now or "names none of this run"
+                )
+            )
+    return fixes
 
 
 # --- the failures --------------------------------------------------------------------------------
@@ -321,6 +365,23 @@ def _recommendations(results: ResultsByOutcome, findings: Sequence[Finding]) -> 
         )
 
 
+def _proposed_fixes(results: ResultsByOutcome, findings: Sequence[Finding]) -> Iterator[str]:
+    rows = [
+        (code(results.name(one.case.result)), fix.file, fix.change)
+        for one in findings
+        if (fix := proposed_fix(one)) is not None
+    ]
+    yield "## Proposed fixes"
+    if not rows:
+        yield "None: no failure is the benchmark's."
+        return
+    yield table(("Eval", "File", "Change"), rows)
+    yield (
+        "Nothing was changed. When a fix is made, record it under the actions with the name of its "
+        "eval: the next report says whether the benchmark has changed since."
+    )
+
+
 def _impact(results: ResultsByOutcome, findings: Sequence[Finding]) -> Iterator[str]:
     counted = Counter(one.classification for one in findings)
     actionable = counted.total() - counted[MODEL_FAULT] - counted[UNDECIDED]
@@ -374,6 +435,7 @@ def each_failure(findings: Sequence[Finding], name: Callable[[EvalResult], str])
         yield "Nothing failed."
     for number, finding in enumerate(findings, 1):
         first, *further = failed_steps(finding.case.result)
+        fix = proposed_fix(finding)
         yield f"### {number}. {code(name(finding.case.result))}"
         facts = [f"- {sentence}" for sentence in map(prose, finding.case.facts.sentences())]
         yield "\n".join(
@@ -382,6 +444,7 @@ def each_failure(findings: Sequence[Finding], name: Callable[[EvalResult], str])
                 f"- **Error:** {_error(first)}",
                 *(f"- **Fails at {code(step.name)} too:** {_error(step)}" for step in further),
                 f"- **Class:** {class_cell(finding)}{_mass(finding.counts)}",
+                *([f"- **Proposed fix:** {fix.file}: {fix.change}"] if fix else []),
                 f"- **Verdicts:** {_statuses(finding.counts)}",
                 *([_quotes(finding)] if finding.quotes else []),
                 "- **Facts:**",
@@ -503,6 +566,55 @@ def advice(finding: Finding, findings: Sequence[Finding]) -> tuple[str, str]:
                 else "close the known gap."
             )
     return _model_fault(finding, findings)
+
+
+class Fix(NamedTuple):
+    """A change of the benchmark that would resolve a failure, as Markdown."""
+
+    file: str
+    change: str
+
+
+def proposed_fix(finding: Finding) -> Fix | None:
+    """Returns the fix for a failure that is the benchmark's; None for any other."""
+    facts, result = finding.case.facts, finding.case.result
+    steps = failed_steps(result)
+    at = " and ".join(code(step.name) for step in steps)
+    named = signatures(result)
+    rules = ", ".join(code(one.name) for one in named if one.kind == "rule")
+    tests = ", ".join(code(one.name) for one in named if one.kind == "test")
+    checks = f" what {tests or at} requires"
+    quote = next(
+        (
+            f", as in {code(one.expected_code.text, QUOTE_WIDTH)}"
+            for one in finding.explanations
+            if finding.classification in one.classes
+            and one.expected_code is not None
+            and one.expected_code.part in ("grader", "task")
+        ),
+        "",
+    )
+    if facts.reference_failed:
+        where = " and ".join(map(code, facts.reference_failed))
+        return Fix("`answer/` or the grader", f"make the reference answer pass {where}.")
+    match finding.classification:
+        case "OVERLY_STRICT" if CHECKING_STEPS.issuperset(step.name for step in steps):
+            return Fix(
+                f"the configuration of {at}, or `TASK.md`",
+                f"drop {rules or 'the requirement'}, or state it in the task.",
+            )
+        case "OVERLY_STRICT":
+            return Fix(
+                "`grader/`, or `TASK.md`", f"accept what the task allows, or state{checks}{quote}."
+            )
+        case "AMBIGUOUS_TASK":
+            return Fix("`TASK.md`", f"state{checks}{quote}.")
+        case "KNOWN_GAP" if facts.gap is not None:
+            entry = code(facts.gap.entry, QUOTE_WIDTH)
+            return Fix("`TASK.md` or `grader/`", f"close the known gap {entry}, then remove it.")
+        case "KNOWN_GAP":
+            return Fix("`GAPS.md`", "document the gap that the judges mean, or reject the class.")
+    return None
 
 
 def _model_fault(finding: Finding, findings: Sequence[Finding]) -> tuple[str, str]:

@@ -83,6 +83,7 @@ class PriorReport:
     failures: tuple[ReportedFailure, ...]
     actions: tuple[str, ...]
     """The actions that people recorded in it; none where it reads None."""
+    model: str = ""
 
     @property
     def evals(self) -> frozenset[str]:
@@ -112,6 +113,7 @@ def read_report(text: str, source: str) -> PriorReport:
             for row in listed_failures(sections)
         ),
         actions=tuple(one for one in actions if not re.fullmatch(r"\W*none\W*", one, re.I)),
+        model=run["Model"].name if "Model" in run else "",
     )
 
 

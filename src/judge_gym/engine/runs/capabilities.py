@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from judge_gym.engine.calls.ask import Models
-from judge_gym.engine.runs.orders import WorkOrder
+from judge_gym.engine.runs.orders import ANALYSES, WorkOrder
 from judge_gym.errors import DesignError
 from judge_gym.store import Store
 
@@ -51,7 +51,7 @@ class Capabilities:
         able: list[str] = []
         reasons: dict[int, str] = {}
         for name, ids in queue.waiting().items():
-            if name in served or name in able:
+            if name in served or name in able or name == ANALYSES:
                 continue
             until, reason = self._refused.get(name, (0.0, ""))
             if time.monotonic() >= until:

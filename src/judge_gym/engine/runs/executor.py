@@ -23,6 +23,7 @@ from judge_gym.engine.calls.record import OUTAGE
 from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.locks import WorkerLock
 from judge_gym.engine.runs.orders import (
+    ANALYSES,
     Cancelled,
     Outcome,
     Paused,
@@ -37,6 +38,7 @@ from judge_gym.engine.runs.suites import SuitePipeline
 from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.model_card import Limits
 from judge_gym.store import Event, Store
+from judge_gym.suites import Interrupted
 
 LISTEN = 0.5
 """Seconds between two queries of the events of runs."""
@@ -56,6 +58,8 @@ Pipeline = StudyPipeline | SuitePipeline
 """The steps of one run, as one workflow executes them."""
 OpenPipeline = Callable[[WorkOrder, RunProgress], Pipeline]
 """Opens the pipeline of one workflow."""
+Analyze = Callable[[int, threading.Event], None]
+"""Performs an analysis by its number, and raises Interrupted when the event is set."""
 
 
 class QueueFull(StoreError):
@@ -66,7 +70,8 @@ class Executor:
     """Executes queued runs in this process, which has one executor, as DBOS exists once.
 
     Given limits replace those of the registry; `progress` holds the live counters by run. A run
-    that waits for an endpoint is tried again later, unless it is `awaited` by a command.
+    that waits for an endpoint is tried again later, unless it is `awaited` by a command. Analyses
+    are performed only where `analyze` is given.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class Executor:
         progress: dict[int, RunProgress],
         capabilities: Capabilities,
         awaited: Collection[int] = (),
+        analyze: Analyze | None = None,
     ) -> None:
         self.name = lock.name
         self._awaited = awaited
@@ -94,7 +100,8 @@ class Executor:
         """Why this process could not continue its work, such as a database that is full."""
         self.superseded = False
         """Whether others declared this process dead and took over its work, so that it restarts."""
-        self.served = [RUNS, SHARDS]
+        self._analyze = analyze
+        self.served = [RUNS, SHARDS, *([ANALYSES] if analyze else [])]
         """The queues that this process serves."""
         self._store = store
         self._capabilities = capabilities
@@ -293,6 +300,18 @@ class Executor:
             self.changed.set()
         return asdict(outcome)
 
+    async def analyze(self, number: int, id: str) -> None:
+        """Performs an analysis in a thread; others continue it if this process ends first."""
+        assert self._analyze is not None
+        self._running.add(id)
+        try:
+            with self.awaiting_shards(id):
+                await asyncio.to_thread(self._analyze, number, self._stop_sandboxes)
+        except Interrupted:
+            await asyncio.Event().wait()  # forever: it has not ended
+        finally:
+            self._running.discard(id)
+
     def _pipeline(self, order: WorkOrder, id: str, progress: RunProgress) -> Pipeline:
         """Returns the pipeline of a run; its rows and texts are read once for all its shards."""
         key = parent(id)
@@ -452,6 +471,11 @@ def register_workflows(executor: Executor) -> None:
                     executor.queue.drop_waiting([other.workflow_id for other in handles])
         if error is not None:
             raise error
+
+    @DBOS.workflow(name="analysis", max_recovery_attempts=None)
+    async def analysis(number: int) -> None:
+        """Performs an analysis of a suite run, whose judges are runs like any others."""
+        await executor.analyze(number, str(DBOS.workflow_id))
 
     @DBOS.workflow(name="shard", max_recovery_attempts=None)
     async def run_shard(order: dict[str, Any], step: str, shard: Shard) -> dict[str, Any]:

@@ -12,14 +12,14 @@ from judge_gym.engine.calls.ask import Models, Stopped
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.locks import LockTaken, lab_lock, worker_lock
-from judge_gym.engine.runs.orders import EVALS, Outcome, ProcessEnding, WorkOrder
+from judge_gym.engine.runs.orders import ANALYSES, EVALS, Outcome, ProcessEnding, WorkOrder
 from judge_gym.engine.runs.pipeline import missing_evals
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
 from judge_gym.models.model_card import Limits
 from judge_gym.store import Store
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.executor import Executor
+    from judge_gym.engine.runs.executor import Analyze, Executor
     from judge_gym.engine.runs.queue import RunQueue
 
 T = TypeVar("T")
@@ -145,7 +145,7 @@ class RunFollower:
         """Continues what a dead process left of these runs, and pauses its other runs."""
         from judge_gym.engine.runs.queue import parent
 
-        left = self._queue.executing()
+        left = [row for row in self._queue.executing() if row.queue_name != ANALYSES]
         mine = set(self._ids.values())
         self._queue.requeue([row for row in left if parent(row.workflow_id) in mine])
         others = {parent(row.workflow_id) for row in left} - mine
@@ -237,10 +237,12 @@ async def work(
     *,
     until_idle: bool,
     on_start: Callable[[str], None],
+    analyze: "Analyze | None" = None,
 ) -> None:
     """Executes what is queued until it is interrupted, or with `until_idle` until nothing is left.
 
-    It fills `progress`, and calls `on_start` with the worker's name when it is ready.
+    It fills `progress`, calls `on_start` with the worker's name when it is ready, and performs
+    analyses by `analyze`.
     """
     from judge_gym.engine.runs.executor import Executor
 
@@ -265,7 +267,9 @@ async def work(
     with first_interrupt(interrupt):
         while executor is None or (executor.superseded and not interrupted):
             with worker_lock(store.database, queue.protocol) as lock:
-                executor = Executor(store, models, queue, lock, limits, progress, capabilities)
+                executor = Executor(
+                    store, models, queue, lock, limits, progress, capabilities, analyze=analyze
+                )
                 async with executor:
                     on_start(executor.name)
                     with suppress(DatabaseGone):

@@ -86,6 +86,8 @@ def end_of(error: BaseException | None) -> str:
 
 
 JOBS = 8
+ANALYSES = "analyses"
+"""The queue of the analyses of suite runs."""
 EVALS = "evals"
 """The one step of a suite run."""
 

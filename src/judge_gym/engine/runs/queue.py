@@ -10,7 +10,7 @@ from typing import Any
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, WorkflowStatus
 from filelock import FileLock
 
-from judge_gym.engine.runs.orders import Outcome, WorkOrder
+from judge_gym.engine.runs.orders import ANALYSES, Outcome, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.store import Database
 from judge_gym.store.database import create_private
@@ -20,7 +20,7 @@ PROTOCOL = "4"
 what an older one stored."""
 NAME = "judge-gym"
 RUNS, SHARDS = "runs", "shards"
-AT_ONCE = {RUNS: 8, SHARDS: 4}
+AT_ONCE = {RUNS: 8, SHARDS: 4, ANALYSES: 1}
 """How many of each a process executes at once of one study. Few shards, which make for a thousand
 calls in flight: what one process has taken the others cannot do."""
 STUDIES = 3
@@ -115,6 +115,18 @@ class RunQueue:
             self.client.enqueue(options, order.to_json())
         return id, id not in known
 
+    def add_analysis(self, number: int) -> None:
+        """Queues an analysis of a suite run; only workers serve this queue."""
+        options: Any = {
+            "workflow_name": "analysis",
+            "queue_name": ANALYSES,
+            "queue_partition_key": str(number),
+            "workflow_id": f"analysis-{number}",
+            "app_version": PROTOCOL,
+        }
+        with self._database.plain_errors(self.engine):
+            self.client.enqueue(options, number)
+
     def add_again(self, run: int) -> None:
         """Queues a run as it was ordered last."""
         if (order := self.last_order(run)) is not None:
@@ -175,7 +187,7 @@ class RunQueue:
         return [row.workflow_id for row in self._rows(status=list(ACTIVE), name="run")]
 
     def executing(self) -> list[WorkflowStatus]:
-        """Returns the workflows that processes have started and not ended."""
+        """Returns the workflows that processes have started and not ended, analyses included."""
         return self._rows(status=["PENDING"])
 
     def any_active(self, ids: Collection[str]) -> bool:

@@ -61,7 +61,7 @@ def _endpoint(verb: Verb) -> Callable[..., Response]:
             return _page(lab, verb, arguments, **paging)
         value = call(lab, verb, verb.method, arguments)
         supervisor = request.app.state.supervisor
-        queues = verb.noun in ("runs", "suites") and verb.effect == "pays"
+        queues = verb.effect == "pays" and verb.noun != "evidence"
         if queues and supervisor is not None:
             supervisor.request_worker()
         return Json({verb.result: value} if verb.result else value, verb.status)
