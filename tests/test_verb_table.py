@@ -225,11 +225,8 @@ def test_a_client_returns_what_the_lab_returns(labs: tuple[Lab, Client]) -> None
             conforms(BY_NAME[name], own)
     assert {name for name, _ in CALLS} == set(BY_NAME), "every verb is called"
     expected = {"evidence.freeze_pool", "evidence.collect", "labels.add", "experiments.show"}
-<<<<<<< HEAD
-    assert refused == expected | {"admin.query", "runs.start_evidence"}
-=======
-    assert refused == expected | {"admin.query", "failures.record_action", "failures.start"}
->>>>>>> 32fa240 (Analyze a suite run's failures as a job of the engine, over HTTP and for agents; propose a fix for each faulty task, record it, and follow it up; wait for targets)
+    expected |= {"admin.query", "runs.start_evidence", "failures.record_action", "failures.start"}
+    assert refused == expected
 
 
 def conforms(verb: Verb, value: Any) -> None:

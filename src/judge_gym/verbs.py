@@ -244,7 +244,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("suites.leaderboard", ask.OptionalSuite, Sequence[say.LeaderboardRow], "reads",
          "GET /suites/leaderboard", result="items"),
     Verb("suites.history", ask.History, Sequence[say.ScoreRow], "reads", "GET /suites/history",
-         result="items", agents=False),
+         result="items"),
     Verb("suites.due", ask.Due, Sequence[say.DueRow], "reads", "GET /suites/schedule",
          result="items"),
     # --- failures --------------------------------------------------------------------------------

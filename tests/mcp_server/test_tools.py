@@ -19,18 +19,12 @@ from lab_server import OURS, ServedLab, serve_lab, without_workers
 
 PAID = {
     "runs_start",
-<<<<<<< HEAD
     "runs_start_evidence",
-=======
->>>>>>> 32fa240 (Analyze a suite run's failures as a job of the engine, over HTTP and for agents; propose a fix for each faulty task, record it, and follow it up; wait for targets)
     "runs_resume",
     "runs_retry",
     "evidence_collect",
     "suites_start",
-<<<<<<< HEAD
-=======
     "failures_start",
->>>>>>> 32fa240 (Analyze a suite run's failures as a job of the engine, over HTTP and for agents; propose a fix for each faulty task, record it, and follow it up; wait for targets)
 }
 DESTRUCTIVE = {
     "experiments_cleanup",
@@ -91,17 +85,14 @@ def test_every_schema_is_valid_and_self_contained(tools: dict[str, Any]) -> None
             assert name in tool.input_schema["$defs"]
 
 
-def test_the_knobs_have_the_schema_of_the_design(agent: Agent, tools: dict[str, Any]) -> None:
-    brief = tools["experiments_create"].input_schema["properties"]["config"]["description"]
+def test_the_knobs_have_the_schema_of_the_design(agent: Agent) -> None:
     schema = agent.call("functions", name="experiments_create")["arguments"]
     config = schema["properties"]["config"]
     knobs = {path: knob for path, knob in Design.knobs().items() if path != "judge.model"}
     assert set(config["properties"]) == set(knobs)
     for path, knob in knobs.items():
         assert knob.question in config["properties"][path]["description"]
-        assert path in brief or path.startswith("prompt.slots.")
         if not knob.open:
-            assert all(str(level) in brief for level in knob.levels)
             assert config["properties"][path]["enum"] == list(knob.levels)
 
 

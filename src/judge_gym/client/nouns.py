@@ -434,7 +434,7 @@ class Failures:
         return self._call("failures.list_reports", locals())
 
     def show_report(self, path: str, *, eval: str | None = None) -> responses.FailureReport:
-        """Returns a report, or its section on one eval, and the numbers in it that do not add up."""
+        """Returns a report, or its section on one eval, and numbers in it that do not add up."""
         return self._call("failures.show_report", locals())
 
     def record_action(self, path: str, action: str) -> responses.FailureReportRow:

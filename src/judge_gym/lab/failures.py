@@ -441,7 +441,7 @@ class Failures:
         return sorted(rows, key=lambda row: (row["date"], row["path"]))
 
     def show_report(self, path: str, *, eval: str | None = None) -> FailureReport:
-        """Returns a report, or its section on one eval, and the numbers in it that do not add up.
+        """Returns a report, or its section on one eval, and numbers in it that do not add up.
 
         Args:
             path: as `list_reports` has it.

@@ -4,7 +4,7 @@ Agents read the list of tools in every session, so it is short: a tool says what
 `functions` returns the whole schema of its arguments.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -21,13 +21,15 @@ LISTED_READS = ("runs_status", "runs_wait", "runs_plan", "reports_show", "admin_
 """Verbs that only read and are tools of their own: agents need them in every session."""
 HINTS = {
     "reads": "",
-    "pays": " Pays for model calls; sim:... models are free.",
+    "pays": " Pays for calls.",
     "writes": "",
     "destroys": " May delete or overwrite: ask the user first.",
 }
 """What tools cost and change, as far as their descriptions do not say it."""
 KNOBS = ("config", "overrides")
 """Arguments that hold knobs by path."""
+EXPLAINED = ("target", "experiment_tag")
+"""Arguments that the instructions of the server explain once."""
 PAGE_ARGUMENTS = {
     "cursor": {"type": "string", "description": "`next` of the page before."},
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
@@ -174,23 +176,14 @@ def _without_titles(part: Any) -> Any:
 def _brief_schema(verb: Verb) -> dict[str, Any]:
     """Returns the schema of a verb's arguments without defaults, limits and inner schemas."""
     whole = verb.request.model_json_schema()
-    properties = (
-        {name: _brief(part, whole.get("$defs", {})) for name, part in whole["properties"].items()}
-        if "properties" in whole
-        else {}
-    )
-    if "config" in properties:
-        properties["config"]["description"] = f"Knobs by path. {'; '.join(_levels())}"
+    properties = {
+        name: _brief(part, whole.get("$defs", {}))
+        for name, part in whole.get("properties", {}).items()
+    }
+    for name in {*EXPLAINED} & {*properties}:
+        properties[name].pop("description", None)
     schema = {"type": "object", "properties": properties}
     return schema | ({"required": whole["required"]} if whole.get("required") else {})
-
-
-def _levels() -> Iterator[str]:
-    """Yields each knob with its levels; the many slots of prompts are one."""
-    for path, knob in _knobs().items():
-        if not path.startswith("prompt.slots."):
-            yield path if knob.open else f"{path}: {'|'.join(map(str, knob.levels))}"
-    yield "prompt.slots.STAGE.SLOT"
 
 
 def _brief(part: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
