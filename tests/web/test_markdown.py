@@ -30,6 +30,7 @@ def test_structure_is_rendered_and_known_names_become_links() -> None:
     )
     shown = parse(str(markdown(written, {"a/b": '/eval?x="1"&y=2'})))
     assert text(shown.find("h2")) == "Run"
+    assert [cell.attrib for cell in shown.iter("td")] == [{}, {"class": "n"}]
     link = shown.find(".//td/a")
     assert link is not None and text(link) == "a/b" and link.get("href") == '/eval?x="1"&y=2'
     assert text(shown.find("pre")) == "<b>"

@@ -127,7 +127,7 @@ def test_links_walk_over_the_failed_evals_of_a_run(lab: ServedLab) -> None:
         walked.append(text(shown.find(".//h1")).split()[0])
         assert text(shown.find(".//nav[@class='tabs']/a[@aria-current]")) == "Diff"
     assert walked == failed
-    assert f"failed eval {len(failed)} of {len(failed)}" in text(shown)
+    assert f"failed {len(failed)} of {len(failed)}" in text(shown)
     assert shown.find(".//a[@rel='prev']").get("href") == f"{of_run()}/{failed[-2]}?tab=diff"
 
 
@@ -137,7 +137,7 @@ def test_the_filter_of_a_run_is_kept_by_links(lab: ServedLab) -> None:
     assert len(others) == 4
     [link] = links(first).values()
     shown = page(lab, link)
-    assert "passed eval 1 of 5" in text(shown)
+    assert "passed 1 of 5" in text(shown)
     assert links(shown)["run 1"] == f"{of_run()}?outcome=passed"
     assert shown.find(".//a[@rel='next']").get("href").endswith("outcome=passed&tab=steps")
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter
@@ -11,6 +12,7 @@ from starlette.responses import Response
 
 from judge_gym.engine.suite_reports import SuiteReport, eval_row
 from judge_gym.errors import NotFoundError, ScopeError, TokenError
+from judge_gym.lab import Lab
 from judge_gym.models.simulated import CODERS
 from judge_gym.records import SuiteResult
 from judge_gym.store import Event
@@ -66,7 +68,7 @@ def new_run(
         models=[*(f"sim:{name}" for name in CODERS), *callable_models],
         model=model or "",
         condition=condition or "default",
-        series=series or "0",
+        series=series or fresh_series(lab, chosen.name, model or "", condition or "default"),
         budget=lab.suites.budget(chosen.name).get("usd"),
     )
 
@@ -165,6 +167,13 @@ def one_run(
         outcome=outcome,
         report=found,
     )
+
+
+def fresh_series(lab: Lab, suite: str, model: str, condition: str) -> str:
+    """Returns the first number that is no series of a model's runs of a suite yet."""
+    reports = lab.suites.reports(suite=suite, model=model)
+    used = {report.run.series for report in reports if report.run.condition == condition}
+    return next(str(number) for number in count() if str(number) not in used)
 
 
 def comparable(reports: Sequence[SuiteReport], report: SuiteReport) -> list[SuiteReport]:

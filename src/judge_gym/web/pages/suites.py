@@ -171,11 +171,12 @@ def _page(
 def run_row(report: SuiteReport, of: str) -> dict[str, Any]:
     """Returns a run as the tables of runs show it."""
     run = report.run
+    running = report.in_progress and report.status == "unfinished"
     label = report.label.replace("complete-with-failures", "some inconclusive")
     return {
         **report.to_json(),
-        "label": "running" if report.in_progress else label,
-        "state": "running" if report.in_progress else report.status,
+        "label": label.replace("unfinished", "running") if running else label,
+        "state": "running" if running else report.status,
         "created": run.created,
         "link": SuitePlace.of_run(of, run).run(run.id),
         "condition_link": SuitePlace.of_run("experiment", run).home,

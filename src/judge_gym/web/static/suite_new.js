@@ -12,12 +12,12 @@ form.elements.suite.addEventListener("change", () => {
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   const error = form.querySelector(".error"), button = form.querySelector("button");
-  const boxes = [...form.querySelectorAll('input[name="evals"]')], ticked = boxes.filter((box) => box.checked);
+  const boxes = [...form.querySelectorAll('input[name="category"]')], ticked = boxes.filter((box) => box.checked);
   if (!ticked.length) { error.textContent = "Choose at least one category."; return; }
   const body = {
     suite: field("suite"), model: field("model"), condition: field("condition"), series: field("series"),
     replicates: Number(field("replicates")),
-    evals: ticked.length < boxes.length ? ticked.map((box) => box.value) : [],
+    category: ticked.length < boxes.length ? ticked.map((box) => box.value) : [],
   };
   const usd = field("usd");
   if (usd !== form.elements.usd.defaultValue) body.budget = { usd: usd === "" ? null : Number(usd) };
