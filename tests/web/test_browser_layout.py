@@ -10,6 +10,7 @@ pytest.importorskip("playwright")
 from playwright.sync_api import Browser, expect
 
 from browser_pages import PHONE, open_page, open_path, overflow_width
+from judge_gym.web.pages.suite_evals import TITLES
 from lab_server import ServedLab
 from made_runs import SLUG
 from suite_pages import hostile_pages, of_run, suites_lab
@@ -26,8 +27,12 @@ PATHS = [
     "/compare?tag=pilot&tag=pilot/strict&tag=later",
     "/usage",
     "/suites",
+    "/suites/new",
     of_run(),
-    f"{of_run()}/{SLUG.path}",
+    f"{of_run()}/report",
+    f"{of_run()}/{SLUG.category}",
+    *(f"{of_run()}/{SLUG.path}?tab={tab}" for tab in TITLES),
+    "/calls/1",
     *hostile_pages(),
 ]
 

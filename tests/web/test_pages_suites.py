@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -12,9 +12,10 @@ from documents import parse, rows, text
 from judge_gym.records.outcomes import Failed
 from judge_gym.store import SuiteRun
 from judge_gym.web.failure_reports import find_report
-from lab_server import ServedLab
+from lab_server import ServedLab, serve_lab
 from made_runs import RESULTS, SLUG, SLUG_ANSWER, SLUG_CODE, SLUG_GRADER, SOURCES
 from posted_suite_runs import BEGUN, MODEL, SUITE, VERSION
+from suite_folders import known_by, write_suite
 from suite_pages import NAME, hostile_pages, of_run, suites_lab, write_analysis
 
 HTML = {"Accept": "text/html"}
@@ -246,6 +247,66 @@ def test_scores_are_public_and_nothing_else_is(lab: ServedLab) -> None:
     refused = lab.ask("GET", "/usage", "", headers=HTML)
     assert refused.status_code == 401
     assert text(parse(refused.text).find(".//h1")) == "Log in"
+
+
+def buttons(element: Any) -> list[str]:
+    """Returns the texts of the buttons that control a run."""
+    return [text(button) for button in element.iterfind(".//button[@data-post]")]
+
+
+def test_a_run_is_started_paused_resumed_and_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = f"sim:{known_by(write_suite(Path('tiny'), 2), logic=1, syntax=0, missing=0)}"
+    with serve_lab(tmp_path, run=False) as lab:
+        form = page(lab, "/suites/new?suite=tiny")
+        assert [text(label) for label in form.iterfind(".//label[@class='tick']")] == [
+            "001-values 2"
+        ]
+        started = lab.post("/api/suites/start", suite="tiny", model=model)
+        place = f"/model/{quote(model, safe='')}/run/{started['run']}"
+        shown = page(lab, place)
+        assert text(shown.find(".//h1")) == "Run 1 running" and "0 of 2 results" in text(shown)
+        assert buttons(shown) == ["Pause", "Cancel"]
+        assert lab.post("/api/runs/pause", target="suite:1") == {"paused": ["suite:1"]}
+        assert buttons(page(lab, place)) == ["Resume", "Cancel"]
+        assert buttons(page(lab, place, lab.read)) == [], "a reader controls nothing"
+        assert lab.ask("GET", "/suites/new", lab.read).status_code == 403
+        assert "Paused by you" in text(page(lab, place))
+
+        lab.lab.suites.resume(1)
+        shown = page(lab, place)
+        assert text(shown.find(".//h1")) == "Run 1 complete" and buttons(shown) == []
+        kinds = [row[1] for row in rows(shown.find(".//table[@class='log']"))]
+        assert kinds[0] == "ended" and kinds[-2:] == ["paused Paused by you", "started"]
+        again = lab.ask("POST", "/api/suites/start", json={"suite": "tiny", "model": model})
+        assert again.status_code == 409 and "another series" in again.text
+        query = urlencode({"suite": "tiny", "model": model})
+        field = page(lab, f"/suites/new?{query}").find(".//input[@name='series']")
+        assert field.get("value") == "1", "the first that was not used"
+
+        failed = page(lab, f"{place}/001-values/001-value")
+        [link] = [link for link in links(failed).values() if link.startswith("/calls/")]
+        assert "VALUE = 1000" in text(page(lab, link))
+        assert lab.ask("GET", "/calls/999", headers=HTML).status_code == 404
+        told = followed(lab, "suite:1")
+        assert told.count("event: event") == len(kinds) and '"status":"complete"' in told.replace(
+            " ", ""
+        )
+        assert lab.ask("GET", "/api/events?target=suite:9").status_code == 404
+
+
+def followed(lab: ServedLab, target: str) -> str:
+    """Returns what the server streams about a target that has ended."""
+    told = ""
+    headers = {"Authorization": f"Bearer {lab.read}"}
+    with lab.http.stream("GET", f"/api/events?target={target}", headers=headers) as stream:
+        for part in stream.iter_text():
+            told += part
+            if "event: end" in told:
+                break
+    return told
 
 
 def test_only_reports_on_the_same_run_and_version_are_used(tmp_path: Path) -> None:
