@@ -5,8 +5,8 @@ from alembic import op
 
 from judge_gym.store.tables import JSON, JSON_OR_NULL
 
-revision = "0017"
-down_revision = "0016"
+revision = "0018"
+down_revision = "0017"
 only_adds = True
 
 
