@@ -584,9 +584,12 @@ def test_forgetting_keeps_the_ledger_so_that_running_again_pays_nothing(
     for run in first.runs:
         counts = lab.experiments.cleanup(run.tag)
         assert (counts["runs"], counts["samples"], counts["calls"]) == (1, 6, 0)
-    assert lab.list_experiments() == []
+    for row in lab.list_experiments():
+        assert row["status"] == "cleaned-up" and row["runs"] == []
+        assert row["cleaned_up"] is not None and row["cleaned_up"].tzinfo is not None
     again = lab.runs.run(path)
     assert (paid(again), again.status) == (0, "complete")
+    assert {row["cleaned_up"] for row in lab.list_experiments()} == {None}
     kept = [*CONTRACT, "display"]
     keys = ["tag", "evidence", "replicate"]
     pd.testing.assert_frame_equal(
@@ -609,7 +612,8 @@ def test_forgetting_the_ledger_too_deletes_only_calls_that_nobody_else_uses(
     assert len(lab.experiments.samples(same)) == 6
     assert paid(lab.runs.run(path)) == probed
     for tag in (base, same):
-        lab.experiments.cleanup(tag, ledger=True)
+        lab.experiments.cleanup(tag, ledger=True, forget=True)
+    assert lab.list_experiments() == []
     again = lab.runs.run(path)
     # What both experiments use is booked under the one whose worker asked for it first.
     asked = [row["attempts"] for row in lab.reports.usage() if row["stage"] == "neutralizer"]

@@ -312,3 +312,9 @@ def _analyse_and_clean_up(face: Face) -> None:
     for tag in tags:
         assert face("get_experiment_summary", experiment_tag=tag)["status"] == "complete"
     assert face("cleanup_experiment", experiment_tag=BACKSLIDING)["samples"] == 4
+    cleaned = face("get_experiment_summary", experiment_tag=BACKSLIDING)
+    assert (cleaned["status"], cleaned["runs"]) == ("cleaned-up", [])
+    assert "2026" <= str(cleaned["cleaned_up"]), "it says when"
+    face("cleanup_experiment", experiment_tag=BACKSLIDING, forget=True)
+    with pytest.raises(JudgeGymError, match="no experiment"):
+        face("get_experiment_summary", experiment_tag=BACKSLIDING)

@@ -332,7 +332,7 @@ def test_deleting_keeps_the_ledger_or_deletes_only_unshared_calls(
 ) -> None:
     filled(store, experiment(store, "study/a"), [0, 1, 2])
     filled(store, experiment(store, "study/b", verdict__method="subset"), [2, 3])
-    counts = store.experiments.delete("study/a", ledger=ledger)
+    counts = store.experiments.delete("study/a", ledger=ledger, forget=True)
     assert counts == {"runs": 1, "samples": 3, "probes": 3, "calls": 2 if ledger else 0}
     kept = {row["draw"] for row in rows(store, t.calls)}
     assert kept == ({2, 3, 100} if ledger else {0, 1, 2, 3, 100})
@@ -343,12 +343,12 @@ def test_deleting_keeps_the_ledger_or_deletes_only_unshared_calls(
     assert len(rows(store, t.samples)) == len(rows(store, t.probes)) == 2
     assert len(rows(store, t.runs)) == len(rows(store, t.run_rubrics)) == 1
     with pytest.raises(NotFoundError):
-        store.experiments.delete("study/a", ledger=ledger)
+        store.experiments.delete("study/a", ledger=ledger, forget=True)
 
 
 def test_deleting_one_of_two_tags_keeps_the_experiment(store: Store) -> None:
     filled(store, experiment(store, "study/a"), [0])
     experiment(store, "other/a")
-    assert set(store.experiments.delete("study/a", ledger=True).values()) == {0}
+    assert set(store.experiments.delete("study/a", ledger=True, forget=True).values()) == {0}
     assert store.experiments.find("other/a")
     assert len(rows(store, t.samples)) == len(rows(store, t.probes)) == 1

@@ -362,9 +362,7 @@ def test_the_list_of_experiments_paginates_in_both_directions(
 def test_an_empty_lab_says_how_to_start(tmp_path_factory: pytest.TempPathFactory) -> None:
     with serve_lab(tmp_path_factory.mktemp("empty"), run=False) as lab:
         for tag in ("pilot", "pilot/strict", "later"):
-            lab.lab.experiments.cleanup(tag)
-        with lab.lab.store.database.begin() as connection:
-            connection.execute(t.tags.delete())
+            lab.lab.experiments.cleanup(tag, forget=True)
         read = text(page(lab, "/"))
     assert "No experiments yet" in read and "judge-gym demo" in read and "New study" in read
 

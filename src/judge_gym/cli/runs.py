@@ -37,8 +37,11 @@ SUITE = "suite:"
 """The beginning of the name of a suite run."""
 WATCH_SECONDS = 1.0
 """Seconds between two updates of `status --watch`."""
-ENDED = ("complete", "complete-with-failures", "paused", "over-budget", "failed", "cancelled")
-"""Statuses of runs that do not change by themselves."""
+ENDED = (
+    *("complete", "complete-with-failures", "paused", "over-budget", "failed", "cancelled"),
+    *("draft", "cleaned-up"),
+)
+"""Statuses of experiments that do not change by themselves."""
 
 
 @app.command()
@@ -284,6 +287,10 @@ def status(
         note="paid: attempts at calls, with retries; answered: calls with an answer.",
     )
     for row in rows:
+        if row["cleaned_up"]:
+            notes(f"{row['tag']}: cleaned up at {row['cleaned_up']:%Y-%m-%d %H:%M} UTC")
+        if row["status"] == "draft":
+            notes(f"{row['tag']}: waits for its evidence: judge-gym evidence make {row['tag']}")
         for run in row["runs"]:
             if run["message"]:
                 notes(f"{row['tag']}: {run['message']}")
@@ -385,12 +392,15 @@ def cleanup(
     ledger: Annotated[
         bool, typer.Option("--ledger", help="Also delete the calls that only it used.")
     ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Also forget its tag, which else stays known.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Even if it may be running.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Delete an experiment's runs; the ledger keeps all answers."""
+    """Delete an experiment's runs; its tag and all answers stay known."""
     with read_lab() as lab:
-        counts = lab.experiments.cleanup(tag, ledger=ledger, force=force)
+        counts = lab.experiments.cleanup(tag, ledger=ledger, forget=forget, force=force)
     if json:
         display.print_json(counts)
         return

@@ -140,9 +140,14 @@ class Experiments:
         return self._call("experiments.show", locals())
 
     def cleanup(
-        self, experiment_tag: str, *, ledger: bool = False, force: bool = False
+        self,
+        experiment_tag: str,
+        *,
+        ledger: bool = False,
+        forget: bool = False,
+        force: bool = False,
     ) -> Mapping[str, int]:
-        """Deletes an experiment's runs; the ledger keeps every answer unless `ledger` is given."""
+        """Deletes an experiment's runs; its tag, and every answer in the ledger, stay known."""
         return self._call("experiments.cleanup", locals())
 
     def list_studies(self) -> Sequence[responses.StudyRow]:

@@ -112,8 +112,13 @@ class Experiments:
         chosen = {**knobs, "judge.model": self._models.resolve(model_id)}
         if task_type == "benchmark":  # its rubric is loaded next
             chosen["rubric.author"] = "provided"
-        if any(row["tag"] == experiment_tag for row in self._store.experiments.rows()):
-            raise ConflictError(f"there is an experiment {experiment_tag!r} already")
+        for row in self._store.experiments.rows():
+            if row["tag"] == experiment_tag:
+                hint = f"; 'judge-gym cleanup {experiment_tag} --forget' frees its tag"
+                raise ConflictError(
+                    f"there is an experiment {experiment_tag!r} already"
+                    + hint * (row["cleaned_up"] is not None)
+                )
         experiment = self._resolved(experiment_tag, task, chosen, seed)
         saved = self.save("", experiment)
         return None if saved.draft else saved.digest
@@ -138,7 +143,8 @@ class Experiments:
         """Stores an experiment in place of an incomplete one, which was never run."""
         saved = self.save(study, new)
         if saved.digest != old.digest:
-            self._store.experiments.delete(f"{old.tag}@{old.digest[:8]}", ledger=False)
+            kept = f"{old.tag}@{old.digest[:8]}"
+            self._store.experiments.delete(kept, ledger=False, forget=True)
         return saved
 
     def load_rubric(self, experiment_tag: str, rubric: Mapping[str, Any]) -> str:
@@ -206,21 +212,33 @@ class Experiments:
             task = replace(experiment.task, pool=pools[id(pool)])
             yield self.save(prepared.study, replace(experiment, task=task))
 
-    def cleanup(self, experiment_tag: str, *, ledger: bool = False, force: bool = False) -> Counts:
-        """Deletes an experiment's runs; the ledger keeps every answer unless `ledger` is given."""
-        delete = self._store.experiments.delete
+    def cleanup(
+        self,
+        experiment_tag: str,
+        *,
+        ledger: bool = False,
+        forget: bool = False,
+        force: bool = False,
+    ) -> Counts:
+        """Deletes an experiment's runs; its tag, and every answer in the ledger, stay known."""
+        [row] = self._store.experiments.rows(tags=[experiment_tag])
+        if row["draft"] and not forget:
+            raise ConflictError(
+                f"{experiment_tag} is a draft: it has nothing to delete but its name; use --forget"
+            )
+        delete = partial(self._store.experiments.delete, ledger=ledger, forget=forget)
         progress = self._store.progress.of_tag(experiment_tag)
         unfinished = [run for run in progress if run.status not in FINISHED]
         try:
             with self._engine.lock():
-                return delete(experiment_tag, ledger=ledger)
+                return delete(experiment_tag)
         except ConflictError:
             if unfinished and not force:
                 raise ConflictError(
                     f"{experiment_tag} may be running now ({unfinished[0].status}); stop it, or "
                     "use --force"
                 ) from None
-        return delete(experiment_tag, ledger=ledger)
+        return delete(experiment_tag)
 
     # --- study files -----------------------------------------------------------------------------
 
@@ -519,7 +537,8 @@ def _chosen(incomplete: Experiment) -> dict[str, Any]:
 
 def _summary(row: Mapping[str, Any], runs: list[RunSummary]) -> ExperimentSummary:
     design = Design.of(row["design"])
-    waiting = "draft" if row["draft"] else "pending"
+    cleaned_up = row["cleaned_up"] if not runs else None
+    waiting = "draft" if row["draft"] else "cleaned-up" if cleaned_up else "pending"
     return {
         "tag": row["tag"],
         "study": row["study"],
@@ -534,6 +553,7 @@ def _summary(row: Mapping[str, Any], runs: list[RunSummary]) -> ExperimentSummar
         "judge": design.judge.model,
         "design": design.chosen(row["protocol"]),
         "status": runs[-1]["status"] if runs else waiting,
+        "cleaned_up": cleaned_up,
         "runs": runs,
     }
 

@@ -45,15 +45,15 @@ def price_data(provider: str, model: str, input_tokens: int) -> Prices | None:
 
     try:
         fresh, cached = of(output_tokens=1000), of(cache_read_tokens=input_tokens)
-        searched = float(of(output_tokens=1000, web_searches=1000).total_price - fresh.total_price)
+        searched = of(output_tokens=1000, web_searches=1000).total_price - fresh.total_price
     except LookupError:
         return None
     million = 1_000_000
     return Prices(
-        input=float(fresh.input_price) / input_tokens * million,
-        output=float(fresh.output_price) / 1000 * million,
-        cached=float(cached.input_price) / input_tokens * million,
-        search=searched or None,  # the data has no price of 0 for what it knows
+        input=float(fresh.input_price * million / input_tokens),  # exact: these are decimals
+        output=float(fresh.output_price * million / 1000),
+        cached=float(cached.input_price * million / input_tokens),
+        search=float(searched) or None,  # the data has no price of 0 for what it knows
     )
 
 

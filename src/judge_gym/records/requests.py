@@ -223,6 +223,7 @@ class Cleanup(OfExperiment):
     """What is deleted of an experiment."""
 
     ledger: Annotated[bool, Field(description="Also answers that only it uses.")] = False
+    forget: Annotated[bool, Field(description="Also its tag, which else stays known.")] = False
     force: Annotated[bool, Field(description="Even if it may be running.")] = False
 
 

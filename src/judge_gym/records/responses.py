@@ -180,6 +180,8 @@ class ExperimentSummary(TypedDict):
     judge: str
     design: dict[str, Any]
     status: str
+    cleaned_up: datetime | None
+    """When its runs were deleted; null if it has runs again."""
     runs: list[RunSummary]
 
 

@@ -1,6 +1,7 @@
 """Experiments, the tags that name them, and the studies that they belong to."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -180,10 +181,11 @@ class Experiments:
             str(model) for model in self._database.scalars(sa.select(judge).distinct()) if model
         ]
 
-    def delete(self, tag: str, *, ledger: bool) -> dict[str, int]:
-        """Deletes an experiment's runs and rows; with `ledger`, the calls that only it used too.
+    def delete(self, tag: str, *, ledger: bool, forget: bool) -> dict[str, int]:
+        """Deletes an experiment's runs; with `ledger`, the calls that only it used too.
 
-        Runs that another tag names stay, and so do those of other studies.
+        Runs that another tag names stay, and so do those of other studies. With `forget` the tag
+        is deleted, too; else it stays, with the time.
         """
         this = t.tags.c.tag == tag
         row = self._database.first(sa.select(t.tags).where(this))
@@ -201,10 +203,19 @@ class Experiments:
             counts = {name: _count(connection, query) for name, query in queries.items()}
             counts["calls"] = 0
             calls = list(connection.scalars(sa.union(samples, probes))) if ledger else []
-            connection.execute(t.tags.delete().where(this))
-            owners = sa.select(t.tags.c.owner).where(t.tags.c.digest == digest)
-            left = set(connection.scalars(owners))
-            if row.owner in left:
+            if forget:
+                connection.execute(t.tags.delete().where(this))
+            else:
+                now = datetime.now(UTC)
+                connection.execute(t.tags.update().where(this).values(cleaned_up=now))
+            others = sa.select(t.tags.c.owner, t.tags.c.cleaned_up, t.tags.c.tag).where(
+                t.tags.c.digest == digest
+            )
+            left = connection.execute(others).all()
+            if any(
+                other.owner == row.owner and other.tag != tag and other.cleaned_up is None
+                for other in left
+            ):
                 return dict.fromkeys(counts, 0)
             connection.execute(t.events.delete().where(t.events.c.run_id.in_(runs)))
             connection.execute(t.runs.delete().where(named))

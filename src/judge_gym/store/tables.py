@@ -255,6 +255,7 @@ tags = _table(
     sa.Column("truth", JSON_OR_NULL),
     # Empty for none. Versions that do not know the column know no other protocol.
     sa.Column("protocol", sa.String, nullable=False, server_default="contested-concepts"),
+    sa.Column("cleaned_up", UtcDateTime),  # when its runs were last deleted
 )
 
 runs = _table(
