@@ -166,6 +166,7 @@ def one_run(
         kinds=kinds,
         outcome=outcome,
         report=found,
+        analyses=lab.failures.list(run=run) if request.state.caller is not None else (),
     )
 
 

@@ -27,7 +27,24 @@ async function refresh() {
   }
 }
 
+document.addEventListener("submit", async (event) => {
+  if (event.target.id !== "analyze") return;
+  event.preventDefault();
+  const form = event.target, error = form.parentElement.querySelector(".error");
+  const judges = form.elements.judges.value.split(",").map((name) => name.trim()).filter(Boolean);
+  try {
+    await lab.ask("POST", "/api/analyses", { run: form.dataset.run, judges });
+    await refresh();
+  } catch (problem) {
+    error.textContent = problem.message;
+  }
+});
+
+// An analysis has no events.
+setInterval(() => { if (run.querySelector("[data-poll]")) refresh(); }, 2000);
+
 document.addEventListener("DOMContentLoaded", () => {
+  if (!run.dataset.target) return;
   announce("Updates automatically.");
   const source = lab.follow(run.dataset.target, { status: refresh, event: refresh, end: refresh });
   source.onerror = () => announce("Connection lost. Reconnecting …");
