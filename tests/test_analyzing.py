@@ -12,7 +12,7 @@ from aiohttp import web
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.lab import Lab, failures
 from judge_gym.lab.failures import Analysis, write_once
-from judge_gym.lab.suites import CHECK
+from judge_gym.lab.suite_schedule import CHECK
 from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.store.tables import attempts, calls
 from judge_gym.triage import lint_report, read_report

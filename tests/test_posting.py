@@ -131,20 +131,14 @@ def test_the_schedule_asks_the_remote_lab(
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
     words = ("schedule", suite, "--lab", remote.url)
-    asked = ("--model", weak(suite))
-    [never] = succeed(call(*words, *asked, "--json")).json["schedule"]
-    assert (never["due"], never["due_from"], never["callable"]) == (True, None, True)
-    made = succeed(call(*words, *asked, "--run", "--json")).json
+    succeed(call(*words, "--model", weak(suite), "--write"))
+    [never] = succeed(call(*words, "--json")).json["schedule"]
+    assert (never["due"], never["due_from"], never["estimated"]) == (True, None, True)
+    made = succeed(call(*words, "--run", "--json")).json
     assert [one["posted"]["stored"] for one in made["runs"]] == [4]
-    [now] = succeed(call(*words, "--json")).json["schedule"]
-    assert (now["model"], now["due"]) == (weak(suite), False), "it is known there now"
-    with Client(remote.url, remote.local) as client:
-        version = client.suites.list_runs()[0]["version"]
-        paths = client.suites.list_tasks("tiny", version)
-        long_ago = datetime.fromisoformat("2020-01-01T00:00:00+00:00")
-        client.suites.save_run("tiny", version, "elsewhere:x", paths, created=long_ago)
-    said = succeed(call(*words, "--run"))
-    assert "not callable from here: elsewhere:x" in said.err
+    there = ("--db", f"sqlite:///{suite.parent / 'other.db'}")
+    [now] = succeed(call(*there, *words, "--json")).json["schedule"]
+    assert (now["model"], now["due"]) == (weak(suite), False), "the remote lab has its run"
 
 
 @pytest.mark.slow
@@ -184,7 +178,8 @@ def test_the_schedule_of_a_remote_lab_uses_local_first_dates(
 ) -> None:
     monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.local)
     with simulated() as url:
-        entry = '[models."lab:coder-strong"]\nfirst_seen = 2020-01-01\nscheduled = true'
+        entry = '[models."lab:coder-strong"]\nfirst_seen = 2020-01-01\n'
+        entry += '[schedule]\nmodels = ["lab:coder-strong"]\nusd_per_month = 1\n'
         write_entry(tmp_path, url, entry)
         succeed(call("suite", "list"))
         [here] = succeed(call("schedule", suite, "--json")).json["schedule"]

@@ -17,6 +17,7 @@ from judge_gym.lab import Lab
 from judge_gym.models.simulated.faults import Faults
 from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.records.outcomes import Failed, Inconclusive, Outcome, Passed
+from judge_gym.records.responses import DueRow
 from judge_gym.store.tables import attempts
 from judge_gym.suites import CONDITIONS, load_suite
 from stores import blank
@@ -111,7 +112,7 @@ def test_a_run_on_a_server_is_the_run_on_a_file(lab: Lab, suite: Path) -> None:
         assert paid(served) == 8
         rows = [served.suites.show_eval(row.id) for row in there.results]
         assert [row["path"] for row in rows] == [row.result.path for row in here.results]
-        assert served.suites.schedule(suite)[0].model == model
+        assert served.suites.due("tiny")[0]["model"] == model
     assert [row.result.outcome for row in there.results] == [
         row.result.outcome for row in here.results
     ]
@@ -275,17 +276,21 @@ def test_a_model_is_due_when_it_was_never_run_and_again_after_its_interval(
 ) -> None:
     model = perfect(suite)
     now = datetime.now(UTC)
-    assert lab.suites.schedule(suite, now=now) == ()
-    [never] = lab.suites.schedule(suite, models=[model], now=now)
-    assert (never.due, never.due_from) == (True, None)
+
+    def due(days: float = 0) -> DueRow:
+        [row] = lab.suites.schedule(suite, [model], now=now + timedelta(days=days))
+        return row
+
+    assert (due()["due"], due()["due_from"], due()["estimated"]) == (True, None, True)
     lab.suites.run(suite, model, series="check")
-    assert lab.suites.schedule(suite, now=now) == (), "trying a model out is no run of the schedule"
+    lab.suites.run(suite, model, limit=3)
+    lab.suites.run(suite, model, condition="no_guidelines")
+    assert due()["due"], "neither a check, nor a part, nor another condition is an attempt"
     lab.suites.run(suite, model)
-    [fresh] = lab.suites.schedule(suite, now=now + timedelta(hours=1))
-    assert (fresh.model, fresh.due) == (model, False)
+    fresh = due(0.04)
+    assert (fresh["due"], fresh["usd"], fresh["estimated"]) == (False, 0, False)
     # Its age when it is due makes the interval a little longer than the day of a new one.
-    [later] = lab.suites.schedule(suite, now=now + timedelta(days=2))
-    assert later.due
+    assert due(2)["due"]
 
 
 def test_the_draws_that_try_a_model_out_are_on_no_leaderboard(lab: Lab, suite: Path) -> None:

@@ -259,17 +259,45 @@ def test_debug_finds_an_eval_by_its_path(call: Call, suite: Path) -> None:
     assert "no replicate 7" in call(*words, "--replicate", "7").err
 
 
-def test_schedule_lists_and_runs_what_is_due(call: Call, suite: Path) -> None:
-    assert "no models yet" in succeed(call("schedule", suite)).err
+def test_schedule_runs_only_what_is_listed_with_a_budget(call: Call, suite: Path) -> None:
     model = flawless(suite)
+    nothing = call("schedule", suite, "--run")
+    assert nothing.code == 2
+    assert "no provider's key is set" in nothing.err and "--model ID --write" in nothing.err
     words = ("schedule", suite, "--model", model)
-    [row] = succeed(call(*words, "--json")).json["schedule"]
-    assert (row["model"], row["due"], row["due_from"]) == (model, True, None)
-    said = succeed(call(*words, "--run", "--json")).json
-    assert [run["status"] for run in said["runs"]] == ["complete"]
+    unlisted = call(*words, "--run")
+    assert unlisted.code == 2 and "no model is scheduled" in unlisted.err
+    written = succeed(call(*words, "--write", "--json")).json
+    assert (written["models"], written["usd_per_month"]) == ([model], 0)
     [row] = succeed(call("schedule", suite, "--json")).json["schedule"]
-    assert (row["model"], row["due"]) == (model, False)
-    assert succeed(call("schedule", suite, "--run", "--json")).json["runs"] == []
+    assert (row["model"], row["due"], row["due_from"], row["usd"]) == (model, True, None, 0)
+    ran = succeed(call("schedule", suite, "--run", "--json")).json
+    assert [run["status"] for run in ran["runs"]] == ["complete"]
+    again = succeed(call("schedule", suite, "--run"))
+    assert "nothing is due before" in again.err
+    other = succeed(call("schedule", suite, "--run", "--condition", "no_guidelines", "--json")).json
+    assert [run["condition"] for run in other["runs"]] == ["no_guidelines"]
+    assert call("schedule", suite, "--model", wrong(suite), "--run").code == 2, "not scheduled"
+
+
+def test_schedule_proposes_models_of_providers_whose_keys_are_set(
+    call: Call, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    proposal = call("schedule", suite)
+    assert proposal.code == 2
+    assert "proposed" in proposal.out and "openai:" in proposal.out
+    assert "judge-gym schedule --write" in proposal.err
+    (tmp_path / "judge-gym.models.toml").write_text("[providers.openai]\nrpm = 7\n")
+    written = succeed(call("schedule", suite, "--write", "--json")).json
+    assert {model.partition(":")[0] for model in written["models"]} == {"openai"}
+    assert written["usd_per_month"] >= 1
+    succeed(call("schedule", suite, "--write", "--usd-per-month", "0.0001"))
+    text = (tmp_path / "judge-gym.models.toml").read_text()
+    assert "rpm = 7" in text and text.count("[schedule]") == 1
+    short = call("schedule", suite, "--run", "--json")
+    assert (short.code, short.json["runs"]) == (3, []), "no call is made over the budget"
+    assert "0.00 of 0.0001 USD per month are left" in short.json["skipped"][0]
 
 
 def test_models_check_runs_a_few_evals(call: Call, suite: Path) -> None:

@@ -1,9 +1,11 @@
 """Model ids: what they mean, what they cost, and which can be called."""
 
+import re
 import subprocess
 import sys
 import types
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from judge_gym.errors import DesignError
 from judge_gym.models import ModelCard, Registry
 from judge_gym.models.model_card import LOCAL, Limits
 from judge_gym.models.providers import OPENERS
+from judge_gym.models.registry_files import ScheduleEntry, write_schedule
 from judge_gym.models.simulated import CODERS, PRESETS
 
 HOSTED = ("openai:gpt-4.1", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-flash")
@@ -434,3 +437,66 @@ def test_a_password_in_a_base_url_is_in_no_complaint_and_no_repr(tmp_path: Path)
     assert "hidden" not in refusal.value.message
     registry = registry_of(tmp_path, LAB)
     assert "hidden" not in repr(registry.card("lab:x")) + repr(registry.entries.endpoints)
+
+
+# --- retirement and schedule ---------------------------------------------------------------------
+
+
+def test_a_retirement_is_announced_60_days_before(tmp_path: Path) -> None:
+    (tmp_path / "judge-gym.models.toml").write_text(
+        '[endpoints.own]\nbase_url = "http://localhost:1/v1"\n'
+        '[models."own:old"]\nretires = 2026-06-30\n'
+    )
+    card = Registry(tmp_path).card("own:old")
+    assert card.retirement(date(2026, 4, 30)) == ""
+    assert "on 2026-06-30, in 60 days" in card.retirement(date(2026, 5, 1))
+    assert "was retired by its provider on 2026-06-30" in card.retirement(date(2026, 6, 30))
+    assert Registry(tmp_path).card("own:new").retirement(date(2099, 1, 1)) == ""
+
+
+def test_every_retirement_is_of_a_known_provider_and_proposals_have_prices() -> None:
+    registry = Registry()
+    for day, patterns in registry.entries.retirements.items():
+        assert date.fromisoformat(day)
+        assert {pattern.partition(":")[0] for pattern in patterns} <= {*registry.entries.providers}
+    cards = [registry.card(id) for id in registry.recommended()]
+    assert {card.provider for card in cards} == {*registry.entries.providers} - {"local"}
+    assert all(card.tariff() is not None and card.retires is None for card in cards)
+
+
+def test_only_models_of_providers_with_keys_are_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for row in Registry().providers():
+        for name in (row["key"] or "").split(" or "):
+            monkeypatch.delenv(name, raising=False)
+    assert Registry().proposed(date(2026, 11, 16)) == []
+    monkeypatch.setenv("GEMINI_API_KEY", "x")
+    proposed = Registry().proposed(date(2026, 11, 16))
+    assert proposed and all(id.startswith("google:") for id in proposed)
+
+
+def test_a_schedule_is_written_beside_other_tables(tmp_path: Path) -> None:
+    file = tmp_path / "judge-gym.models.toml"
+    file.write_text(
+        '# mine\n[schedule]\nmodels = ["a:b"]\nusd_per_month = 1\n\n[hosted]\nrpm = 9\n'
+    )
+    write_schedule(tmp_path, ScheduleEntry(models=["openai:x", "sim:y"], usd_per_month=2.5))
+    text = file.read_text()
+    assert text.startswith("# mine\n[schedule]") and text.endswith("[hosted]\nrpm = 9\n")
+    entry = Registry(tmp_path).entries.schedule
+    assert entry is not None and (entry.models, entry.usd_per_month) == (["openai:x", "sim:y"], 2.5)
+    file.unlink()
+    write_schedule(tmp_path, entry)
+    assert Registry(tmp_path).entries.schedule == entry
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[schedule]\nmodels = ["openai:x"]\n', "schedule.usd_per_month is missing"),
+        ('[schedule]\nusd = 1\nusd_per_month = 1\nmodels = ["openai:x"]\n', "unknown key 'usd'"),
+    ],
+)
+def test_a_schedule_without_a_budget_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "judge-gym.models.toml").write_text(text)
+    with pytest.raises(DesignError, match=re.escape(message)):
+        Registry(tmp_path).card("openai:gpt-6-luna")

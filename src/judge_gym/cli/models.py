@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from judge_gym.models import ModelCard
     from judge_gym.models.local_servers import ModelHere
 
+LISTED = ("model", "context", "web search", "input usd/M", "output usd/M", "retires")
+"""Columns of `models list` on a terminal; `--json` and `models show` have more."""
 DETAILS = "kind,family,endpoint,api,deadline,cached usd/M,search usd/k,limits".split(",")
 """Facts that `models show` prints and `models list` does not."""
 models_app = typer.Typer(help="Models: hosted, your own, simulated.", no_args_is_help=True)
@@ -40,17 +43,18 @@ def list_models(
         if provider not in choices:
             raise DesignError(unknown("provider", provider, choices), choices=choices)
         rows = [_row(registry.card(id)) for id in registry.priced(provider)]
-        display.show_rows(rows if json else [_with_free(row) for row in rows], json)
+        display.show_rows(rows if json else _listed(rows), json)
         return
     providers = registry.providers()
-    rows = [_row(registry.card(id)) for id in registry.entries.named]
+    rows = [_row(registry.card(id)) for id in registry.known()]
     here = asyncio.run(models_here(registry))
     if json:
         display.print_json({"providers": providers, "models": rows, "here": here})
         return
     display.table("providers and endpoints", providers)
-    rows = [_with_free(row) for row in rows]
-    display.table("models", rows, note="Any other model of a provider works too: provider:name.")
+    display.table(
+        "models", _listed(rows), note="Any other model of a provider works too: provider:name."
+    )
     _show_here(here)
 
 
@@ -110,7 +114,7 @@ def check_models(
     checks = asyncio.run(ask())
     reports = []
     if suite is not None:
-        from judge_gym.lab.suites import CHECK
+        from judge_gym.lab.suite_schedule import CHECK
 
         rows = dict(zip(asked, checks, strict=True))
         with open_lab() as lab:
@@ -140,6 +144,8 @@ def check_models(
         display.table("", [_with_free(row) for row in checks])
         _show_here(here)
         notes(*(note for id in asked if (note := registry.card(id).unpinned)))
+        today = datetime.now(UTC).date()
+        notes(*(note for id in asked if (note := registry.card(id).retirement(today))))
         show_reports(reports)
     if not all(row["works"] for row in checks) or any(report.failed for report in reports):
         raise typer.Exit(FAILED)
@@ -184,6 +190,15 @@ def _show_here(rows: "list[ModelHere]") -> None:
     display.table("on this machine", shown)
 
 
+def _listed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    today = datetime.now(UTC).date()
+    shown = [_with_free({name: row[name] for name in LISTED}) for row in rows]
+    for row in shown:
+        if row["retires"] is not None and row["retires"] <= today:
+            row["retires"] = f"retired {row['retires']}"
+    return shown
+
+
 def _with_free(row: dict[str, Any]) -> dict[str, Any]:
     """Returns a row with the word in place of a price of 0."""
     return {name: "free" if "usd" in name and value == 0 else value for name, value in row.items()}
@@ -204,6 +219,7 @@ def _facts(card: "ModelCard") -> dict[str, Any]:
         "seed": card.takes_seed,
         "structured": card.structured,
         "web search": card.searches,
+        "retires": card.retires,
         "deadline": card.deadline,
         "input usd/M": prices.input if prices else None,
         "cached usd/M": prices.cached if prices else None,

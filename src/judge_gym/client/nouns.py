@@ -401,7 +401,7 @@ class Suites:
         return self._call("suites.history", locals())
 
     def due(
-        self, suite: str = "python", *, models: Sequence[str] = ()
+        self, suite: str = "python", *, models: Sequence[str] = (), condition: str = "default"
     ) -> Sequence[responses.DueRow]:
         """Returns when each model is due for another run of a suite; those that are due first."""
         return self._call("suites.due", locals())

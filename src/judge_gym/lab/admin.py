@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -153,15 +154,17 @@ class Admin:
         return self._models.providers()
 
     def named_models(self) -> Sequence[str]:
-        """Returns the ids of the models that the registry and the user's file name."""
-        return [*self._models.entries.named]
+        """Returns the models that the registry and the user's file name, without retired ones."""
+        today = datetime.now(UTC).date()
+        cards = [self._models.card(id) for id in self._models.known()]
+        return [card.id for card in cards if card.retires is None or card.retires > today]
 
     def model_cards(self, provider: str | None = None) -> Sequence[ModelCard]:
         """Returns the cards of the named models, or of all priced models of a provider."""
         known = [*self._models.entries.providers]
         if provider is not None and provider not in known:
             raise DesignError(unknown("provider", provider, known), choices=known)
-        ids = self.named_models() if provider is None else self._models.priced(provider)
+        ids = self._models.known() if provider is None else self._models.priced(provider)
         return [self._models.card(id) for id in ids]
 
     def model_card(self, model: str) -> ModelCard:

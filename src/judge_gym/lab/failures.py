@@ -18,7 +18,8 @@ from judge_gym.engine.calls.budget import refuse_unpriced
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError, unknown
 from judge_gym.lab.prepare import PreparedStudy, prepare_sweep
 from judge_gym.lab.runs import Runs, WatchProgress
-from judge_gym.lab.suites import CHECK, Suites
+from judge_gym.lab.suite_schedule import CHECK
+from judge_gym.lab.suites import Suites
 from judge_gym.lab.texts import refuse_outside
 from judge_gym.models import Registry
 from judge_gym.records import (

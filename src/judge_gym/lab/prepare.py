@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -354,11 +355,13 @@ def _simulated(judges: Iterable[str], models: Registry) -> list[str]:
 def _hosted(designs: Iterable[Design], models: Registry) -> list[str]:
     """Returns warnings about models without a fixed version, and knobs without an effect."""
     notes: dict[str, None] = {}
+    today = datetime.now(UTC).date()
     for design in designs:
         rubric = design.rubric.resolve(design.judge.model)
         asked = (design.judge.model, design.evidence.resolve().editor, rubric.author, rubric.critic)
         cards = [models.card(model) for model in asked if model is not None]
         notes |= {card.unpinned: None for card in cards if card.unpinned}
+        notes |= {note: None for card in cards if (note := card.retirement(today))}
         if design.judge.temperature is not None and not cards[0].takes_temperature:
             notes[f"judge.temperature is not sent to {cards[0].id}, which takes none"] = None
     return list(notes)

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.runs import WatchProgress
 from judge_gym.lab.suite_files import RUN_FILE, File, as_json, eval_files
+from judge_gym.lab.suite_schedule import CHECK, due_rows, estimated_cost
 from judge_gym.models import Registry
 from judge_gym.models.simulated import CODERS, CoderProfile, profile
 from judge_gym.models.simulated.coder import solution
@@ -42,10 +44,8 @@ from judge_gym.store import Store
 from judge_gym.studies import BudgetSpec
 from judge_gym.suites import (
     SHIPPED,
-    Attempt,
     CodeTask,
     Condition,
-    Due,
     Effect,
     Suite,
     ablate,
@@ -57,13 +57,10 @@ from judge_gym.suites import (
     own_guidelines,
     select,
 )
-from judge_gym.suites import due as when_due
 
 SERIES = "0"
 _NUMBER = re.compile(r"\d{1,7}")
 _RUN_PAGE = re.compile(r"/run/([^/]+)")
-CHECK = "check"
-"""The series of the draws of `models check`."""
 DEFAULT_SETTINGS: Mapping[str, Any] = ConditionSettings().model_dump()
 NO_FILES: Mapping[str, str] = {}
 OUTCOMES: Mapping[str, type[Outcome]] = {
@@ -591,67 +588,61 @@ class Suites:
 
     # --- schedule --------------------------------------------------------------------------------
 
+    def due(
+        self, suite: str = "python", *, models: Sequence[str] = (), condition: str = "default"
+    ) -> Sequence[DueRow]:
+        """Returns when each model is due for another run of a suite; those that are due first.
+
+        Without models, those that are scheduled or were run.
+        """
+        runs = self.list_runs(suite=suite)
+        known = [*models] or [*self.scheduled_models(), *(run["model"] for run in runs)]
+        return due_rows(self._models, runs, known, condition=condition, now=datetime.now(UTC))
+
     def schedule(
         self,
-        suite: str | Path = "python",
+        suite: str | Path,
+        models: Sequence[str],
         *,
-        models: Sequence[str] = (),
+        condition: str = "default",
+        runs: Sequence[SuiteRunRow] | None = None,
         now: datetime | None = None,
-    ) -> tuple[Due, ...]:
-        """Returns when each model is due for another run of a suite."""
-        ids = [self._models.resolve(model) for model in models]
-        return self._due(self.find(suite).name, ids, now or datetime.now(UTC))
-
-    def due(self, suite: str = "python", *, models: Sequence[str] = ()) -> Sequence[DueRow]:
-        """Returns when each model is due for another run of a suite; those that are due first."""
-        return [
-            {
-                "model": row.model,
-                "due": row.due,
-                "due_from": row.due_from,
-                "days": row.interval.total_seconds() / 86400,
-            }
-            for row in self._due(suite, [*models], datetime.now(UTC))
-        ]
-
-    def _due(self, suite: str, models: Sequence[str], at: datetime) -> tuple[Due, ...]:
-        runs: dict[str, list[tuple[datetime, float | None]]] = {}
-        for report in self.reports(suite=suite):
-            if report.run.series != CHECK:
-                usd = report.score.usd if report.whole else None
-                runs.setdefault(report.run.model, []).append((report.run.created, usd))
-        known = models or dict.fromkeys([*self._models.scheduled(), *runs])
-        return self.due_by({model: runs.get(model, ()) for model in dict.fromkeys(known)}, at)
-
-    def due_by(
-        self, runs: Mapping[str, Sequence[tuple[datetime, float | None]]], now: datetime
-    ) -> tuple[Due, ...]:
-        """Returns when models are due, given the runs of each, perhaps of another lab.
+    ) -> Sequence[DueRow]:
+        """Returns when each model is due for another run of a suite, with estimated costs.
 
         Args:
-            runs: by model, when each run began, oldest first, and its cost if it was complete.
-            now: the time.
+            suite: a folder, or `python`.
+            models: ids or bare names.
+            condition: the name of one of the suite's conditions.
+            runs: those of another lab, in place of this one's.
+            now: the time, if it is another.
         """
-        attempts = []
-        for model, own in runs.items():
-            starts = [start for start, _ in own]
-            prices = [None, *(usd for _, usd in own if usd is not None)]
-            seen = self.first_seen(model)
-            first = datetime(seen.year, seen.month, seen.day, tzinfo=UTC) if seen else None
-            known_since = first or min(starts, default=now)
-            attempts.append(Attempt(model, known_since, max(starts, default=None), prices[-1]))
-        return when_due(attempts, now)
+        loaded = self.find(suite)
+        chosen = _condition(loaded, condition)
+        ids = [self._models.resolve(model) for model in models]
+        return due_rows(
+            self._models,
+            self.list_runs(suite=loaded.name) if runs is None else runs,
+            ids,
+            condition=condition,
+            now=now or datetime.now(UTC),
+            estimates={id: estimated_cost(self._models, loaded, id, chosen) for id in ids},
+        )
 
     def scheduled_models(self) -> Sequence[str]:
-        """Returns the models whose registry entries schedule suite runs."""
-        return self._models.scheduled()
+        """Returns the models that `judge-gym.models.toml` schedules."""
+        entry = self._models.entries.schedule
+        return [] if entry is None else [self._models.resolve(model) for model in entry.models]
 
-    def first_seen(self, model: str) -> date | None:
-        """Returns the release date of a model; None if it is unknown."""
+    @contextmanager
+    def limited(self, suite: str, usd: float) -> Iterator[None]:
+        """Limits what each run of a suite may cost, until the block ends."""
+        budget = BudgetSpec.model_validate(self._store.studies.budget(study_of(suite)))
+        self._change_budget(suite, {"run.usd": max(usd, 1e-9)})  # a limit is above 0
         try:
-            return self._models.card(model).first_seen
-        except DesignError:
-            return None
+            yield
+        finally:
+            self._change_budget(suite, {"run.usd": budget.run.usd})
 
     # --- scores of other labs --------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """What is known about a model without calling it: family, parameters, prices, limits."""
 
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from typing import Literal
 
 from judge_gym.errors import DesignError
@@ -17,6 +17,8 @@ LOCAL = "local"
 SECONDS_BEFORE_FIRST_TOKEN = 0.8
 SECONDS_PER_TOKEN = 0.015
 SIMULATED_SECONDS = 0.0008
+NOTICE = timedelta(days=60)
+"""How long before its retirement users of a model are warned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class ModelCard:
     """The provider's name in the price data."""
     first_seen: date | None = field(default=None, compare=False)
     """From the registry's files, or the date in its version; None without both."""
+    retires: date | None = field(default=None, compare=False)
+    """When its provider removes it; None where no date is known."""
 
     @property
     def kind(self) -> Kind:
@@ -88,6 +92,15 @@ class ModelCard:
             return ""
         pinned = f"; {self.provider}:{self.version} is dated" if self.version else ""
         return f"{self.id} is an alias that the provider may point to another version{pinned}"
+
+    def retirement(self, today: date) -> str:
+        """Returns a warning that it is retired, or will be in 60 days; empty before."""
+        if self.retires is None or self.retires - today > NOTICE:
+            return ""
+        if self.retires <= today:
+            return f"{self.id} was retired by its provider on {self.retires}; choose another model"
+        days = (self.retires - today).days
+        return f"{self.id} will be retired by its provider on {self.retires}, in {days} days"
 
     def price(
         self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, searches: int = 0

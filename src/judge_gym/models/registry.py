@@ -124,6 +124,7 @@ class Registry:
             prices=prices(facts),
             priced_as=priced_as,
             first_seen=facts.get("first_seen") or _date_in(facts.get("version") or name),
+            retires=facts.get("retires"),
         )
 
     def _local_card(self, id: str, name: str, facts: Mapping[str, Any]) -> ModelCard:
@@ -166,12 +167,25 @@ class Registry:
             )
         return rows
 
-    def scheduled(self) -> list[str]:
-        """Lists the models whose entries schedule them for suites."""
-        named = self.entries.named
+    def proposed(self, today: date) -> list[str]:
+        """Lists models to schedule: of providers whose keys are set, without retiring ones."""
+        usable = {row["provider"] for row in self.providers() if row["key"] and row["key is set"]}
         return [
-            id for id in named if self.entries.facts(id.partition(":")[0], id)[0].get("scheduled")
+            id
+            for id in self.recommended()
+            if id.partition(":")[0] in usable and not self.card(id).retirement(today)
         ]
+
+    def known(self) -> list[str]:
+        """Lists the models that the registry and the user's file name, by provider."""
+        ids = dict.fromkeys([*self.entries.named, *self.recommended()])
+        order = ["sim", *self.entries.providers, *self.entries.endpoints]
+        return sorted(ids, key=lambda id: order.index(id.partition(":")[0]))
+
+    def recommended(self) -> list[str]:
+        """Lists the models of each provider that a schedule should begin with."""
+        providers = self.entries.providers.items()
+        return [f"{name}:{model}" for name, entry in providers for model in entry.proposed]
 
     def priced(self, provider: str) -> list[str]:
         """Lists a provider's models in the price data, without deprecated ones."""

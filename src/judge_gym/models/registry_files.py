@@ -1,5 +1,7 @@
 """Reads the registry's two files: the packaged one, and the user's, which overrides it."""
 
+import json
+import re
 import tomllib
 from collections.abc import Mapping
 from datetime import date
@@ -68,7 +70,7 @@ class ModelEntry(LimitsEntry):
     web_search: bool = False
     deadline: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 300.0
     first_seen: date | None = None
-    scheduled: bool = False
+    retires: date | None = None
 
 
 class EndpointEntry(ModelEntry):
@@ -87,6 +89,16 @@ class ProviderEntry(ModelEntry):
     """Its own base URL."""
     priced_as: str = ""
     """Its name in the price data, where that differs."""
+    proposed: list[str] = []
+    """The names of its models that a schedule should begin with."""
+
+
+class ScheduleEntry(Entry):
+    """What `judge-gym schedule --run` may run, and at what cost."""
+
+    models: Annotated[list[str], Field(min_length=1)]
+    usd_per_month: Price
+    condition: str = "default"
 
 
 class Packaged(Entry):
@@ -95,6 +107,8 @@ class Packaged(Entry):
     hosted: LimitsEntry
     providers: dict[str, ProviderEntry]
     models: dict[str, ModelEntry]
+    retirements: dict[str, list[str]]
+    """Patterns of ids by the day that their providers announced."""
 
 
 class Users(Entry):
@@ -104,6 +118,7 @@ class Users(Entry):
     providers: dict[str, ModelEntry] = {}
     endpoints: dict[str, EndpointEntry] = {}
     models: dict[str, ModelEntry] = {}
+    schedule: ScheduleEntry | None = None
 
 
 class Entries:
@@ -132,6 +147,16 @@ class Entries:
         return [id for id in ids if not set(id) & set("*?[")]
 
     @property
+    def retirements(self) -> Mapping[str, list[str]]:
+        """Patterns of ids by the day that their providers announced."""
+        return self._packaged.retirements
+
+    @property
+    def schedule(self) -> ScheduleEntry | None:
+        """What the user's file schedules."""
+        return self._users.schedule
+
+    @property
     def searching(self) -> list[str]:
         """The providers and model patterns whose packaged entry allows web search."""
         tables = {**self._packaged.providers, **self._packaged.models}
@@ -146,6 +171,9 @@ class Entries:
         """Returns what the files say about a model, and the scope that shares its limits."""
         first: Entry = self.endpoints.get(provider) or self.providers[provider]
         facts, scope = first.given, provider
+        for day, retired in self.retirements.items():
+            if any(fnmatchcase(id, pattern) for pattern in retired):
+                facts["retires"] = date.fromisoformat(day)
         if provider in self._users.providers:
             facts |= self._users.providers[provider].given
         for patterns in (self._packaged.models, self._users.models):
@@ -229,6 +257,32 @@ def _keys(above: list[str]) -> list[str]:
         "endpoints": EndpointEntry,
         "providers": ModelEntry,
         "models": ModelEntry,
+        "schedule": ScheduleEntry,
     }
     table = PricesEntry if above[-1:] == ["prices"] else tables[above[0] if above else None]
     return list(table.model_fields)
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+SCHEDULE = re.compile(r"^\[schedule\][^\n]*\n(?:(?!\[)[^\n]*\n?)*", re.M)
+
+
+def write_schedule(folder: Path, entry: ScheduleEntry) -> Path:
+    """Writes the table `[schedule]` into the user's file, in place of one that it has."""
+    path = folder / USER_FILE
+    models = "".join(f"    {json.dumps(model)},\n" for model in entry.models)
+    table = (
+        "[schedule]  # what judge-gym schedule --run may run\n"
+        f"models = [\n{models}]\n"
+        f"usd_per_month = {entry.usd_per_month:g}\n"
+        f"condition = {json.dumps(entry.condition)}\n"
+    )
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if SCHEDULE.search(text):
+        text = SCHEDULE.sub(lambda found: table + ("\n" if found.end() < len(text) else ""), text)
+    else:
+        text = f"{text.rstrip()}\n\n{table}".lstrip()
+    tomllib.loads(text)  # a file that cannot be read back is not written
+    path.write_text(text, encoding="utf-8")
+    return path

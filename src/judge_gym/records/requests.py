@@ -566,6 +566,7 @@ class Due(VerbRequest):
     models: Annotated[
         Sequence[Name], Field(max_length=200, description="Ids; else all known.")
     ] = ()
+    condition: Annotated[Name, Field(description="Its name.")] = "default"
 
 
 # --- failures ------------------------------------------------------------------------------------

@@ -491,6 +491,7 @@ class ModelInfo(TypedDict):
     endpoint: str | None
     takes_temperature: bool
     takes_seed: bool
+    retires: date | None
     input_usd: float | None
     cached_usd: float | None
     output_usd: float | None
@@ -647,12 +648,17 @@ class LeaderboardRow(TypedDict):
 
 
 class DueRow(TypedDict):
-    """When a model is due for another run."""
+    """When a model is due for another run under a condition."""
 
     model: str
+    condition: str
     due: bool
     due_from: datetime | None
     days: float
+    usd: float | None
+    usd_per_month: float | None
+    estimated: bool
+    retires: date | None
 
 
 # --- failures ------------------------------------------------------------------------------------
