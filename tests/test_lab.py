@@ -406,6 +406,43 @@ def test_files_and_the_same_texts_in_a_window_are_one_experiment(
 # --- people --------------------------------------------------------------------------------------
 
 
+def test_columns_of_a_pool_are_labels_of_people(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("title,text,ann,bob\na,It fell.,1,2\nb,It rose.,3,\n")
+    line = {"title": "c", "text": "It stood.", "ann": 4, "bob": None}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(line))
+    study: dict[str, Any] = {
+        "study": "labelled",
+        "samples": 1,
+        "probe": False,
+        "evidence": {"rows": {"files": ["rows.csv", "rows.jsonl"], "labels": ["ann", "bob"]}},
+        "tasks": [{"concept": "motion", "evidence": "rows"}],
+        "judges": ["sim:balanced"],
+    }
+    path = tmp_path / "study.yaml"
+
+    def run(**changes: Any) -> list[tuple[str, ...]]:
+        path.write_text(json.dumps({**study, **changes}))  # JSON is YAML
+        lab.runs.run(path)
+        rows = lab.labels.list()
+        return [(row["title"], row["rater"], row["stage"], row["concept"]) for row in rows]
+
+    given = [("a", "ann", "1"), ("a", "bob", "2"), ("b", "ann", "3"), ("c", "ann", "4")]
+    assert run() == [(*label, "motion") for label in given]
+    (tmp_path / "rows.csv").write_text("title,text,ann,bob\na,It fell.,2,2\nb,It rose.,3,\n")
+    assert run()[0] == ("a", "ann", "2", "motion"), "the file is what counts"
+
+    rows = study["evidence"]["rows"]
+    other = {"concept": "mood", "evidence": "rows"}
+    for changes, words in (
+        ({"evidence": {"rows": {**rows, "labels": ["ann", "bob", "eve"]}}}, "unknown column .eve."),
+        ({"evidence": {"rows": {**rows, "labels": ["ann", "ann"]}}}, "twice"),
+        ({"tasks": [*study["tasks"], other]}, "one concept"),
+        ({"design": {"rubric.scale": 3}}, "ann gives 'c' the stage '4'; choose 1, 2, 3"),
+    ):
+        with pytest.raises(DesignError, match=words):
+            run(**changes)
+
+
 def test_labels_reach_the_report_as_agreement_with_people(
     lab: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:

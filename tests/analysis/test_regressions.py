@@ -244,8 +244,11 @@ def test_the_quality_of_a_judges_own_rubric_is_flagged() -> None:
 
 
 def test_a_rubric_that_no_critic_saw_has_no_quality() -> None:
-    table = regressions(tidy(panel("provided")), sensitivity=False)
+    frame = panel("provided")
+    table = regressions(tidy(frame.assign(protocol="contested-concepts")), sensitivity=False)
     assert note(table, "score", QUALITY) == UNCRITICISED
+    neutral = regressions(tidy(frame), sensitivity=False)
+    assert QUALITY not in {*neutral["term"]}, "without a protocol there is no critic to miss"
 
 
 def test_the_quality_of_others_rubrics_is_recovered_from_swaps() -> None:

@@ -183,7 +183,7 @@ CASES = [
     Case("out", ["export", "--out", "no/such/folder/x.csv"], ["no/such/folder"]),
     Case("page", ["report", "small", "--out", "no/such/folder/x.html"], ["no/such/folder"]),
     Case("example", ["init", "new", "--example", "nosuch"], ["'nosuch'"],
-         choices=["pilot", "review"]),
+         choices=["support", "contested", "review"]),
     Case("task-type", ["status", "--type", "poll"], ["'poll'"], choices=["ecc", "benchmark"]),
     Case("call", ["ledger", "show", "9999"], ["9999"]),
     # databases

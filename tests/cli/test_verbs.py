@@ -37,11 +37,14 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 SLOW = pytest.mark.slow
 EXAMPLES = {
-    "pilot": ("pilot.yaml", "contested-pilot", 27, 14 * 18 + 12 * 9),
+    "support": ("support.yaml", "support-replies", 9, 9 * 12),
+    "contested": ("contested.yaml", "contested-pilot", 27, 14 * 18 + 12 * 9),
     "review": ("review.yaml", "review-severity", 12, 12 * 12),
     "benchmark": ("benchmark.yaml", "severity", 4, 4 * 12),
 }
 """The study file of each example, its name, its experiments, and samples of one repeat."""
+OF_THE_PROTOCOL = re.compile(r"politic|countr|neutrali|hypothes|validity|critic|\bH[1-4]\b", re.I)
+"""Words of the blueprint's protocol, which nobody reads in a study without one."""
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -52,12 +55,13 @@ def test_an_example_can_be_planned(call: Call, tmp_path: Path, example: str) -> 
     assert (tmp_path / file).exists()
     text = succeed(call("plan", file)).out
     assert re.match(rf"{study}: {experiments} experiments, at most [\d,]+ new calls", text)
-    assert all(stage in text for stage in ("scorer", "prober", "all"))
+    assert all(stage in text for stage in ("scorer", "all"))
+    assert bool(OF_THE_PROTOCOL.search(text)) == (example == "contested")
 
 
 @pytest.mark.parametrize(
     "example",
-    ["benchmark", pytest.param("pilot", marks=SLOW), pytest.param("review", marks=SLOW)],
+    ["support", *(pytest.param(name, marks=SLOW) for name in EXAMPLES if name != "support")],
 )
 def test_an_example_goes_from_init_to_report(call: Call, tmp_path: Path, example: str) -> None:
     file, study, experiments, samples = EXAMPLES[example]
@@ -89,6 +93,10 @@ def test_an_example_goes_from_init_to_report(call: Call, tmp_path: Path, example
     assert "<svg" in page
     assert not re.search(r'(src|href)="https?:', page), "a report needs nothing else"
     assert succeed(call("report", study, "--json")).json["tables"]
+    succeed(call("report", file, "--out", "report.md"))
+    words = OF_THE_PROTOCOL.findall((tmp_path / "report.md").read_text())
+    assert bool(words) == (example == "contested"), words
+    assert ("Agreement with people" in page) == (example == "support")
 
     usage = succeed(call("usage", study, "--json")).json
     assert sum(row["attempts"] for row in usage) == sum(run["calls"] for run in result["runs"])
@@ -96,14 +104,14 @@ def test_an_example_goes_from_init_to_report(call: Call, tmp_path: Path, example
 
 
 def test_init_refuses_to_overwrite(call: Call, tmp_path: Path) -> None:
-    (tmp_path / "valdoria.jsonl").write_text("mine")
+    (tmp_path / "replies.csv").write_text("mine")
     said = call("init")
     assert said.code == 2
-    assert "valdoria.jsonl" in said.err
-    assert (tmp_path / "valdoria.jsonl").read_text() == "mine"
-    assert not (tmp_path / "pilot.yaml").exists()
+    assert "replies.csv" in said.err
+    assert (tmp_path / "replies.csv").read_text() == "mine"
+    assert not (tmp_path / "support.yaml").exists()
     succeed(call("init", "elsewhere/deep"))
-    assert (tmp_path / "elsewhere" / "deep" / "pilot.yaml").exists()
+    assert (tmp_path / "elsewhere" / "deep" / "support.yaml").exists()
 
 
 # --- run -----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from judge_gym.analysis.stats.intervals import seeded
 from judge_gym.axes import Design
 from judge_gym.errors import ProviderError
 from judge_gym.models.simulated import SimulatedModel
-from judge_gym.models.simulated.lexicon import SOFTWARE, STRAIN
+from judge_gym.models.simulated.lexicon import PUBLIC_AFFAIRS, STRAIN
 from judge_gym.records import Completion, Evidence, Request, Rubric, Sample, TaskType
 from judge_gym.stages import Prober, ProbeTarget, Rubricer, RubricTarget, Scorer, ScoreTarget
 
@@ -113,7 +113,7 @@ def _rubric(number: int, author: str, task: TaskType = "ecc", draw: int = 0) -> 
 def population() -> tuple[str, ...]:
     """Returns the texts that evidence is drawn from, from harmless to severe, of 2 to 5 cues."""
     rng = seeded("calibrate", "population")
-    words = [cue for cue in STRAIN if cue not in SOFTWARE]
+    words = [cue for cue in STRAIN if cue in PUBLIC_AFFAIRS]
     texts = []
     for kind in range(KINDS):
         about = (kind + 0.5) / KINDS

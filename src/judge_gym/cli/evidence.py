@@ -125,7 +125,7 @@ def _in_window(
         if country or start or end:
             raise DesignError("--window names a window; leave --country, --start and --end out")
         return spec
-    if not country:
+    if not (country or start or end):
         raise DesignError("evidence belongs to a window: --country NAME --start DATE --end DATE")
     try:
         days = [date.fromisoformat(day) if day else None for day in (start, end)]
@@ -133,7 +133,7 @@ def _in_window(
         raise DesignError(f"a date is YYYY-MM-DD: {error}") from error
     if days[0] and days[1] and days[0] > days[1]:
         raise DesignError("a window must end after it starts")
-    chosen = WindowSpec(country=country, start=days[0], end=days[1])
+    chosen = WindowSpec(country=country or "", start=days[0], end=days[1])
     return spec.model_copy(update={"window": chosen})
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 EXAMPLES = {
-    "pilot": {name: name for name in ("pilot.yaml", "valdoria.jsonl", "norvessa.jsonl")},
+    "support": {name: name for name in ("support.yaml", "replies.csv", "helpfulness.json")},
+    "contested": {name: name for name in ("contested.yaml", "valdoria.jsonl", "norvessa.jsonl")},
     "review": {name: name for name in ("review.yaml", "reviews.jsonl", "rubric.json")},
     "benchmark": {
         "benchmark.yaml": "benchmark.yaml",
@@ -39,8 +40,11 @@ def init(
     folder: Annotated[Path, typer.Argument(help="Folder to write into.")] = Path(),
     example: Annotated[
         str,
-        typer.Option(help="pilot (contested concepts), review (code review) or benchmark."),
-    ] = "pilot",
+        typer.Option(
+            help="support (replies to customers), contested (the blueprint's concepts), review "
+            "(code review) or benchmark."
+        ),
+    ] = "support",
 ) -> None:
     """Write a commented study to start from, with evidence."""
     if example not in EXAMPLES:
@@ -105,6 +109,7 @@ def plan(
                 "duration": display.duration(stage["seconds"]),
             }
             for name, stage in plan["stages"].items()
+            if stage["calls"] or name == "all"
         ],
         note="in_ledger: already answered; to_pay: new calls at most; shared: the same call as "
         "another experiment's. Tokens, usd and duration are of new calls; usd –: a price is "

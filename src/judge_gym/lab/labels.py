@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.lab.experiments import Experiments
+from judge_gym.lab.prepare import stage_names
 from judge_gym.lab.texts import files_of
 from judge_gym.records import Evidence
 from judge_gym.records.responses import Counts, LabelRow
@@ -92,13 +93,7 @@ class Labels:
         rows = self._store.experiments.rows(study=name) or self._store.experiments.rows(tags=[name])
         experiments = [self._store.experiments.find(row["tag"])[0] for row in rows]
         items = {item.id: item for experiment in experiments for item in experiment.task.pool.items}
-        stages: dict[str, None] = {}
-        for experiment in experiments:
-            rubric = experiment.task.rubric
-            scale = rubric.scale if rubric else experiment.design.rubric.scale
-            stages |= dict.fromkeys(str(number) for number in range(1, scale + 1))
-            stages |= dict.fromkeys(stage.label for stage in rubric.stages) if rubric else {}
-        return tuple(items.values()), [*stages]
+        return tuple(items.values()), stage_names(experiments)
 
     def list(self) -> Sequence[LabelRow]:
         """Returns all labels, in the order in which they were given."""

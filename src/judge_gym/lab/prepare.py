@@ -1,14 +1,15 @@
 """Prepares a study file or stored experiments: reads evidence and rubrics, and sets targets."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, expand
-from judge_gym.errors import ConflictError, DesignError, NotFoundError
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.collection import collected_window, redacted, window_of
 from judge_gym.models import Registry
 from judge_gym.models.simulated.lexicon import strains
@@ -37,6 +38,15 @@ DEFAULT_TARGETS = Targets(samples=5, rivals=(), probe=True, tolerance=0.05)
 """The targets of an experiment that belongs to no study."""
 
 
+class PoolLabel(NamedTuple):
+    """The stage that a person gave to an item of a pool."""
+
+    text_hash: str
+    concept: str
+    rater: str
+    stage: str
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedStudy:
     """A study or experiments, ready to be planned or run."""
@@ -50,6 +60,8 @@ class PreparedStudy:
     warnings: tuple[str, ...]
     changed_by_defaults: frozenset[str] = frozenset()
     """The tags that the lab holds under a protocol which the study no longer names."""
+    labels: tuple[PoolLabel, ...] = ()
+    """The stages that people gave, from columns of the study's files."""
 
 
 def prepare_file(
@@ -116,8 +128,12 @@ def prepare_study(
         )
     warnings += _same_family(study, sweep, models)
     warnings += _unknown_to_simulated(study, pools, models)
+    labels = _pool_labels(study, sweep)
+    if labels:
+        raters = ", ".join(dict.fromkeys(label.rater for label in labels))
+        warnings.append(f"{len(labels):,} labels of people: {raters}")
     prepared = prepare_sweep(study, text, sweep, models, warnings)
-    return replace(prepared, changed_by_defaults=changed)
+    return replace(prepared, changed_by_defaults=changed, labels=labels)
 
 
 def _changed_by_defaults(
@@ -144,6 +160,51 @@ def _changed_by_defaults(
     return frozenset(
         one.tag for one in sweep.experiments if judged(one) in stored and one.digest not in earlier
     )
+
+
+def _pool_labels(study: Study, sweep: Sweep) -> tuple[PoolLabel, ...]:
+    """Returns the labels in columns of pools; refuses unknown columns and stages."""
+    labels: dict[PoolLabel, None] = {}
+    for name, spec in study.evidence.items():
+        judged = [one for one in sweep.experiments if one.task.pool_name == name]
+        if not spec.labels or not judged:
+            continue
+        with study.locate_errors(), errors_at(("evidence", name, "labels")):
+            concepts = {one.task.concept for one in judged}
+            if len(concepts) > 1:
+                raise DesignError(
+                    f"the labels of evidence {name!r} are about one concept, and it is judged for "
+                    f"{' and '.join(sorted(concepts))}; name a pool for each"
+                )
+            stages = stage_names(judged)
+            items = judged[0].task.pool.items
+            known = dict.fromkeys(column for item in items for column in item.metadata)
+            for rater in spec.labels:
+                if rater not in known:
+                    raise DesignError(unknown("column", rater, known, name), choices=known)
+            for item, rater in itertools.product(items, spec.labels):
+                given = item.metadata.get(rater)
+                stage = "" if given is None else str(given).strip()
+                if stage and stage not in stages:
+                    raise DesignError(
+                        f"{rater} gives {item.title!r} the stage {stage!r}; choose "
+                        f"{', '.join(stages)}",
+                        choices=stages,
+                    )
+                if stage:
+                    labels[PoolLabel(item.hash, judged[0].task.concept, rater, stage)] = None
+    return tuple(labels)
+
+
+def stage_names(experiments: Iterable[Experiment]) -> list[str]:
+    """Returns what a label may call a stage: its number and, under a given rubric, its name."""
+    names: dict[str, None] = {}
+    for experiment in experiments:
+        rubric = experiment.task.rubric
+        scale = rubric.scale if rubric else experiment.design.rubric.scale
+        names |= dict.fromkeys(str(number) for number in range(1, scale + 1))
+        names |= dict.fromkeys(stage.label for stage in rubric.stages) if rubric else {}
+    return [*names]
 
 
 def prepare_sweep(
@@ -249,7 +310,8 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
         return store.evidence.find_named_pool(spec.pool)
     window = window_of(spec)
     if spec.files is not None:
-        found = load_files(spec.files, folder, window, cache=_cache(store))
+        cache = _cache(store)
+        found = load_files(spec.files, folder, window, columns=spec.labels, cache=cache)
         left_out = [f"{count} {reason}" for reason, count in found.dropped.items()]
         if not found.items:
             raise DesignError(f"evidence {name!r}: no item is left: {', '.join(left_out)}")

@@ -482,6 +482,12 @@ class Runs:
             )
             for saved in self._experiments.save_all(prepared)
         ]
+        ids = {item.hash: item.id for run in runs for item in run.experiment.task.pool.items}
+        labels = (
+            {"evidence_id": ids[hash], "concept": concept, "rater": rater, "stage": stage}
+            for hash, concept, rater, stage in prepared.labels
+        )
+        self._store.evidence.save_labels(labels, replace=True)
         return prepared, runs, notes
 
     def _left(self, runs: Sequence[Run]) -> StagePlan:

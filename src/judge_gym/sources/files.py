@@ -45,6 +45,8 @@ class FileSource:
     patterns: Sequence[str]
     folder: Path = Path()
     known: Sequence[Evidence] = ()
+    columns: Sequence[str] = ()
+    """Further fields of an item, such as people's labels, which become metadata."""
 
     def search(self, window: Window | None, query: str = "", limit: int = 0) -> SearchResult:
         """Returns the evidence in the files in their order; a limit of 0 means no limit."""
@@ -56,7 +58,7 @@ class FileSource:
         errors = []
         for path in paths:
             try:
-                items += read_items(path)
+                items += read_items(path, self.columns)
             except DesignError as error:
                 errors.append(error)
         if len(errors) == 1:
@@ -99,13 +101,16 @@ def load_files(
     folder: Path,
     window: Window | None = None,
     *,
+    columns: Sequence[str] = (),
     cache: Path | None = None,
 ) -> SearchResult:
     """Loads the evidence in files, each text and each address once.
 
-    `cache` is a folder with earlier results, which are used as long as nothing has changed.
+    `columns` are further fields of an item, which become metadata. `cache` is a folder with earlier
+    results, which are used as long as nothing has changed.
     """
-    source = FileSource([patterns] if isinstance(patterns, str) else [*patterns], folder)
+    named = [patterns] if isinstance(patterns, str) else [*patterns]
+    source = FileSource(named, folder, columns=columns)
     return source.search(window) if cache is None else cached_search(source, window, cache)
 
 
@@ -125,17 +130,17 @@ def errors_in(path: Path) -> Iterator[None]:
         raise DesignError(f"{path}: {error.message}", choices=error.choices) from error
 
 
-def read_items(path: Path) -> tuple[Evidence, ...]:
-    """Reads the items of one file."""
+def read_items(path: Path, columns: Sequence[str] = ()) -> tuple[Evidence, ...]:
+    """Reads the items of one file; `columns` are further fields, which become metadata."""
     if path.suffix not in READERS:
         raise DesignError(unknown("kind of file", path.name, READERS), choices=READERS)
-    items = tuple(READERS[path.suffix](path))
+    items = tuple(READERS[path.suffix](path, columns))
     if not items:
         raise DesignError(f"{path} holds no evidence")
     return items
 
 
-def _text(path: Path) -> Iterator[Evidence]:
+def _text(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
     text = read_text(path)
     if text.strip():
         fields, body = _front_matter(text, path)
@@ -150,7 +155,7 @@ def _text(path: Path) -> Iterator[Evidence]:
         )
 
 
-def _html(path: Path) -> Iterator[Evidence]:
+def _html(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
     from judge_gym.sources.articles import extract_article
 
     found = extract_article(_bytes(path))
@@ -159,17 +164,28 @@ def _html(path: Path) -> Iterator[Evidence]:
     yield replace(found, title=found.title or path.stem)
 
 
-def _json(path: Path) -> Iterator[Evidence]:
+def _json(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
     data = _parse_json(read_text(path), path)
     rows = data if isinstance(data, list) else [data]
     for number, row in enumerate(rows, 1):
         where = f"{path}: item {number}" if isinstance(data, list) else str(path)
-        yield _evidence(row, where=where, title=f"{path.stem} {number}")
+        yield _evidence(_with_metadata(row, columns), where=where, title=f"{path.stem} {number}")
 
 
-def _jsonl(path: Path) -> Iterator[Evidence]:
+def _jsonl(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
     for number, row in json_lines(path):
-        yield _evidence(row, where=f"{path}:{number}", title=f"{path.stem} {number}")
+        fields = _with_metadata(row, columns)
+        yield _evidence(fields, where=f"{path}:{number}", title=f"{path.stem} {number}")
+
+
+def _with_metadata(row: Any, columns: Sequence[str]) -> Any:
+    """Returns an item whose fields of these names are metadata."""
+    named = {name: row[name] for name in columns if name in row} if isinstance(row, dict) else {}
+    if not named:
+        return row
+    own = {name: value for name, value in row.items() if name not in named}
+    metadata = own.get("metadata") or {}
+    return {**own, "metadata": {**metadata, **named} if isinstance(metadata, dict) else metadata}
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -188,11 +204,12 @@ def _parse_json(text: str, path: Path, line: int | None = None) -> Any:
         raise DesignError(f"{path}{f':{line}' if line else ''}: JSON nested too deeply") from None
 
 
-def _csv(path: Path) -> Iterator[Evidence]:
+def _csv(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
     """Reads one item per row; unknown columns are metadata."""
     names, rows = csv_table(path, required=("text",), known=COLUMNS)
     for name in names:
-        _refuse_misspelt(name, f"{path}:1")
+        if name not in columns:
+            _refuse_misspelt(name, f"{path}:1")
     for number, row in rows:
         given: dict[str, Any] = {name: row[name] for name in COLUMNS if row.get(name)}
         if "truth" in given and str(given["truth"]).strip().isdigit():
@@ -259,7 +276,7 @@ def _refuse_misspelt(name: str, where: str) -> None:
         )
 
 
-READERS: Mapping[str, Callable[[Path], Iterator[Evidence]]] = {
+READERS: Mapping[str, Callable[[Path, Sequence[str]], Iterator[Evidence]]] = {
     ".md": _text,
     ".txt": _text,
     ".html": _html,
@@ -370,7 +387,9 @@ def cached_search(source: FileSource, window: Window | None, folder: Path) -> Se
 
     A result is known by the contents of all files, by the window, and by the code that reads.
     """
-    name = hashlib.sha256(repr((source.patterns, source.folder.resolve(), window)).encode())
+    name = hashlib.sha256(
+        repr((source.patterns, source.folder.resolve(), window, source.columns)).encode()
+    )
     file = folder / f"{name.hexdigest()}.json"
     try:
         contents = _digest(source)

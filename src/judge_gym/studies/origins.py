@@ -54,6 +54,8 @@ class PoolSpec(Spec):
     window: WindowSpec | None = None
     query: str = ""
     """What articles of feeds must contain."""
+    labels: list[str] = []
+    """The columns of its files in which people gave the stage of an item, one per rater."""
     limit: int = Field(100, ge=1, le=10_000)
     """The largest number of articles that a search keeps."""
 
@@ -173,6 +175,10 @@ def check_pool(pool: PoolSpec, path: Path) -> None:
             f"limit is a key of searches ({searches}); here every item is judged",
             path=(*path, "limit"),
         )
+    if pool.labels and pool.files is None:
+        raise DesignError("labels are columns of files", path=(*path, "labels"))
+    if len(set(pool.labels)) < len(pool.labels):
+        raise DesignError("labels names a column twice", path=(*path, "labels"))
     for address in pool.addresses:
         if address.strip() and not address.startswith(("http://", "https://")):
             raise DesignError(

@@ -1,6 +1,6 @@
 """Sections on findings, accuracy, rubrics, evidence, cost, missing samples and limitations."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,10 +120,13 @@ def limitations(given: ReportInput) -> Section | None:
     probed = verdicts[verdicts["outcome"] == "probed"]
     references = probed.groupby(["task", JUDGE], observed=True)["y"].count()
     missing = references[references == 0].index
+    labelled = set() if given.people is None else {*given.people["tag"]}
     rows = [
         (task, limit)
         for task, part in given.data.own.groupby("task", observed=True)
-        for limit in _limits(part, [str(judge) for name, judge in missing if name == task])
+        for limit in _limits(
+            part, [str(judge) for name, judge in missing if name == task], labelled
+        )
     ]
     return section(
         "Limitations",
@@ -138,7 +141,9 @@ def limitations(given: ReportInput) -> Section | None:
     )
 
 
-def _limits(part: pd.DataFrame, without_reference: list[str]) -> Iterator[str]:
+def _limits(
+    part: pd.DataFrame, without_reference: list[str], labelled: Collection[str]
+) -> Iterator[str]:
     """Yields the limitations of the samples of one task, without swaps."""
     items, judges = part["evidence"].nunique(), part[JUDGE].nunique()
     if items < FEW_ITEMS:
@@ -170,7 +175,8 @@ def _limits(part: pd.DataFrame, without_reference: list[str]) -> Iterator[str]:
         if draws >= MANY_DRAWS:
             scope = f"with {draws} drawn per author, intervals cover other rubrics by that author"
         yield f"each judge used its own rubrics: judge and rubric cannot be separated; {scope}"
-    if part["truth"].isna().all() and part["reference"].isna().all():
+    unknown = part["truth"].isna().all() and part["reference"].isna().all()
+    if unknown and not part["tag"].isin(labelled).any():
         yield "no known answers: agreement is not accuracy"
     if part["reported_model"].astype(str).str.startswith("sim:").any():
         yield "simulated judges say nothing about real models"
@@ -285,6 +291,8 @@ def _quality(frame: pd.DataFrame) -> pd.DataFrame:
     # Rubric ids differ between labs, so they come last in the order.
     by = ["task", "rubric_author", "n_stages", "rubric_draw", "rubric"]
     found = frame[[*named, "observability", "discriminability"]].drop_duplicates()
+    if found[["observability", "discriminability"]].isna().all(axis=None):
+        return found.iloc[:0]
     return found.sort_values(by, ignore_index=True)
 
 

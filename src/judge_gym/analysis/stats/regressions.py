@@ -89,7 +89,8 @@ def equations(frame: pd.DataFrame) -> list[Equation]:
     subset = table[GAP].notna() & (
         table.get("verdict.method", pd.Series(index=table.index)) == "subset"
     )
-    terms = ("task", JUDGE, QUALITY)
+    criticised = bool(quality.notna().any() or (frame["protocol"] != "").any())
+    terms = ("task", JUDGE, QUALITY) if criticised else ("task", JUDGE)
     candidates = [
         Equation("score", "stage", terms, table[contested & ~swapped]),
         Equation("score" + OTHERS, "stage", terms, table[contested & ~_own(table)]),

@@ -5,8 +5,10 @@ import re
 from itertools import pairwise
 
 from judge_gym.models.simulated.lexicon import (
+    PUBLIC_AFFAIRS,
     SOFTWARE,
     STRAIN,
+    SUPPORT,
     cue_places,
     strains,
     upright,
@@ -15,6 +17,11 @@ from judge_gym.models.simulated.lexicon import (
 from judge_gym.models.simulated.profiles import JudgeProfile
 from judge_gym.models.simulated.prompts import Reading
 
+FIELDS = {
+    r"\b(code|software|review)\b": SOFTWARE,
+    r"\b(customers?|helpful\w*|repl(y|ies)|support)\b": SUPPORT,
+}
+"""The cues of a field by how its concepts are recognized; others are public affairs."""
 CUE_WORDS = max(len(cue.split()) for cue in STRAIN)
 AUTHOR_SHIFT = 0.25
 """How far an author's bias moves the thresholds of its rubric on a fully contested concept."""
@@ -62,10 +69,9 @@ def _around_cues(text: str, max_words: int) -> str:
 
 def rubric(profile: JudgeProfile, reading: Reading, rng: random.Random) -> str:
     """Returns a rubric whose stages differ in strain; a biased author moves its thresholds."""
-    software = re.search(
-        r"\b(code|software|review)\b", f"{reading.concept} {reading.asked}".lower()
-    )
-    words = [cue for cue in STRAIN if (cue in SOFTWARE) == bool(software)]
+    about = f"{reading.concept} {reading.asked}".lower()
+    field = next((cues for words, cues in FIELDS.items() if re.search(words, about)), None)
+    words = [cue for cue in STRAIN if cue in (field or PUBLIC_AFFAIRS)]
     shift = AUTHOR_SHIFT * profile.bias * reading.contested
     stages = []
     for number in range(1, reading.scale + 1):

@@ -2,7 +2,7 @@
 
 *Strain* runs from 0 (everything in order) to 1 (the gravest state). A judge compares the strain of
 the evidence with the strain of each stage's criteria, so that it reads both, as an LLM would. The
-words cover public affairs and software, for both example studies.
+words cover public affairs, software and customer support, for the example studies.
 """
 
 import re
@@ -75,6 +75,23 @@ STRAIN: dict[str, float] = {
     "data loss": 0.95,
     "injection": 0.93,
     "remote code execution": 0.98,
+    # support replies, from helpful to not
+    "exact steps": 0.05,
+    "is fixed now": 0.06,
+    "refunded": 0.08,
+    "here is how": 0.1,
+    "sorry for": 0.28,
+    "clearing the cache": 0.32,
+    "restart the app": 0.34,
+    "might help": 0.38,
+    "help center": 0.58,
+    "try again later": 0.6,
+    "as stated in": 0.62,
+    "ticket was closed": 0.65,
+    "cannot help": 0.88,
+    "read the manual": 0.9,
+    "not our problem": 0.95,
+    "your own fault": 0.97,
 }
 
 SOFTWARE = frozenset(
@@ -97,6 +114,30 @@ SOFTWARE = frozenset(
     ]
 )
 """Cues about software; a simulated author keeps to one field."""
+
+SUPPORT = frozenset(
+    [
+        "exact steps",
+        "is fixed now",
+        "refunded",
+        "here is how",
+        "sorry for",
+        "clearing the cache",
+        "restart the app",
+        "might help",
+        "help center",
+        "try again later",
+        "as stated in",
+        "ticket was closed",
+        "cannot help",
+        "read the manual",
+        "not our problem",
+        "your own fault",
+    ]
+)
+"""Cues about replies to customers."""
+
+PUBLIC_AFFAIRS = frozenset(STRAIN) - SOFTWARE - SUPPORT
 
 TONE: tuple[str, ...] = (
     "alarming",
@@ -126,7 +167,7 @@ CONTESTED: dict[str, float] = {
 
 CONTESTED_ELSEWHERE = 0.3
 
-UPRIGHT: tuple[str, ...] = ("quality", "independence", "freedom", "health")
+UPRIGHT: tuple[str, ...] = ("quality", "independence", "freedom", "health", "helpful")
 """Words of concepts whose strongest stage is the one with the least strain."""
 
 _STRAIN = re.compile(
