@@ -74,6 +74,11 @@ def build_report(
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
     given = ReportInput(Dataset(_needed(frame)), paid, views, people, thresholds)
+    if thresholds != DEFAULTS and given.contested is None:
+        raise DesignError(
+            f"a gate is the threshold of a validity check, and {title} has none: it is not under "
+            "protocol: contested-concepts"
+        )
     parts = [section(given) for section in SECTIONS]
     # If no call was answered, no model was reported; the judge that was asked counts then.
     models = {*frame["reported_model"].astype(object).fillna(frame[JUDGE])}
