@@ -1,8 +1,8 @@
-// A suite run, live: each event loads the page again and replaces what it shows of the run.
+// A suite run, live: each event loads the page again; what it shows of the run is replaced if it changed.
 "use strict";
 
 const run = document.getElementById("run");
-let loading = false, again = false;
+let loading = false, again = false, shown = run.innerHTML;
 
 function announce(text) {
   const place = run.querySelector("[data-live]");
@@ -16,6 +16,8 @@ async function refresh() {
     const response = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (response.ok) {
       const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("run");
+      if (fresh.innerHTML === shown) return;
+      shown = fresh.innerHTML;
       const focused = run.contains(document.activeElement) ? document.activeElement.id : "";
       run.replaceChildren(...fresh.childNodes);
       if (focused) document.getElementById(focused)?.focus();
@@ -45,7 +47,7 @@ setInterval(() => { if (run.querySelector("[data-poll]")) refresh(); }, 2000);
 
 document.addEventListener("DOMContentLoaded", () => {
   if (!run.dataset.target) return;
-  announce("Updates automatically.");
   const source = lab.follow(run.dataset.target, { status: refresh, event: refresh, end: refresh });
+  source.onopen = () => announce("Updates automatically.");
   source.onerror = () => announce("Connection lost. Reconnecting …");
 });
