@@ -123,6 +123,19 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("runs.status", {"limit": 5}),
     ("runs.logs", {"target": "later"}),
     ("reports.show", {"target": "pilot"}),
+    ("reports.table", {"target": "pilot", "table": "statuses"}),
+    ("reports.write_file", {"target": "pilot", "path": "out/pilot.md"}),
+    ("experiments.export_file", {"targets": ["pilot"], "path": "out/pilot.csv"}),
+    ("experiments.export_file", {"targets": ["pilot"], "path": "../pilot.csv"}),
+    ("experiments.template", {}),
+    (
+        "runs.quick_study",
+        {
+            "texts": ["Judges were dismissed by decree."],
+            "question": "decay",
+            "judges": ["sim:strict"],
+        },
+    ),
     ("reports.usage", {}),
     ("reports.usage", {"target": "pilot", "by": ["stage", "model"]}),
     ("suites.save_tasks", {"suite": "s", "version": "1", "evals": [TASK]}),
@@ -225,7 +238,13 @@ def test_a_client_returns_what_the_lab_returns(labs: tuple[Lab, Client]) -> None
             conforms(BY_NAME[name], own)
     assert {name for name, _ in CALLS} == set(BY_NAME), "every verb is called"
     expected = {"evidence.freeze_pool", "evidence.collect", "labels.add", "experiments.show"}
-    expected |= {"admin.query", "runs.start_evidence", "failures.record_action", "failures.start"}
+    expected |= {
+        "experiments.export_file",
+        "admin.query",
+        "runs.start_evidence",
+        "failures.record_action",
+        "failures.start",
+    }
     assert refused == expected
 
 

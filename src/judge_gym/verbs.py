@@ -8,7 +8,7 @@ reference are derived from it. A verb's description is the first line of its met
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from judge_gym.errors import DesignError, unknown
@@ -174,7 +174,8 @@ VERBS: tuple[Verb, ...] = (
          "GET /experiments/{experiment_tag:path}"),
     Verb("experiments.cleanup", ask.Cleanup, say.Counts, "destroys",
          "DELETE /experiments/{experiment_tag:path}",
-         note="With `ledger`, paid answers are deleted, too."),
+         note="Returns how many runs, samples, probes and calls were deleted; with `ledger`, paid "
+         "answers are among them."),
     Verb("experiments.list_studies", ask.NoArguments, Sequence[say.StudyRow], "reads",
          "GET /studies", result="items", cursor="study"),
     Verb("experiments.show_study", ask.OfStudy, say.StudyFile, "reads", "GET /studies/{name:path}"),
@@ -193,12 +194,17 @@ VERBS: tuple[Verb, ...] = (
          "GET /probes", result="items", page="page_probes"),
     Verb("experiments.export_csv", ask.ExportCsv, say.UntrustedText, "reads", "GET /export",
          result="csv", note="The blueprint's exportExperimentCSV and exportDesignSpaceCSV."),
+    Verb("experiments.export_file", ask.ExportFile, say.WrittenFile, "writes", "POST /export",
+         status=201, note="A .csv or .parquet file with a row per sample."),
+    Verb("experiments.template", ask.NoArguments, say.StudyTemplate, "reads", "GET /template"),
     # --- runs ------------------------------------------------------------------------------------
     Verb("runs.plan", ask.Plan, say.PlanSummary, "reads", "POST /plan"),
     Verb("runs.start", ask.Start, Sequence[str], "pays", "POST /runs", result="started", status=202,
          note=STARTED),
     Verb("runs.start_evidence", ask.StartEvidence, Sequence[str], "pays", "POST /runs/evidence",
          result="started", status=202, note=STARTED),
+    Verb("runs.quick_study", ask.MakeQuickStudy, say.QuickStudy, "pays", "POST /runs/quick",
+         status=202, note=f"{STARTED} Then `reports_show`."),
     Verb("runs.resume", ask.Resume, Sequence[str], "pays", "POST /runs/resume", result="started",
          status=202, note=STARTED),
     Verb("runs.retry", ask.OfTarget, Sequence[str], "pays", "POST /runs/retry", result="started",
@@ -218,7 +224,12 @@ VERBS: tuple[Verb, ...] = (
     Verb("runs.logs", ask.OptionalTarget, Sequence[say.LogRow], "reads", "GET /logs",
          result="items", page="page_logs"),
     # --- reports ---------------------------------------------------------------------------------
-    Verb("reports.show", ask.OfTarget, say.ReportTables, "reads", "GET /report"),
+    Verb("reports.show", ask.OfTarget, say.ReportDigest, "reads", "GET /report",
+         note="`reports_table` reads one of its tables."),
+    Verb("reports.table", ask.ReportTable, Sequence[say.AnyRow], "reads", "GET /report/table",
+         result="items"),
+    Verb("reports.write_file", ask.WriteReport, say.WrittenFile, "writes", "POST /report/file",
+         status=201, note="A .html or .md file."),
     Verb("reports.usage", ask.Usage, Sequence[say.UsageRow], "reads", "GET /usage", result="items"),
     # --- suites ----------------------------------------------------------------------------------
     Verb("suites.list_tasks", ask.OfSuiteVersion, Sequence[str], "reads", "GET /suites/tasks",
@@ -232,8 +243,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("suites.save_run", ask.SaveRun, int, "writes", "POST /suites/runs", result="run",
          status=201, agents=False),
     Verb("suites.start", ask.StartSuite, say.SuiteRunRow, "pays", "POST /suites/start", status=202,
-         note="Call `runs_wait` with the target `suite:RUN`, which `runs_pause`, `runs_resume` and "
-         "`runs_cancel` take too."),
+         note="Call `runs_wait` with `suite:RUN`."),
     Verb("suites.show_run", ask.OfRun, say.SuiteRunDetail, "reads", "GET /suites/runs/{run}"),
     Verb("suites.save_eval", ask.SaveEval, int, "writes", "POST /suites/runs/{run}/evals",
          result="eval", status=201, agents=False),
@@ -264,8 +274,8 @@ VERBS: tuple[Verb, ...] = (
     # --- admin -----------------------------------------------------------------------------------
     Verb("admin.tables", ask.NoArguments, Sequence[say.TableInfo], "reads", "GET /tables",
          result="items"),
-    Verb("admin.rows", ask.OfTable, Sequence[Annotated[dict[str, Any], say.UNTRUSTED]], "reads",
-         "GET /rows", result="items", page="page_rows"),
+    Verb("admin.rows", ask.OfTable, Sequence[say.AnyRow], "reads", "GET /rows", result="items",
+         page="page_rows"),
     Verb("admin.query", ask.Query, say.QueryResult, "reads", "GET /query"),
     Verb("admin.environment", ask.NoArguments, Sequence[say.Variable], "reads", "GET /environment",
          result="items"),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from mcp import MCPError
 
@@ -25,6 +26,7 @@ PAID = {
     "evidence_collect",
     "suites_start",
     "failures_start",
+    "runs_quick_study",
 }
 DESTRUCTIVE = {
     "experiments_cleanup",
@@ -124,6 +126,46 @@ def test_read_returns_what_the_api_returns(lab: ServedLab, agent: Agent) -> None
     chosen = {**tag, "columns": ["status", "replicate"], "limit": 2}
     rows = agent.call("read", function="experiments_list_samples", arguments=chosen)["items"]
     assert [[*row] for row in rows] == [["status", "replicate"]] * 2
+
+
+def test_a_report_is_read_in_short_and_table_by_table(lab: ServedLab, agent: Agent) -> None:
+    result = agent.result("reports_show", target="pilot")
+    assert len(result.content[0].text) <= 3000  # type: ignore[union-attr]
+    shown = agent.call("reports_show", target="pilot")
+    assert shown["judges"]["rows"] and "simulated" in shown["simulated"] and shown["sentence"]
+    assert {"low", "high"} <= {*shown["judges"]["columns"]}
+    table = max(shown["tables"], key=shown["tables"].get)
+    seen, cursor = 0, None
+    while True:
+        page = {"cursor": cursor, "limit": 7} if cursor else {"limit": 7}
+        read = agent.call("reports_table", target="pilot", table=table, **page)
+        seen, cursor = seen + len(read["items"]), read["next"]
+        if cursor is None:
+            break
+    assert seen == shown["tables"][table] > 7
+
+
+def test_files_are_written_below_the_folder_of_the_lab_and_replace_nothing(
+    lab: ServedLab, agent: Agent
+) -> None:
+    made = agent.call("experiments_export_file", targets=["pilot"], path="out/samples.csv")
+    file = lab.folder / "out" / "samples.csv"
+    rows = agent.call("admin_query", sql="SELECT count(*) FROM samples")["rows"][0][0]
+    assert made["bytes"] == file.stat().st_size and 0 < made["rows"] < rows
+    page = agent.call("reports_write_file", target="pilot", path="out/report.html")
+    assert page["bytes"] == (lab.folder / page["path"]).stat().st_size and page["rows"] > 0
+    (lab.folder / "away").symlink_to(lab.folder.parent, target_is_directory=True)
+    for path, complaint in {
+        "out/samples.csv": "exists already",
+        "samples.exe": "'.csv' or '.parquet'",
+        "../samples.csv": "not below the folder",
+        "/tmp/samples.csv": "not below the folder",
+        ".judge-gym/samples.csv": "not below the folder",
+        "away/samples.csv": "not below the folder",
+    }.items():
+        error = agent.refused("experiments_export_file", targets=["pilot"], path=path)
+        assert complaint in error["message"], path
+    assert not (lab.folder.parent / "samples.csv").exists()
 
 
 def test_words_of_others_are_set_apart_from_the_result(agent: Agent) -> None:
@@ -326,6 +368,7 @@ def test_a_long_value_is_truncated_with_a_note(agent: Agent) -> None:
         ("samples_list", {}, "design", "'experiments_list_samples'"),
         ("runs_status", {"taret": "x"}, "design", "unknown argument 'taret' for runs_status"),
         ("runs_status", {"target": "pilo"}, "notfound", "did you mean 'pilot'"),
+        ("runs_status", {"target": "polit"}, "notfound", "did you mean 'pilot'"),
         ("runs_status", {"target": "../x.yaml"}, "notfound", "a study file is sent as its text"),
         ("runs_status", {"limit": "many"}, "design", "limit"),
         ("read", {}, "design", "unknown function None"),
@@ -448,3 +491,32 @@ def test_an_unknown_resource_is_an_error_with_its_kind(agent: Agent, uri: str) -
     with pytest.raises(MCPError) as refused:
         agent.do("read_resource", uri)
     assert refused.value.data["error"]["kind"] == "notfound"
+
+
+# --- a study in one call -----------------------------------------------------------------------
+
+
+def test_a_quick_study_is_one_call(lab: ServedLab, agent: Agent) -> None:
+    made = agent.call(
+        "runs_quick_study",
+        texts=["Judges were dismissed by decree.", {"text": "The budget was adopted.", "truth": 1}],
+        question="decay",
+        judges=["sim:strict", "sim:balanced"],
+        vary={"verdict.method": ["single", "subset"]},
+        stages=["calm: nothing happened", "tense: warnings", "harsh: bans"],
+        name="quick-decay",
+    )
+    assert (made["study"], len(made["started"]), made["usd"]) == ("quick-decay", 4, 0)
+    assert made["calls"] == 2 * 2 * 2 * 3, "texts, judges, methods, samples"
+    waiting = sent(agent.result("runs_wait", target="quick-decay", timeout=0))
+    message = waiting["runs"][0]["message"]["untrusted"]
+    assert message.startswith("no worker is running: continue with runs_resume, or start")
+    lab.lab.runs.run("quick-decay")
+    assert not agent.call("runs_wait", target="quick-decay")["in_progress"]
+    assert agent.call("reports_show", target="quick-decay")["effects"]["rows"]
+    error = agent.refused(
+        "runs_quick_study", texts=["x"], question="y", judges=["openai:gpt-5.2"], name="costly"
+    )
+    assert "need a budget" in error["message"]
+    template = agent.call("read", function="experiments_template")
+    assert yaml.safe_load(template["text"]).keys() <= template["schema"]["properties"].keys()

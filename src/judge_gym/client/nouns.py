@@ -186,6 +186,14 @@ class Experiments:
         """Returns the tidy rows of experiments as CSV."""
         return self._call("experiments.export_csv", locals())
 
+    def export_file(self, targets: Sequence[str], path: str) -> responses.WrittenFile:
+        """Writes the tidy rows of studies and experiments to a new file below the lab's folder."""
+        return self._call("experiments.export_file", locals())
+
+    def template(self) -> responses.StudyTemplate:
+        """Returns a commented study file to start from, and the JSON Schema of its keys."""
+        return self._call("experiments.template", locals())
+
 
 class Runs:
     """The noun `runs` of a remote lab."""
@@ -229,6 +237,21 @@ class Runs:
     ) -> Sequence[str]:
         """Starts W1 of a window's experiments or of one: searches for drafts, then makes views."""
         return self._call("runs.start_evidence", locals())
+
+    def quick_study(
+        self,
+        texts: Sequence[str | Mapping[str, Any]],
+        question: str,
+        judges: Sequence[str],
+        *,
+        vary: Mapping[str, Sequence[Any]] | None = None,
+        stages: Sequence[str] = (),
+        samples: int = 3,
+        name: str | None = None,
+        budget: Mapping[str, int | float | None] | None = None,
+    ) -> responses.QuickStudy:
+        """Has judges judge texts, under each design that varies one knob, and queues the study."""
+        return self._call("runs.quick_study", locals())
 
     def resume(
         self,
@@ -286,9 +309,17 @@ class Reports:
     def __init__(self, connection: Connection) -> None:
         self._call = connection.call
 
-    def show(self, target: str) -> responses.ReportTables:
-        """Returns the tables of the report on a study or an experiment."""
+    def show(self, target: str) -> responses.ReportDigest:
+        """Returns the report on a study or an experiment in short, and the names of its tables."""
         return self._call("reports.show", locals())
+
+    def table(self, target: str, table: str) -> Sequence[Mapping[str, Any]]:
+        """Returns a table of the report on a study or an experiment, by its name."""
+        return self._call("reports.table", locals())
+
+    def write_file(self, target: str, path: str) -> responses.WrittenFile:
+        """Writes the report on a study or an experiment to a new file below the lab's folder."""
+        return self._call("reports.write_file", locals())
 
     def usage(
         self, target: str | None = None, *, by: Sequence[UsageColumn] | None = None

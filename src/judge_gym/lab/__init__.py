@@ -59,7 +59,7 @@ class Lab:
         self.experiments = Experiments(store, self.models, self.engine, folder, assistant)
         self.runs = Runs(store, self.models, self.engine, self.evidence, self.experiments)
         self.labels = Labels(store, self.experiments)
-        self.reports = Reports(store, self.experiments, self.labels)
+        self.reports = Reports(store, self.experiments, self.labels, folder)
         self.engine.analyze = lambda number, stop: self.failures.perform(number, stop)
         self.admin = Admin(store, self.models, self.engine, self.experiments)
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
@@ -15,9 +15,10 @@ from judge_gym.lab.collection import SEARCH_VARIABLE
 from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.experiments import Experiments
 from judge_gym.models import ModelCard, Registry
+from judge_gym.models.simulated import CODERS, PRESETS
 from judge_gym.records import Message, search_origins
 from judge_gym.records.responses import (
-    UNTRUSTED,
+    AnyRow,
     Axes,
     CallTranscript,
     ModelInfo,
@@ -39,8 +40,6 @@ from judge_gym.store import (
 from judge_gym.store.database import ENVIRONMENT
 
 Row = dict[str, Any]
-AnyRow = Annotated[Row, UNTRUSTED]
-"""A row of any table, which may hold what others wrote."""
 
 
 class Admin:
@@ -143,7 +142,20 @@ class Admin:
     def models(self, *, provider: str | None = None) -> ModelList:
         """Returns providers with what they need, and the named models or those of a provider."""
         cards = [_model(card) for card in self.model_cards(provider)]
-        return {"providers": [*self.providers()], "models": cards}
+        simulated = [
+            {
+                "id": f"sim:{name}",
+                "kind": kind,
+                "parameters": preset.model_dump(exclude_defaults=True),
+            }
+            for kind, presets in (("judge", PRESETS), ("coder", CODERS))
+            for name, preset in presets.items()
+        ]
+        return {
+            "providers": [*self.providers()],
+            "models": cards,
+            "simulated": cast(Any, simulated if provider in (None, "sim") else []),
+        }
 
     def show_model(self, id: str) -> ModelInfo:
         """Returns what is known of a model, by its id or its bare name."""

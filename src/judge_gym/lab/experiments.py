@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -24,7 +25,7 @@ from judge_gym.lab.prepare import (
     read_file,
     refuse_draft,
 )
-from judge_gym.lab.texts import files_of, prepare_text
+from judge_gym.lab.texts import files_of, new_file, prepare_text
 from judge_gym.models import Registry
 from judge_gym.records import Pool, TaskType
 from judge_gym.records.inputs import STUDY_SUFFIXES
@@ -39,7 +40,9 @@ from judge_gym.records.responses import (
     SampleRow,
     StudyFile,
     StudyRow,
+    StudyTemplate,
     UntrustedText,
+    WrittenFile,
 )
 from judge_gym.samples import file_format, stored_samples, write_samples
 from judge_gym.sources import load_benchmark, load_rubric
@@ -47,6 +50,7 @@ from judge_gym.store import Page, Progress, Selection, Span, Store
 from judge_gym.studies import (
     SIMULATED_ASSISTANT,
     Experiment,
+    Study,
     Task,
     check_roles,
     read_knobs,
@@ -254,10 +258,16 @@ class Experiments:
         return prepare_tags(str(target), self._store, self._models)
 
     def prepare_text(
-        self, text: str, *, overrides: Mapping[str, Any] | None = None
+        self,
+        text: str,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        folder: Path | None = None,
     ) -> PreparedStudy:
-        """Reads a study from the text of its file; it may name files of the lab's folder alone."""
-        return prepare_text(text, self._folder, self._models, self._store, overrides or {})
+        """Reads a study from the text of its file; it may name files of one folder, the lab's."""
+        return prepare_text(
+            text, folder or self._folder, self._models, self._store, overrides or {}
+        )
 
     def prepare_benchmark(
         self, path: Path, judges: Sequence[str], *, overrides: Mapping[str, Any] | None = None
@@ -519,6 +529,17 @@ class Experiments:
             raise ConflictError("there are no samples to export yet; run a study first")
         write_samples(frame, out, chosen)
         return len(frame)
+
+    def export_file(self, targets: Sequence[str], path: str) -> WrittenFile:
+        """Writes the tidy rows of studies and experiments to a new file below the lab's folder."""
+        file = new_file(path, self._folder, (".csv", ".parquet"))
+        rows = self.export(targets, file)
+        return {"path": path, "bytes": file.stat().st_size, "rows": rows}
+
+    def template(self) -> StudyTemplate:
+        """Returns a commented study file to start from, and the JSON Schema of its keys."""
+        text = (files("judge_gym.demo") / "template.yaml").read_text(encoding="utf-8")
+        return {"text": text, "schema": Study.model_json_schema()}
 
 
 def pool_of(window_id: int) -> str:

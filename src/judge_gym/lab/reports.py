@@ -6,11 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from judge_gym.engine import FINISHED
-from judge_gym.errors import ConflictError, DesignError, unknown
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.prepare import PreparedStudy
-from judge_gym.records.responses import ExperimentSummary, ReportTables, UsageRow
+from judge_gym.lab.texts import new_file
+from judge_gym.records.responses import (
+    AnyRow,
+    ExperimentSummary,
+    ReportDigest,
+    UsageRow,
+    WrittenFile,
+)
 from judge_gym.samples import read_samples, stored_samples
 from judge_gym.store import USAGE_BY, Store
 
@@ -22,12 +29,17 @@ if TYPE_CHECKING:
 
 
 class Reports:
-    """Computes what studies and experiments show; changes nothing."""
+    """Computes what studies and experiments show."""
 
-    def __init__(self, store: Store, experiments: Experiments, labels: Labels) -> None:
+    def __init__(
+        self, store: Store, experiments: Experiments, labels: Labels, folder: Path = Path()
+    ) -> None:
         self._store = store
         self._experiments = experiments
         self._labels = labels
+        self._folder = folder
+        self._kept: tuple[tuple[str, tuple[int, ...]], Report] | None = None
+        """The last report that was read table by table, with its study and the version of that."""
 
     def build(self, target: str, *, gates: Mapping[str, float] | None = None) -> "Report":
         """Builds the tables and figures on a study or an experiment.
@@ -53,19 +65,39 @@ class Reports:
             thresholds=Thresholds.of(gates or {}),
         )
 
-    def show(self, target: str) -> ReportTables:
-        """Returns the tables of the report on a study or an experiment."""
-        report = self.build(target)
-        return {
-            "title": report.title,
-            "banner": report.banner,
-            "facts": dict(report.facts),
-            "warnings": [*report.warnings],
-            "tables": [
-                {"title": table.title, "note": table.note, "rows": _records(table.frame)}
-                for table in report.tables
-            ],
-        }
+    def show(self, target: str) -> ReportDigest:
+        """Returns the report on a study or an experiment in short, and the names of its tables."""
+        from judge_gym.analysis.report.digest import digest
+
+        return cast(ReportDigest, digest(self._cached(target)))
+
+    def table(self, target: str, table: str) -> Sequence[AnyRow]:
+        """Returns a table of the report on a study or an experiment, by its name."""
+        from judge_gym.analysis.report.digest import records
+        from judge_gym.analysis.report.page import slug
+
+        tables = {slug(found.title): found for found in self._cached(target).tables}
+        if table not in tables:
+            raise NotFoundError(unknown("table", table, tables, target), choices=tables)
+        return records(tables[table].frame)
+
+    def write_file(self, target: str, path: str) -> WrittenFile:
+        """Writes the report on a study or an experiment to a new file below the lab's folder."""
+        file = new_file(path, self._folder, (".html", ".md"))
+        report = self._cached(target)
+        save_report(report, file)
+        rows = sum(len(table.frame) for table in report.tables)
+        return {"path": path, "bytes": file.stat().st_size, "rows": rows}
+
+    def _cached(self, target: str) -> "Report":
+        """Returns the report on a target; that on a study is kept while its data are the same."""
+        name = self._experiments.study_name(target)
+        if not self._experiments.find_study(name):
+            return self.build(target)
+        key = (name, self.study_version(name))
+        if self._kept is None or self._kept[0] != key:
+            self._kept = (key, self.build(target))
+        return self._kept[1]
 
     def _warnings(self, study: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """Returns what a reader must know beside the numbers: what is unfinished or re-asked."""
@@ -200,12 +232,6 @@ def _missing(unfinished: Sequence[ExperimentSummary]) -> list[str]:
         for judge, count in targets.items()
         if done[judge] < count
     ]
-
-
-def _records(frame: "pd.DataFrame") -> list[dict[str, Any]]:
-    """Returns the rows of a frame with undefined numbers as None."""
-    plain = frame.astype(object).where(frame.notna(), None)
-    return cast(list[dict[str, Any]], plain.to_dict("records"))
 
 
 def report_file(path: str | Path, *, gates: Mapping[str, float] | None = None) -> "Report":

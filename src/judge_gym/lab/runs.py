@@ -1,5 +1,6 @@
 """The noun `lab.runs`: plan, run, start, pause, cancel and watch the runs of studies."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -13,6 +14,8 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
+
+import yaml
 
 from judge_gym.engine import (
     FINISHED,
@@ -34,8 +37,9 @@ from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments, run_counts
 from judge_gym.lab.prepare import PreparedStudy, targets_of
+from judge_gym.lab.texts import files_of
 from judge_gym.models import Registry
-from judge_gym.records import SuiteRun
+from judge_gym.records import SuiteRun, digest
 from judge_gym.records.inputs import ARTICLES, STUDY_SUFFIXES
 from judge_gym.records.responses import (
     LabStatus,
@@ -44,6 +48,7 @@ from judge_gym.records.responses import (
     PlannedExperiment,
     PlannedStage,
     PlanSummary,
+    QuickStudy,
     Reparsed,
     Retuned,
     RunState,
@@ -55,6 +60,7 @@ DEFAULTS = "defaults"
 """The reason for new calls of a study whose file says the same as before."""
 MANY_UNREADABLE = 0.1
 """The share of a judge's answers that may be unreadable without a warning."""
+ITEMS, RUBRIC = "items.jsonl", "rubric.json"
 POLL = 0.3
 """Seconds between two looks at what is waited for."""
 WatchProgress = Callable[[Sequence[RunProgress]], None]
@@ -308,6 +314,73 @@ class Runs:
                 assert pool.window is not None, "a draft is created on a window"
                 pool = self._evidence.search(draft.task.concept, pool.window, limit=limit)
             self._experiments.freeze(draft, pool)
+
+    def quick_study(
+        self,
+        texts: Sequence[str | Mapping[str, Any]],
+        question: str,
+        judges: Sequence[str],
+        *,
+        vary: Mapping[str, Sequence[Any]] | None = None,
+        stages: Sequence[str] = (),
+        samples: int = 3,
+        name: str | None = None,
+        budget: Mapping[str, Any] | None = None,
+    ) -> QuickStudy:
+        """Has judges judge texts, under each design that varies one knob, and queues the study.
+
+        Args:
+            texts: each a text, or an item with `text` and optionally `title` and `truth`.
+            question: what is judged, such as `politeness`.
+            judges: models.
+            vary: levels by knob; one knob is varied at a time.
+            stages: from the lowest, each `label` or `label: criterion`; else judges write a rubric.
+            samples: repeats per judge, item and design.
+            name: of the study; else one is made from its content.
+            budget: what it may spend: usd, calls, tokens, minutes; needed for models that cost.
+        """
+        if not budget and any(not self._models.card(judge).simulated for judge in judges):
+            raise DesignError("judges that are not simulated need a budget, such as usd: 1")
+        items = [
+            {"title": f"text {number}", **({"text": text} if isinstance(text, str) else text)}
+            for number, text in enumerate(texts, 1)
+        ]
+        split = [stage.partition(":") for stage in stages]
+        rubric = {
+            "kind": "ordinal",
+            "stages": [
+                {"label": label.strip(), "criteria": [criterion.strip() or label.strip()]}
+                for label, _, criterion in split
+            ],
+        }
+        study: dict[str, Any] = {
+            "study": name or f"quick-{digest([items, question, [*stages]])[:8]}",
+            "samples": samples,
+            "tasks": [{"concept": question, "evidence": "texts"}],
+            "judges": [*judges],
+            "vary": {knob: [*levels] for knob, levels in (vary or {}).items()},
+            "sweep": "ablate",
+            "probe": False,
+            "budget": dict(budget or {}),
+        }
+        study["evidence"] = {"texts": {"pool": study["study"]}}
+        if stages:
+            study["tasks"][0]["rubric"] = RUBRIC
+        lines = "\n".join(json.dumps(item) for item in items)
+        with files_of({ITEMS: lines, RUBRIC: json.dumps(rubric)}) as folder:
+            self._evidence.freeze_pool(study["study"], files=[ITEMS], folder=folder)
+            text = yaml.safe_dump(study, sort_keys=False, allow_unicode=True, width=100)
+            prepared = self._experiments.prepare_text(text, folder=folder)
+            plan, prepared = self.estimate(prepared)
+            started = self.start(prepared)
+        total = plan.total()
+        return {
+            "study": study["study"],
+            "started": [*started],
+            "calls": total.to_pay,
+            "usd": total.usd,
+            "warnings": [*prepared.warnings],
+        }
 
     def resume(
         self,

@@ -2,7 +2,7 @@
 
 import math
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from glob import glob
 from pathlib import Path, PurePosixPath
@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from judge_gym.errors import DesignError, JudgeGymError
+from judge_gym.errors import ConflictError, DesignError, JudgeGymError, unknown
 from judge_gym.lab.prepare import PreparedStudy, prepare_study
 from judge_gym.models import Registry
 from judge_gym.store import Store
@@ -121,6 +121,23 @@ def refuse_outside(path: str, folder: Path) -> None:
     hidden = any(part.startswith(".") for part in words.parts)
     if hidden or words.is_absolute() or Path(path).is_absolute() or _leads_out(path, folder):
         raise DesignError(f"{path!r} is not below the folder of the lab; name files there")
+
+
+def new_file(path: str, folder: Path, suffixes: Sequence[str]) -> Path:
+    """Returns the place of a new file below a folder, for whoever sends its path; makes its folder.
+
+    An existing file is never replaced: it may be anything.
+    """
+    refuse_outside(path, folder)
+    file = folder / path
+    if file.suffix not in suffixes:
+        raise DesignError(unknown("kind of file", file.suffix, suffixes), choices=suffixes)
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise DesignError(f"{path!r} is not below the folder of the lab; name files there")
+    if file.exists():
+        raise ConflictError(f"{path} exists already; choose another name")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file
 
 
 def _leads_out(pattern: str, folder: Path) -> bool:

@@ -28,7 +28,7 @@ HINTS = {
 """What tools cost and change, as far as their descriptions do not say it."""
 KNOBS = ("config", "overrides")
 """Arguments that hold knobs by path."""
-EXPLAINED = ("target", "experiment_tag")
+EXPLAINED = ("target", "experiment_tag", "budget", "series", "overrides")
 """Arguments that the instructions of the server explain once."""
 PAGE_ARGUMENTS = {
     "cursor": {"type": "string", "description": "`next` of the page before."},
@@ -194,7 +194,7 @@ def _brief(part: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         names = [name if name in required else f"{name}?" for name in record.get("properties", {})]
         return {"type": "object", "description": ", ".join(names)}
     kinds = [kind for kind in part.get("anyOf", ()) if kind.get("type") != "null"]
-    brief = _brief(kinds[0], known) if kinds else {}
+    brief = _brief(kinds[0], known) if len(kinds) == 1 else {}
     brief |= {name: part[name] for name in ("type", "enum", "description") if name in part}
     if "items" in part:
         brief["items"] = _brief(part["items"], known)

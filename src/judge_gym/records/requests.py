@@ -239,6 +239,30 @@ class ExportCsv(VerbRequest):
     experiment_tags: Annotated[Sequence[Target], Field(min_length=1, max_length=1000)]
 
 
+NewFile = Annotated[Name, Field(description="A new file below the lab's folder.")]
+
+
+class ExportFile(VerbRequest):
+    """Which samples are written, and where."""
+
+    targets: Annotated[Sequence[Target], Field(min_length=1, max_length=1000)]
+    path: NewFile
+
+
+class WriteReport(VerbRequest):
+    """Whose report is written, and where."""
+
+    target: Target
+    path: NewFile
+
+
+class ReportTable(VerbRequest):
+    """A table of a report."""
+
+    target: Target
+    table: Annotated[Name, Field(description="One of `tables` of reports_show.")]
+
+
 class Usage(VerbRequest):
     """Whose cost is added up, and how."""
 
@@ -307,6 +331,25 @@ class StartEvidence(VerbRequest):
     window_id: Id | None = None
     experiment_tag: Tag | None = None
     limit: Annotated[int, Field(ge=1, le=1000, description="Articles of a search.")] = ARTICLES
+
+
+class MakeQuickStudy(VerbRequest):
+    """A study in one call: texts, a question, judges, and what varies."""
+
+    texts: Annotated[
+        Sequence[Annotated[str, StringConstraints(min_length=1)] | Mapping[str, Any]],
+        Field(min_length=1, max_length=1000, description="Or {text, title?, truth?}."),
+    ]
+    question: Annotated[Name, Field(description="What is judged: politeness.")]
+    judges: Annotated[Sequence[Name], Field(min_length=1, max_length=50)]
+    vary: Annotated[dict[str, Sequence[Any]], Field(description="Levels by knob.")] = {}
+    stages: Annotated[
+        Sequence[Name],
+        Field(max_length=26, description="`label: criterion`, lowest first; else judges write."),
+    ] = ()
+    samples: Annotated[int, Field(ge=1, le=1000)] = 3
+    name: Annotated[str, StringConstraints(pattern=r"^[\w.-]+$", max_length=100)] | None = None
+    budget: Budget = {}
 
 
 class Resume(OfTarget):
@@ -575,7 +618,7 @@ class Due(VerbRequest):
 class StartAnalysis(VerbRequest):
     """Whose failures are analyzed, and by which judges."""
 
-    run: Annotated[Name, Field(description="A suite run: number, start of its key, or page URL.")]
+    run: Annotated[Name, Field(description="A suite run, or its page's URL.")]
     judges: Annotated[
         Sequence[Name], Field(max_length=20, description="Left out: simulated, for a sim: model.")
     ] = ()

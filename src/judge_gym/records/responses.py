@@ -10,8 +10,12 @@ Counts = dict[str, int]
 """Numbers by name: a workflow, a status, a kind of record."""
 UNTRUSTED = "written by others"
 """Marks what comes from evidence, models, providers or raters; agents get it set apart as data."""
+OURS = "written by judge-gym"
+"""Marks a message of ours that may quote others."""
 UntrustedText = Annotated[str, UNTRUSTED]
-UntrustedData = Annotated[Any, UNTRUSTED]
+QuotingText = Annotated[str, UNTRUSTED, OURS]
+AnyRow = Annotated[dict[str, Any], UNTRUSTED]
+"""A row of any table, which may hold what others wrote."""
 
 
 # --- evidence ------------------------------------------------------------------------------------
@@ -153,7 +157,7 @@ class RunCounts(TypedDict):
     not_needed: Counts
     failed: Counts
     verdicts: Counts
-    message: UntrustedText
+    message: QuotingText
 
 
 class RunSummary(RunCounts):
@@ -199,6 +203,13 @@ class StudyFile(TypedDict):
     study: str
     text: UntrustedText
     budget: dict[str, Any]
+
+
+class StudyTemplate(TypedDict):
+    """A commented study file to start from, and the JSON Schema of its keys."""
+
+    text: str
+    schema: dict[str, Any]
 
 
 class RubricRow(TypedDict):
@@ -304,22 +315,34 @@ class UsageRow(TypedDict):
     seconds: float
 
 
-class ReportTable(TypedDict):
-    """A table of a report."""
+class DigestTable(TypedDict):
+    """The first rows of a report's table, in its main columns."""
+
+    table: str
+    columns: list[str]
+    rows: Annotated[list[list[JsonValue]], UNTRUSTED]
+    of: int
+
+
+class ReportDigest(TypedDict):
+    """A report in short; `tables` are the names of all its tables with their numbers of rows."""
 
     title: str
-    note: str
-    rows: list[dict[str, Any]]
-
-
-class ReportTables(TypedDict):
-    """The tables of a report."""
-
-    title: str
-    banner: str
+    sentence: UntrustedText
+    simulated: str
     facts: dict[str, str]
+    judges: DigestTable | None
+    effects: DigestTable | None
     warnings: list[str]
-    tables: list[ReportTable]
+    tables: Counts
+
+
+class WrittenFile(TypedDict):
+    """A file that was written below the lab's folder."""
+
+    path: str
+    bytes: int
+    rows: int
 
 
 # --- runs ----------------------------------------------------------------------------------------
@@ -370,6 +393,16 @@ class PlanSummary(TypedDict):
     warnings: list[str]
 
 
+class QuickStudy(TypedDict):
+    """A study that was made from texts and queued: the calls that it pays for, and their cost."""
+
+    study: str
+    started: list[str]
+    calls: int
+    usd: float | None
+    warnings: list[str]
+
+
 class RunState(RunCounts):
     """The state of a run in `status`."""
 
@@ -401,7 +434,7 @@ class LogRow(TypedDict):
     run_id: int | None
     tag: str | None
     kind: NotRequired[str]
-    message: NotRequired[UntrustedText]
+    message: NotRequired[QuotingText]
     detail: NotRequired[Annotated[dict[str, Any], UNTRUSTED]]
     stage: NotRequired[str]
     model: NotRequired[str]
@@ -498,11 +531,20 @@ class ModelInfo(TypedDict):
     limits: dict[str, Any]
 
 
+class SimulatedModel(TypedDict):
+    """A simulated judge or coder, and in what it differs from the default one."""
+
+    id: str
+    kind: str
+    parameters: dict[str, Any]
+
+
 class ModelList(TypedDict):
     """Providers with what they need, and models."""
 
     providers: list[dict[str, Any]]
     models: list[ModelInfo]
+    simulated: list[SimulatedModel]
 
 
 class Axes(TypedDict):
@@ -673,7 +715,7 @@ class AnalysisRow(TypedDict):
     model: str
     suite: str
     status: str
-    message: UntrustedText
+    message: QuotingText
     study: str
     report: str | None
     created: datetime

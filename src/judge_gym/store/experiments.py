@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -229,6 +230,10 @@ class Experiments:
         """Returns the error for an unknown tag, with similar tags."""
         like = t.tags.c.tag.contains(tag, autoescape=True)
         near = self._database.scalars(sa.select(t.tags.c.tag).where(like).limit(5))
+        if not near:
+            columns = (t.tags.c.tag, t.tags.c.study)
+            names = [name for one in columns for name in self._database.scalars(sa.select(one))]
+            near = get_close_matches(tag, dict.fromkeys(filter(None, names)), 3)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see judge-gym status"
         return NotFoundError(f"there is no experiment {tag!r}; {hint}", choices=near)
 

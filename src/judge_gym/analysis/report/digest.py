@@ -1,0 +1,87 @@
+"""The digest of a report: the main sentence, judges or effects with intervals, and what there is.
+
+It is for readers who pay for each word: whole tables are read one by one.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from judge_gym.analysis.report.page import Report, Section, Table, slug
+
+SIZE = 2_600
+"""Characters of a digest as JSON, before a reader marks what is from others."""
+JUDGES = (
+    "Known answers",
+    "Pairs with a known better response",
+    "Agreement with people",
+    "Reference values",
+    "Expected stage",
+    "Endpoints",
+)
+"""Tables with a row per configured judge, the most telling first."""
+EFFECTS = ("Effects of the axes", "Differences between judges")
+NAMES = ("task", "variant", "judge", "judge.model", "knob", "level", "base", "endpoint", "measure")
+NUMBERS = ("mean", "value", "accuracy", "low", "high", "items", "q")
+FACTS = ("experiments", "judges", "varied", "evidence items", "samples", "scored", "cost")
+MOST_ROWS, MOST_WARNINGS, LONGEST_WARNING = 12, 5, 200
+
+
+def digest(report: Report) -> dict[str, Any]:
+    """Returns a report in short; of its two main tables as many rows as there is room for."""
+    judges, effects = _chosen(report, JUDGES), _chosen(report, EFFECTS)
+    for rows in range(MOST_ROWS, 0, -1):
+        made = {
+            "title": report.title,
+            "sentence": " ".join(_sentences(report)),
+            "simulated": report.banner,
+            "facts": {name: report.facts[name] for name in FACTS if name in report.facts},
+            "judges": judges and _table(judges, rows),
+            "effects": effects and _table(effects, rows),
+            "warnings": [text[:LONGEST_WARNING] for text in report.warnings[:MOST_WARNINGS]],
+            "tables": {slug(table.title): len(table.frame) for table in report.tables},
+        }
+        if len(json.dumps(made)) <= SIZE:
+            break
+    return made
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Returns the rows of a table, with undefined numbers as None."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
+
+
+def _chosen(report: Report, titles: Sequence[str]) -> Table | None:
+    by_title = {table.title: table for table in report.tables}
+    return next((by_title[title] for title in titles if title in by_title), None)
+
+
+def _sentences(report: Report) -> Iterator[str]:
+    """Yields what the sections of the main tables say in numbers, or else the first section."""
+    main = {*JUDGES[:4], EFFECTS[0], "Polarization"}
+    leads = [part.lead for part in report.sections if main & {table.title for table in part.tables}]
+    told = [lead for lead in leads if re.search(r"\d", lead)][:2]
+    first: list[Section] = [*report.sections[:1]]
+    for lead in told or [part.lead for part in first]:
+        yield lead if lead.endswith(".") else f"{lead}."
+
+
+def _table(table: Table, rows: int) -> dict[str, Any]:
+    """Returns the first rows of a table: names that differ, estimates and intervals."""
+    frame = table.frame
+    if "endpoint" in frame and (frame["endpoint"] == "stage").any():
+        frame = frame[frame["endpoint"] == "stage"]
+    varying = [name for name in NAMES if name in frame and frame[name].nunique() > 1]
+    columns = varying or [name for name in ("judge.model", "judge", "level") if name in frame]
+    columns += [name for name in NUMBERS if name in frame]
+    shown = records(frame[columns].head(rows))
+    cells = [[_rounded(row[name]) for name in columns] for row in shown]
+    return {"table": slug(table.title), "columns": columns, "rows": cells, "of": len(frame)}
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 3) if isinstance(value, float) else value
