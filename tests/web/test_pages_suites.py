@@ -19,6 +19,7 @@ from suite_folders import known_by, write_suite
 from suite_pages import NAME, hostile_pages, of_run, suites_lab, write_analysis
 
 HTML = {"Accept": "text/html"}
+PASSED = "000-strings/003-reverse"
 
 
 @pytest.fixture(scope="module")
@@ -163,14 +164,22 @@ def test_a_category_has_its_evals_past_runs_and_scores_over_time(lab: ServedLab)
 
 
 def test_a_run_over_a_part_of_its_suite_is_never_shown_as_complete(lab: ServedLab) -> None:
-    number = lab.lab.suites.save_run(SUITE, VERSION, MODEL, [SLUG.path], series="part")
-    lab.lab.suites.save_eval(number, SLUG.category, SLUG.name, {"kind": "passed"}, BEGUN)
+    evals, suites = [SLUG.path, PASSED], lab.lab.suites
+    number = suites.save_run(SUITE, VERSION, MODEL, evals, series="part")
+    outcomes = ({"kind": "passed"}, {"kind": "failed", "step": "tests", "reason": "1 of 2"})
+    for path, outcome in zip(evals, outcomes, strict=True):
+        suites.save_eval(number, *path.split("/"), outcome, BEGUN)
     for path in ("/suites", of_run(number), f"/model/{quote(MODEL, safe='')}"):
         spans = page(lab, path).iter("span")
         pills = [text(span) for span in spans if span.get("class", "").startswith("pill")]
-        assert "1 of 11 evals" in pills, path
-    assert "not on the leaderboard" in text(page(lab, of_run(number)))
-    assert lab.lab.suites.report(number).to_json()["suite_evals"] == 11
+        assert "2 of 11 evals" in pills, path
+    run = page(lab, of_run(number))
+    assert "not on the leaderboard" in text(run)
+    assert suites.report(number).to_json()["suite_evals"] == 11
+    since = f"no clear change: +0 points -100 to +100 · worse: {PASSED} · better: {SLUG.path}"
+    assert since in text(run), "compared with the run over all evals"
+    again = page(lab, links(run)["Run only what failed"])
+    assert f"did not pass in run {number}" in text(again)
 
 
 def test_only_failed_evals_have_an_analysis(lab: ServedLab) -> None:

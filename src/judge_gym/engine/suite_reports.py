@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 TOLERANCE = 0.05
 """The share of inconclusive evals that a run may have without counting as failed."""
 
+MANY = 500
+"""The number of runs above which their rows are not selected by run."""
+
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
@@ -137,8 +140,8 @@ def reports(
     """Returns the reports of runs; `execution` is what a command just did for them."""
     sizes = store.suites.sizes()
     events = store.events.latest_by_run([run.payer for run in runs])
-    # Of one run its own rows are read, of many all rows.
-    rows = store.suites.results(*(run.id for run in runs if len(runs) == 1))
+    # Of some runs their own rows are read, of many all rows.
+    rows = store.suites.results(*(run.id for run in runs if len(runs) <= MANY))
     stopped = [id for id, event in events.items() if event.kind in STOPS]
     executing = store.progress.executing(stopped)
     made = []

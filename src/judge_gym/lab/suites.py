@@ -14,7 +14,8 @@ from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.runs import WatchProgress
 from judge_gym.lab.suite_files import RUN_FILE, File, as_json, eval_files
-from judge_gym.lab.suite_schedule import CHECK, due_rows, estimated_cost
+from judge_gym.lab.suite_schedule import due_rows, estimated_cost
+from judge_gym.lab.suite_scores import leaderboard_rows, number_or_none, score_rows
 from judge_gym.models import Registry
 from judge_gym.models.simulated import CODERS, CoderProfile, profile
 from judge_gym.models.simulated.coder import solution
@@ -51,7 +52,6 @@ from judge_gym.suites import (
     ablate,
     ablations,
     check_answers,
-    leaderboard,
     load_suite,
     open_sandbox,
     own_guidelines,
@@ -450,30 +450,7 @@ class Suites:
 
     def leaderboard(self, *, suite: str | None = None) -> Sequence[LeaderboardRow]:
         """Returns the last complete runs of each model, condition and version; the best first."""
-        reports = self.reports(suite=suite)
-        names = {report.run.version: report.run.suite for report in reports}
-        scores = (report.score for report in reports if report.run.series != CHECK)
-        return [
-            {
-                "suite": names[row.version],
-                "version": row.version,
-                "condition": row.condition,
-                "model": row.model,
-                "score": _number(row.score.value),
-                "low": _number(row.score.low),
-                "high": _number(row.score.high),
-                "sd": _number(row.sd),
-                "runs": row.runs,
-                "evals": row.evals,
-                "passed": row.passed,
-                "failed": row.failed,
-                "inconclusive": row.inconclusive,
-                "unscored": row.unscored,
-                "usd": row.usd,
-                "seconds": row.seconds,
-            }
-            for row in leaderboard(scores)
-        ]
+        return leaderboard_rows(self.reports(suite=suite))
 
     def history(
         self,
@@ -488,40 +465,9 @@ class Suites:
 
         Only runs with a result of every eval count, of the suite or of the category.
         """
-        paths = [
-            path
-            for path in self._store.suites.paths(suite, version)
-            if category is None or path.startswith(f"{category}/")
-        ]
-        rows: list[ScoreRow] = []
-        for report in self.reports(suite=suite, model=model):
-            run = report.run
-            results = [row for row in report.results if row.result.path in paths]
-            if (
-                run.version != version
-                or run.series == CHECK
-                or condition not in (None, run.condition)
-                or len(results) < len(paths) * run.replicates
-            ):
-                continue
-            score = report.score.within(category) if category is not None else report.score
-            if score.score is not None:
-                estimate = score.estimate
-                rows.append(
-                    {
-                        "run": run.id,
-                        "model": run.model,
-                        "condition": run.condition,
-                        "series": run.series,
-                        "at": max(row.at for row in results),
-                        "score": score.score,
-                        "low": estimate.low,
-                        "high": estimate.high,
-                        "passed": score.passed,
-                        "failed": score.failed,
-                    }
-                )
-        return sorted(rows, key=lambda row: (row["at"], row["run"]))
+        found = self.reports(suite=suite, model=model)
+        chosen = [report for report in found if condition in (None, report.run.condition)]
+        return score_rows(chosen, version, self.list_tasks(suite, version), category)
 
     def list_failed(self, run: int) -> Sequence[EvalRow]:
         """Returns the evals of a run that did not pass, with the step and the reason."""
@@ -733,15 +679,10 @@ def _condition(suite: Suite, name: str | Condition) -> Condition:
     return suite.conditions[name]
 
 
-def _number(value: float) -> float | None:
-    """Returns a number, or None where it is undefined: NaN is not JSON."""
-    return None if value != value else value
-
-
 def _run_row(report: SuiteReport) -> SuiteRunRow:
     """Returns a run without what only the command that just ran it knows."""
     row = {
-        name: _number(value) if isinstance(value, float) else value
+        name: number_or_none(value) if isinstance(value, float) else value
         for name, value in report.to_json().items()
         if name not in EXECUTION
     }

@@ -80,7 +80,7 @@ def one_eval(
     analysis = found.failures.get(result_name(row.result)) if found is not None else None
     detail = lab.suites.show_eval(row.id)
     chosen: Tab = tab or "steps"
-    past = comparable(lab.suites.reports(suite=report.run.suite), report)
+    past = comparable(lab, report)
 
     def link(result: SuiteResult, **query: Any) -> str:
         path, number = result.result.path, result.result.replicate

@@ -16,10 +16,11 @@ from judge_gym.lab import Lab
 from judge_gym.models.simulated import CODERS
 from judge_gym.records import SuiteResult
 from judge_gym.store import Event
+from judge_gym.suites import ablate
 from judge_gym.triage import result_name
 from judge_gym.web.api.parameters import OpenLab
 from judge_gym.web.failure_reports import RunReport, find_report
-from judge_gym.web.pages.filters import Text
+from judge_gym.web.pages.filters import Number, Text
 from judge_gym.web.pages.suite_paths import OutcomeFilter, RunNumber, SuitePlace
 from judge_gym.web.pages.suites import history, run_row
 from judge_gym.web.rendering import render
@@ -49,6 +50,7 @@ def new_run(
     model: Text = None,
     condition: Text = None,
     series: Text = None,
+    failed_of: Number = None,
 ) -> Response:
     """Shows the form that starts a run; the query fills it in."""
     caller = request.state.caller
@@ -69,6 +71,7 @@ def new_run(
         model=model or "",
         condition=condition or "default",
         series=series or fresh_series(lab, chosen.name, model or "", condition or "default"),
+        failed_of=failed_of,
         budget=lab.suites.budget(chosen.name).get("usd"),
     )
 
@@ -102,9 +105,13 @@ def run_category(
     if not targets:
         known = sorted({path.partition("/")[0] for path in report.run.evals})
         raise NotFoundError(f"run {run} has no category {category!r}", choices=known)
-    every = lab.suites.reports(suite=report.run.suite)
-    past = comparable(every, report)
-    compared = [other for other in every if place.has(other.run)]
+    past = comparable(lab, report)
+    model = place.name if place.kind == "model" else None
+    compared = [
+        other
+        for other in lab.suites.reports(suite=report.run.suite, model=model)
+        if place.has(other.run)
+    ]
     return render(
         request,
         "suite_category.html.j2",
@@ -130,7 +137,7 @@ def one_run(
     place = SuitePlace.of_request(request, name)
     report = place.find(lab, run)
     found = find_report(lab.folder, report.run)
-    earlier = comparable(lab.suites.reports(suite=report.run.suite), report)[:-1]
+    earlier = comparable(lab, report)[:-1]
     events = lab.runs.events(0, [report.run.payer])
     unfinished = report.event is not None and not report.ended
     kinds = Counter(row.result.outcome.kind for row in report.results)
@@ -163,6 +170,7 @@ def one_run(
         earlier={
             path: [eval_mark(place, other, path) for other in earlier] for path in report.run.evals
         },
+        change=change_since(place, earlier, report),
         kinds=kinds,
         outcome=outcome,
         report=found,
@@ -177,20 +185,39 @@ def fresh_series(lab: Lab, suite: str, model: str, condition: str) -> str:
     return next(str(number) for number in count() if str(number) not in used)
 
 
-def comparable(reports: Sequence[SuiteReport], report: SuiteReport) -> list[SuiteReport]:
+def comparable(lab: Lab, report: SuiteReport) -> list[SuiteReport]:
     """Returns the last runs that a run can be compared with, oldest first, itself included."""
-
-    def identity(found: SuiteReport) -> tuple[str, ...]:
-        run = found.run
-        return run.suite, run.version, run.model, run.condition
-
+    run = report.run
     same = [
         other
-        for other in reports
-        if identity(other) == identity(report)
-        and (other.run.created, other.run.id) <= (report.run.created, report.run.id)
+        for other in lab.suites.reports(suite=run.suite, model=run.model)
+        if (other.run.version, other.run.condition) == (run.version, run.condition)
+        and (other.run.created, other.run.id) <= (run.created, run.id)
     ]
     return sorted(same, key=lambda found: (found.run.created, found.run.id))[-PAST_RUNS:]
+
+
+def change_since(
+    place: SuitePlace, earlier: Sequence[SuiteReport], report: SuiteReport
+) -> dict[str, Any] | None:
+    """Returns what changed since the last run that covers all of a run's evals, paired by eval."""
+    evals = set(report.run.evals)
+    bases = [other for other in earlier if other.ended and evals <= set(other.run.evals)]
+    if not bases or not report.ended or report.score.score is None:
+        return None
+    base, run = bases[-1], report.run.id
+    before = [row.result for row in base.results if row.result.path in evals]
+    [effect] = ablate(before, {"now": [row.result for row in report.results]})
+    if effect.difference.value != effect.difference.value:
+        return None
+    return {
+        "run": base.run,
+        "link": place.run(base.run.id),
+        "difference": effect.difference,
+        "verdict": effect.verdict.replace("no effect shown", "no clear change"),
+        "worse": [(change.eval, place.eval(run, change.eval)) for change in effect.regressions],
+        "better": [(change.eval, place.eval(run, change.eval)) for change in effect.improvements],
+    }
 
 
 def eval_mark(place: SuitePlace, report: SuiteReport, path: str) -> Mark:

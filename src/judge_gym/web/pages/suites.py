@@ -1,6 +1,6 @@
 """Suites: the leaderboard, scores over time, and the runs of a condition or a model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -12,7 +12,8 @@ from starlette.responses import Response
 from judge_gym.engine.suite_reports import SuiteReport
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
-from judge_gym.records.responses import ScoreRow
+from judge_gym.lab.suite_scores import leaderboard_rows, score_rows
+from judge_gym.records.responses import LeaderboardRow
 from judge_gym.web.analysis_cache import INKS
 from judge_gym.web.api.parameters import LARGEST, Name, OpenLab
 from judge_gym.web.pages.filters import Text
@@ -42,7 +43,7 @@ def suites(
     return render(
         request,
         "suites.html.j2",
-        boards=_boards(lab.suites.leaderboard()),
+        boards=_boards(leaderboard_rows(reports)),
         history=history(lab, reports, version, category, condition=condition),
         conditions=_counts(reports, "experiment"),
         models=_counts(reports, "model"),
@@ -105,9 +106,13 @@ def history(
         return None
     chosen = known.get(version or "", [*known.values()][-1])
     categories = sorted({path.partition("/")[0] for path in chosen.evals})
-    rows: Sequence[ScoreRow] = lab.suites.history(
-        chosen.suite, chosen.version, model=model, condition=condition, category=category
-    )
+    own = [
+        report
+        for report in reports
+        if model in (None, report.run.model) and condition in (None, report.run.condition)
+    ]
+    evals = lab.suites.list_tasks(chosen.suite, chosen.version)
+    rows = score_rows(own, chosen.version, evals, category)
     of: Literal["experiment", "model"] = "model" if model is None else "experiment"
     return {
         "suite": chosen.suite,
@@ -143,17 +148,17 @@ def group(
 ) -> Response:
     """Shows the runs of a condition or of a model, with their scores over time."""
     place = SuitePlace.of_request(request, name)
-    reports = [report for report in lab.suites.reports() if place.has(report.run)]
+    model = name if place.kind == "model" else None
+    reports = [report for report in lab.suites.reports(model=model) if place.has(report.run)]
     if not reports:
         raise NotFoundError(f"there is no suite run of the {place.kind} {name!r}")
-    rows: Sequence[Mapping[str, Any]] = lab.suites.leaderboard()
     return render(
         request,
         "suite_group.html.j2",
         of=place.of,
         kind=place.kind,
         name=name,
-        boards=_boards([row for row in rows if row[place.kind] == name]),
+        boards=_boards(leaderboard_rows(reports)),
         history=history(lab, reports, version, category, **{place.kind: name}),
         **_page(reports, before, place.of),
     )
@@ -184,7 +189,7 @@ def run_row(report: SuiteReport, of: str) -> dict[str, Any]:
     }
 
 
-def _boards(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _boards(rows: Sequence[LeaderboardRow]) -> list[dict[str, Any]]:
     """Returns a leaderboard for each set of comparable rows: a suite's version, one condition."""
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
