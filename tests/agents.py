@@ -33,6 +33,8 @@ def plain(value: Any) -> Any:
     match value:
         case {"untrusted": inner}:
             return inner
+        case {"columns": columns, "rows": rows} if len(value) == 2:
+            return [dict(zip(columns, map(plain, row), strict=True)) for row in rows]
         case dict():
             return {name: plain(part) for name, part in value.items()}
         case list():
@@ -87,11 +89,10 @@ class Agent:
         """How something stands once nothing goes on any more."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            found = self.call("runs_status", target=target)
+            found = self.call("runs_wait", target=target)
             if not found["in_progress"]:
                 return found
             assert time.monotonic() < deadline, found
-            time.sleep(0.3)
 
 
 @contextmanager

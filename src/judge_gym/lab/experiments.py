@@ -538,7 +538,7 @@ class Experiments:
 
     def template(self) -> StudyTemplate:
         """Returns a commented study file to start from, and the JSON Schema of its keys."""
-        text = (files("judge_gym.demo") / "template.yaml").read_text(encoding="utf-8")
+        text = (files("judge_gym.demo") / "support.yaml").read_text(encoding="utf-8")
         return {"text": text, "schema": Study.model_json_schema()}
 
 

@@ -116,10 +116,12 @@ def _arguments(verb: Verb) -> str:
 
 def not_found(what: str, name: object, names: Iterable[str]) -> DesignError:
     """Returns the error for an unknown tool or function, with those of similar names."""
-    words = set(str(name).lower().replace(".", "_").split("_"))
+
+    def words(text: str) -> set[str]:
+        return {word.rstrip("s") for word in text.lower().replace(".", "_").split("_")}
 
     def similarity(known: str) -> float:
-        shared = len(words & set(known.split("_")))
+        shared = len(words(str(name)) & words(known))
         return shared + SequenceMatcher(None, str(name), known).ratio()
 
     near = sorted({*names}, key=lambda known: (-similarity(known), known))[:4]
