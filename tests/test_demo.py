@@ -18,12 +18,15 @@ from filelock import FileLock
 from nbclient import NotebookClient
 from scipy.stats import entropy
 
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.validity import validity
 from judge_gym.triage import lint_report
 
 pytestmark = pytest.mark.slow
 
 JUDGE, METHOD = "judge.model", "verdict.method"
 CONCEPTS = ("fascism", "democratic backsliding", "democracy quality")
+BENCHMARK = "review severity"
 FILES = ("lab.db", "samples.csv", "samples.parquet", "report.html")
 # As export promises it: DESIGN section 7.
 COLUMNS = (
@@ -168,20 +171,22 @@ def test_its_evidence_is_spread_over_the_scale() -> None:
     assert all(80 < len(item["text"].split()) < 250 for item in everything)
 
 
-def test_three_judges_three_tasks_both_methods_on_all_the_evidence(samples: pd.DataFrame) -> None:
+def test_three_judges_four_tasks_both_methods_on_all_the_evidence(samples: pd.DataFrame) -> None:
     cells = samples[~samples["is_swap"]].groupby(["concept", JUDGE, METHOD])["evidence"].nunique()
-    assert len(cells) == 3 * 3 * 2
-    assert set(samples["concept"]) == set(CONCEPTS)
+    assert len(cells) == 4 * 3 * 2
+    assert set(samples["concept"]) == {*CONCEPTS, BENCHMARK}
     assert set(samples[METHOD]) == {"single", "subset"}
     assert samples[JUDGE].nunique() == 3 and samples["n_stages"].unique().tolist() == [4]
     assert (cells >= 12).all()
     types = samples.groupby("concept")["task_type"].first().to_dict()
-    assert types == dict(zip(CONCEPTS, ("ecc", "ecc", "control"), strict=True))
+    named = (*CONCEPTS, BENCHMARK)
+    assert types == dict(zip(named, ("ecc", "ecc", "control", "benchmark"), strict=True))
     doses = samples.groupby("concept")["dose"].first()
     assert [doses[concept] for concept in CONCEPTS] == [2, 1, 0]
 
 
 def test_every_judge_also_scores_under_the_others_rubrics(samples: pd.DataFrame) -> None:
+    samples = samples[samples["concept"] != BENCHMARK]  # its rubric is given
     own, swapped = samples[~samples["is_swap"]], samples[samples["is_swap"]]
     assert (own["rubric_author"] == own[JUDGE]).all()
     assert (swapped["rubric_author"] != swapped[JUDGE]).all()
@@ -197,6 +202,11 @@ def test_every_scored_verdict_is_probed_and_no_other(samples: pd.DataFrame) -> N
     assert samples.loc[~scored, "probe"].isna().all()
     assert samples.loc[scored, "probe"].nunique() > 10
     assert (~scored).any(), "somewhere a judge abstains"
+
+
+def test_every_validity_check_has_data(samples: pd.DataFrame) -> None:
+    found = validity(tidy(samples)).set_index("check")["result"]
+    assert found.value_counts().to_dict() == {"pass": 4, "descriptive": 2}
 
 
 def test_stages_are_chosen_as_the_method_allows(samples: pd.DataFrame) -> None:

@@ -47,6 +47,29 @@ def test_without_a_control_there_is_nothing_to_check() -> None:
     assert np.isnan(found["value"])
 
 
+def test_a_control_shows_conflict_k_beside_the_distance_that_decides() -> None:
+    torn = [0.5, 0, 0, 0.5]
+    for judges in ("ab", "abcd"):  # k of all four at once would be 0.875
+        frame = control(dict.fromkeys(judges, torn), items=60, replicates=10)
+        assert checked(frame, "discriminant control")["result"] == "pass"
+        found = checked(frame, "control: conflict k")
+        assert found["result"] == "descriptive" and found["items"] == 60
+        assert found["low"] < 0.5 < found["high"], "two identical judges"
+    found = checked(control({"a": torn}), "control: conflict k")
+    assert found["result"] == "lacks data"
+
+
+def test_a_control_shows_how_near_verdicts_are_to_the_reference_value() -> None:
+    name = "control: nearness to reference"
+    panel: dict[str, Chances] = {"a": [0, 1, 0, 0], "b": [0, 0, 1, 0]}
+    found = checked(control(panel, reference=0.5), name)
+    assert found["value"] == pytest.approx(1 / 6)  # stages 2 and 3 of 4 are at 1/3 and 2/3
+    assert "100% within half a stage" in found["note"]
+    found = checked(control({"a": [0, 0.5, 0.5, 0]}, items=30, reference=0.9), name)
+    assert found["low"] < 0.4 < found["high"] and found["result"] == "descriptive"
+    assert checked(control(panel), name)["result"] == "lacks data"
+
+
 def doses(*distances: float) -> pd.DataFrame:
     """Two judges who part, on a share of the scale that grows with the dose."""
     return pd.concat(

@@ -2,10 +2,12 @@
 
 A check passes if its 95 % interval lies wholly on the right side of its threshold, fails if it lies
 wholly on the wrong side, and lacks data otherwise. Users may set thresholds before the data are in.
+What the blueprint names beside a check is shown with its interval, and decides nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,15 +15,19 @@ import pandas as pd
 from judge_gym.analysis.endpoints import accuracy, positions
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, PANEL, once_per_call, own_rows, select_rows
 from judge_gym.analysis.judges.pair_frames import pair_table
-from judge_gym.analysis.panels import distances_without_draws, item_distances, per_item
+from judge_gym.analysis.metrics.accuracy import values_by_cell
+from judge_gym.analysis.metrics.conflict import conflict_by_item
+from judge_gym.analysis.panels import distances_without_draws, item_distances, panels, per_item
 from judge_gym.analysis.stats.intervals import (
     ErrorPart,
     Estimate,
+    Estimator,
     draw_part,
     estimate_over_items,
     half_width,
     pseudo_values,
     skewed,
+    student,
     undefined,
     without_each_draw,
 )
@@ -29,6 +35,8 @@ from judge_gym.analysis.stats.regressions import MIN_CLUSTERS, cluster_robust
 from judge_gym.errors import DesignError, unknown
 
 MIN_ITEMS = 5
+DESCRIPTIVE = "descriptive"
+"""The result of what is shown beside a check and decides nothing."""
 PUBLISHED = "o1-mini has 0.657 on JudgeBench"
 
 
@@ -81,6 +89,62 @@ def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, 
     return _row(name, rule, found, _below(found, limits.control), f"{scored:.0%} scored")
 
 
+def _control_conflict(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
+    """Describes k of every two judges on controls; k of more would grow with their number."""
+    name, rule = "control: conflict k", "k of two judges (equal fan-in), near that of one alone"
+    once = once_per_call(frame[frame["task_type"] == "control"], [JUDGE])
+    found = _mean_over_items(once, PANEL, _pairwise_k, student)
+    if not found.n:
+        return _row(name, rule, found, "lacks data", "needs two judges with repeats on controls")
+    alone = _conflict(once, "own").mean()
+    note = f"a judge's k with itself: {alone:.3f}; k is no distance, and the distance decides"
+    return _row(name, rule, found, DESCRIPTIVE, note)
+
+
+def _control_reference(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
+    """Describes how far verdicts on controls are from the reference value, such as an index."""
+    name = "control: nearness to reference"
+    rule = "expected stage minus the reference value, scale 0 to 1, without sign"
+    once = once_per_call(frame[frame["task_type"] == "control"], [JUDGE])
+    found = _mean_over_items(once, CELL, partial(_nearness, measure="absolute_error"), student)
+    if not found.n:
+        return _row(name, rule, found, "lacks data", "no control with a reference value")
+    near = _nearness(once, "within_half_stage").mean()
+    note = f"{near:.0%} within half a stage; the distance decides"
+    return _row(name, rule, found, DESCRIPTIVE, note)
+
+
+def _mean_over_items(
+    frame: pd.DataFrame,
+    by: Sequence[str],
+    values: Callable[[pd.DataFrame], pd.Series],
+    estimate: Estimator,
+) -> Estimate:
+    """Returns the mean over items of a value by item, with an interval that covers draws too."""
+    whole = values(frame)
+    without = [
+        part.reindex(whole.index).to_numpy(float)
+        for part in without_each_draw(frame, by, values, keep_others=True).values()
+    ]
+    return estimate_over_items(estimate, whole.to_numpy(float), without)
+
+
+def _pairwise_k(frame: pd.DataFrame) -> pd.Series:
+    return _conflict(frame, "pairwise")
+
+
+def _conflict(frame: pd.DataFrame, kind: str) -> pd.Series:
+    """Returns a kind of conflict by item, averaged over panels."""
+    parts = [pd.Series(conflict_by_item(panel)[kind], panel.evidence) for panel in panels(frame)]
+    known = pd.concat(parts).dropna() if parts else pd.Series(dtype=float)
+    return known.groupby(level=0).mean()
+
+
+def _nearness(frame: pd.DataFrame, measure: str) -> pd.Series:
+    """Returns a measure of nearness to the reference value by item, averaged over cells."""
+    return values_by_cell(frame)[measure].groupby("evidence", observed=True)["value"].mean()
+
+
 def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     name, rule = "dose-response", f"slope of the distance over the dose above {limits.dose:g}"
     dosed = frame[frame["dose"].notna()]
@@ -116,12 +180,7 @@ def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     controls = ordinal[ordinal["task_type"] == "control"]
     used = ordinal if controls.empty else controls
     once = once_per_call(used, [JUDGE])
-    variance = _variance(once)
-    without = [
-        part.reindex(variance.index).to_numpy(float)
-        for part in without_each_draw(once, CELL, _variance, keep_others=True).values()
-    ]
-    found = estimate_over_items(skewed, variance.to_numpy(float), without)
+    found = _mean_over_items(once, CELL, _variance, skewed)
     note = "on controls" if len(controls) else "no controls: on all ordinal tasks"
     constant = found.value == 0 and found.n >= MIN_ITEMS  # perfect consistency has no interval
     result = "pass" if constant else _below(found, limits.consistency)
@@ -149,6 +208,8 @@ def _distance(frame: pd.DataFrame) -> Estimate:
 
 CHECKS: tuple[Callable[[pd.DataFrame, Thresholds], dict[str, object]], ...] = (
     _discriminant_control,
+    _control_conflict,
+    _control_reference,
     _dose_response,
     _external_benchmark,
     _consistency,

@@ -28,19 +28,19 @@ def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
     verdicts on the known stage. Against a reference value, `absolute_error` is that of the
     normalised expected stage, and `within_half_stage` the share of items that close to it.
     """
-    without = without_each_draw(frame, CELL, _by_cell).values()
+    without = without_each_draw(frame, CELL, values_by_cell).values()
     parts = [
         means_over_items(
             cells, CELL, "value", ESTIMATES[measure], [one[measure] for one in without]
         ).assign(measure=measure)
-        for measure, cells in _by_cell(frame).items()
+        for measure, cells in values_by_cell(frame).items()
     ]
     columns = [*CELL, "measure", "mean", "low", "high", "items"]
     found = pd.concat([part for part in parts if len(part)] or parts[:1])
     return found[columns].sort_values(CELL, kind="stable", ignore_index=True)
 
 
-def _by_cell(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def values_by_cell(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Returns the value of each cell by measure; pairs of responses have their own rules."""
     own = frame[~(frame["is_swap"] | frame["pair"]).to_numpy(dtype=bool)]
     known = own["reference"].between(0, 1) & (own["rubric_kind"] != "nominal")
@@ -95,7 +95,7 @@ def _by_panel(frame: pd.DataFrame) -> _ByPanel:
     """Returns each item's value on each measure by panel, with equal weight of judges."""
     means = [
         cells.groupby([*PANEL, "evidence"], observed=True)["value"].mean().rename(measure)
-        for measure, cells in _by_cell(frame).items()
+        for measure, cells in values_by_cell(frame).items()
     ]
     items = pd.concat(means, axis=1).reset_index()
     return dict(list(items.groupby(PANEL, observed=True)))

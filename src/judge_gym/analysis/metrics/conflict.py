@@ -33,7 +33,7 @@ def conflict(samples: Samples) -> pd.DataFrame:
 
 def _row(panel: Panel) -> dict[str, Any]:
     k, own, excess, joint = (
-        mean_over_items(panel, part_of(_by_item, kind), student) for kind in KINDS
+        mean_over_items(panel, part_of(conflict_by_item, kind), student) for kind in KINDS
     )
     return {
         **panel.key,
@@ -50,7 +50,7 @@ def _row(panel: Panel) -> dict[str, Any]:
 
 
 @once_per_panel
-def _by_item(panel: Panel) -> dict[str, FloatArray]:
+def conflict_by_item(panel: Panel) -> dict[str, FloatArray]:
     """Returns each kind of conflict by item; NaN if a judge has no score."""
     items, judges = panel.size
     found = panel_conflict(panel.masses, np.repeat(np.arange(items), judges), groups=items)
