@@ -525,8 +525,7 @@ def test_a_quick_study_is_one_call(lab: ServedLab, agent: Agent) -> None:
     )
     assert (made["study"], len(made["started"]), made["usd"]) == ("quick-decay", 4, 0)
     assert made["calls"] == 2 * 2 * 2 * 3, "texts, judges, methods, samples"
-    waiting = sent(agent.result("runs_wait", target="quick-decay", timeout=0))
-    message = waiting["runs"][0]["message"]["untrusted"]
+    message = agent.call("runs_wait", target="quick-decay", timeout=0)["runs"][0]["message"]
     assert message.startswith("no worker is running: continue with runs_resume, or start")
     lab.lab.runs.run("quick-decay")
     assert not agent.call("runs_wait", target="quick-decay")["in_progress"]
