@@ -17,7 +17,6 @@ from judge_gym.studies import read_study
 from lab_server import ServedLab, serve_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
-ROLES = {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"}
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +36,9 @@ def choose(page: Page) -> None:
     """What the smallest study needs."""
     page.fill("[name='task.concept']", "fascism")
     page.check("[name=judge][value='sim:balanced']")
-    for knob, model in ROLES.items():
-        page.fill(f"[name='base:{knob}']", model)
+    page.select_option("[name='task.type']", "ecc")
+    page.select_option("[name=protocol]", "contested-concepts")
+    page.fill("[name=assistant]", "sim:editor")
 
 
 def test_every_knob_of_the_design_is_in_the_form_with_its_levels_and_question(visit: Visit) -> None:
@@ -106,8 +106,24 @@ def test_the_file_says_what_the_form_says(visit: Visit) -> None:
     assert second.truth is not None and second.truth.value == 0.85
     assert yaml.safe_load(text_of(page))["sweep"] == {"sample": 4}
     assert (study.swap, study.probe, study.budget.usd) == ("all", False, 2.5)
-    assert study.design == {**ROLES, "verdict.abstain": False}
+    assert (study.protocol, study.assistant) == ("contested-concepts", "sim:editor")
+    assert study.design == {"verdict.abstain": False}, "what the protocol says is not repeated"
+    assert page.locator("[name='base:evidence.view']").input_value() == "neutralized"
     assert study.vary == {"rubric.scale": [4, 5, 7], slots: ["a nurse", "5", "true"]}
+
+
+def test_without_a_protocol_a_study_needs_a_concept_and_a_judge(visit: Visit) -> None:
+    page = visit.open("/new")
+    page.fill("[name='task.concept']", "politeness")
+    page.check("[name=judge][value='sim:balanced']")
+    # One rubric without a critique, and five verdicts and probes of three raw texts.
+    expect(page.locator("#calls")).to_have_text(str(1 + 3 * 5 * 2))
+    assert not {"protocol", "assistant", "design"} & {*yaml.safe_load(text_of(page))}
+    page.select_option("[name=protocol]", "contested-concepts")
+    expect(page.locator("[name='base:evidence.view']")).to_have_value("neutralized")
+    expect(page.locator("#refused")).to_contain_text("type of each task")
+    page.select_option("[name=protocol]", "")
+    expect(page.locator("[name='base:evidence.view']")).to_have_value("raw")
 
 
 def test_an_error_stands_beside_what_it_concerns(visit: Visit) -> None:

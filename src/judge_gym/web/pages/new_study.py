@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.axes import Design, Knob
+from judge_gym.axes import PROTOCOLS, Design, Knob
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import PRESETS
 from judge_gym.records import TaskType
@@ -48,6 +48,7 @@ def new_study(
         model_knobs=MODEL_KNOBS,
         pools=lab.evidence.list_pools(),
         types=get_args(TaskType),
+        protocols=PROTOCOLS,
         caps=list(Caps.model_fields),
         defaults=defaults,
     )

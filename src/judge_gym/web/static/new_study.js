@@ -35,15 +35,18 @@ function build() {
   say("evidence:", part("tasks"));
   for (const pool of new Set(tasks.map((task) => task.evidence)))
     say(`  ${word(pool)}: {pool: ${word(pool)}}`, part("tasks"));
+  if (get("protocol")) say(`protocol: ${get("protocol")}`, part("study"));
   say("tasks:", part("tasks"));
   for (const task of tasks) {
-    const fields = [`type: ${task.type}`, `concept: ${word(task.concept)}`, `evidence: ${word(task.evidence)}`];
+    const fields = [`concept: ${word(task.concept)}`, `evidence: ${word(task.evidence)}`];
+    if (task.type) fields.unshift(`type: ${task.type}`);
     if (task.dose) fields.push(`dose: ${number(task.dose)}`);
     if (task.rubric) fields.push(`rubric: ${word(task.rubric)}`);
     if (task.value || task.source) fields.push(`truth: {source: ${word(task.source)}, value: ${number(task.value)}}`);
     say(`  - {${fields.join(", ")}}`, part("tasks"));
   }
   say(`judges: ${list([...values.getAll("judge"), ...lines(values.get("judges"))].map(word))}`, part("judges"));
+  if (get("assistant")) say(`assistant: ${word(get("assistant"))}`, part("study"));
 
   const design = [], vary = [];
   for (const knob of form.querySelectorAll(".knob")) {
@@ -212,13 +215,29 @@ function showLevels() {
   }
 }
 
+/** Shows the defaults of the chosen protocol wherever a default was shown before. */
+function followProtocol() {
+  const replaced = JSON.parse(form.elements.protocol.selectedOptions[0].dataset.defaults);
+  for (const knob of form.querySelectorAll(".knob")) {
+    const { path } = knob.dataset, base = form.elements[`base:${path}`];
+    knob.dataset.neutral ??= knob.dataset.default;
+    const usual = replaced[path] ?? knob.dataset.neutral;
+    if (base.value === knob.dataset.default) base.value = usual;
+    knob.dataset.default = usual;
+  }
+}
+
 function setEdited(on) {
   edited = on;
   at("edited").hidden = !on;
   form.querySelector("fieldset").disabled = on;
 }
 
-form.addEventListener("input", () => { showLevels(); changed(); });
+form.addEventListener("input", (event) => {
+  if (event.target.name === "protocol") followProtocol();
+  showLevels();
+  changed();
+});
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("click", (event) => {
   const drop = event.target.closest("[data-drop]");
@@ -251,5 +270,6 @@ if (start) start.addEventListener("click", async () => {
 });
 
 loadAddress();
+followProtocol();
 showLevels();
 changed();
