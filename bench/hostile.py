@@ -35,7 +35,7 @@ ITEMS, FLYING = 100, 100
 MB = 1024**2
 JUDGES = {
     "endpoint": "endpoint:judge",
-    "openai": "openai:gpt-4.1-nano",
+    "openai": "openai:gpt-5.2",
     "anthropic": "anthropic:claude-haiku-4-5",
     "google": "google:gemini-2.5-flash",
 }

@@ -51,7 +51,7 @@ def ran(lab: Lab, suite: Path, model: str | None = None) -> int:
         ({"budget": {"usd": -1}}, "usd"),
         ({"budget": {"dollars": 1}}, "'dollars'"),
         ({"samples": 0}, "samples"),
-        ({"judges": ["openai:gpt-4.1"]}, "openai:gpt-4.1"),
+        ({"judges": ["openai:gpt-5.2"]}, "openai:gpt-5.2"),
         ({"reports": Path("taken")}, "taken"),
     ],
 )

@@ -181,7 +181,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("admin.environment", {}),
     ("admin.axes", {}),
     ("admin.models", {}),
-    ("admin.show_model", {"id": "gpt-4.1"}),
+    ("admin.show_model", {"id": "gpt-5.2"}),
     ("admin.show_call", {"id": 1}),
 ]
 """Calls of every verb, in an order in which each has something to do."""

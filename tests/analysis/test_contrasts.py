@@ -83,7 +83,7 @@ def test_an_unset_level_equals_itself() -> None:
 
 def test_a_knob_without_an_effect_does_not_differ() -> None:
     neutral = {"evidence.view": "neutralized", "evidence.editor": "sim:editor"}
-    raw = {"evidence.view": "raw", "evidence.editor": "openai:gpt-4.1-mini"}
+    raw = {"evidence.view": "raw", "evidence.editor": "openai:gpt-5.3"}
     assert changed_knobs(neutral, raw) == ("evidence.view",)
     assert changed_knobs(neutral, {**neutral, "evidence.editor": "sim:other"}) == (
         "evidence.editor",

@@ -82,7 +82,7 @@ def test_items_that_a_level_lacks_and_points_that_lack_a_level_are_left_out() ->
 
 def test_an_editor_that_a_raw_view_does_not_use_leaves_points_matched() -> None:
     neutral = {"evidence.view": "neutralized", "evidence.editor": "sim:editor"}
-    raw = {"evidence.view": "raw", "evidence.editor": "openai:gpt-4.1-mini"}
+    raw = {"evidence.view": "raw", "evidence.editor": "openai:gpt-5.3"}
     table = ranking(samples(rows("sim:a", neutral, [1, 2]), rows("sim:a", raw, [3, 3])))
     assert set(table["knob"]) == {"evidence.view"}
     assert shares(table, "evidence.view", "raw") == {1.0: 1.0}

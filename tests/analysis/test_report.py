@@ -276,17 +276,17 @@ def test_what_a_model_reports_decides_whether_it_was_simulated(
     monkeypatch.setattr(reports, "SECTIONS", [])
     frame = plain.samples
     strict = frame[JUDGE] == "sim:strict"
-    hosted = frame.assign(**{JUDGE: "openai:gpt-4.1", "reported_model": "gpt-4.1-2025-04-14"})
+    hosted = frame.assign(**{JUDGE: "openai:gpt-5.2", "reported_model": "gpt-5.2-2025-12-11"})
     assert build_report("small", hosted, NO_USAGE).banner == ""
     # A judge behind another name whose responses come from a simulated model is simulated.
     posing = hosted.assign(reported_model="sim:strict")
     assert "All judges were simulated" in build_report("small", posing, NO_USAGE).banner
     unanswered = frame.assign(reported_model=None)
     assert "All judges were simulated" in build_report("small", unanswered, NO_USAGE).banner
-    mixed = frame.assign(reported_model=frame["reported_model"].where(strict, "gpt-4.1"))
+    mixed = frame.assign(reported_model=frame["reported_model"].where(strict, "gpt-5.2"))
     banner = build_report("small", mixed, NO_USAGE).banner
     assert "Some judges were simulated" in banner
-    assert "sim:strict" in banner and "gpt-4.1" not in banner
+    assert "sim:strict" in banner and "gpt-5.2" not in banner
 
 
 # --- undefined values ----------------------------------------------------------------------------

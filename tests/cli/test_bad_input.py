@@ -131,8 +131,8 @@ CASES = [
     in_file("sim-range", at="99", says=["noise", "99"],
             study={"judges": ["sim:balanced?noise=99"]}),
     in_file("judge-twice", ["study.yaml", "twice"], study={"judges": ["sim:strict", "sim:strict"]}),
-    Case("uncallable", ["run", "study.yaml"], ["openai:gpt-4.1", "simulated"],
-         choices=["sim:balanced"], study={"judges": ["openai:gpt-4.1"]}),
+    Case("uncallable", ["run", "study.yaml"], ["openai:gpt-5.2", "simulated"],
+         choices=["sim:balanced"], study={"judges": ["openai:gpt-5.2"]}),
     Case("rival", ["swap", TAG, "--from", "sim:nobody"], ["sim:nobody"], choices=["sim:strict"]),
     # evidence and rubrics
     in_file("no-evidence", at="elsewhere", says=["'elsewhere'", "fascism"], choices=["here"],
@@ -290,13 +290,13 @@ def test_a_refused_study_has_paid_for_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One of three judges cannot be called: the others are not asked either."""
-    study = {**STUDY, "seed": 8, "judges": ["sim:hasty", "sim:sloppy", "openai:gpt-4.1"]}
+    study = {**STUDY, "seed": 8, "judges": ["sim:hasty", "sim:sloppy", "openai:gpt-5.2"]}
     (folder / "study.yaml").write_text(yaml.safe_dump(study))
     before = contents(folder)["attempts"]
     with pytest.raises(SystemExit) as end:
         main(["run", "study.yaml"])
     assert end.value.code == 2
-    assert "openai:gpt-4.1" in capsys.readouterr().err
+    assert "openai:gpt-5.2" in capsys.readouterr().err
     assert contents(folder)["attempts"] == before
 
 

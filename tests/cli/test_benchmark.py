@@ -355,7 +355,7 @@ CASES: dict[str, tuple[str, list[str], Change]] = {
     "missing-judged": (f"{JUDGEBENCH} --judged gone.jsonl", ["gone.jsonl"], nothing),
     "unknown-judge": (f"{JUDGEBENCH} pairs.jsonl --judge sim:nobody", ["sim:nobody"], nothing),
     "twice": (f"{JUDGEBENCH} pairs.jsonl --judge sim:hasty --judge sim:hasty", ["twice"], nothing),
-    "hosted": (f"{JUDGEBENCH} pairs.jsonl --judge openai:gpt-4.1", ["openai:gpt-4.1"], nothing),
+    "hosted": (f"{JUDGEBENCH} pairs.jsonl --judge openai:gpt-5.2", ["openai:gpt-5.2"], nothing),
     "pairs-as-judged": (f"{JUDGEBENCH} --judged pairs.jsonl", ["pairs.jsonl:1", "judgments"],
                         nothing),
     "judged-text": (f"{JUDGEBENCH} --judged bench/benchmark.toml", ["benchmark.toml:1", "JSON"],

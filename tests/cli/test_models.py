@@ -14,7 +14,7 @@ SAID = {
     "id": "chatcmpl-1",
     "object": "chat.completion",
     "created": 1_760_000_000,
-    "model": "gpt-4.1-2025-04-14",
+    "model": "gpt-5.2-2025-12-11",
     "choices": [
         {
             "index": 0,
@@ -46,47 +46,47 @@ def test_the_list_says_which_keys_are_set(
     rows = {row["provider"]: row for row in said.json["providers"]}
     assert [name for name, row in rows.items() if row["key is set"]] == ["google", "local", "lab"]
     assert (rows["lab"]["base url"], rows["lab"]["rpm"]) == ("http://127.0.0.1:8000/v1", 7)
-    assert {"openai:gpt-4.1", "lab:llama"} <= {row["model"] for row in said.json["models"]}
+    assert {"openai:gpt-5.2", "lab:llama"} <= {row["model"] for row in said.json["models"]}
     assert "OPENAI_API_KEY" in succeed(call("models", "list")).out
     assert KEY not in said.out and "hidden" not in said.out
 
 
 def test_the_models_of_one_provider_are_listed_with_prices(call: Call) -> None:
     rows = {row["model"]: row for row in succeed(call("models", "list", "openai", "--json")).json}
-    assert rows["openai:gpt-4.1"]["input usd/M"] == pytest.approx(2.0)
+    assert rows["openai:gpt-5.2"]["input usd/M"] == pytest.approx(1.75)
     assert rows["openai:o3"]["temperature"] is False
-    assert "openai:gpt-4.1" in succeed(call("models", "list", "openai")).out
+    assert "openai:gpt-5.2" in succeed(call("models", "list", "openai")).out
     refused = call("models", "list", "opnai", "--json")
     assert refused.code == 2
     assert "anthropic" in refused.json["error"]["choices"]
 
 
-@pytest.mark.parametrize("id", ["gpt-4.1", "openai:gpt-4.1"])
+@pytest.mark.parametrize("id", ["gpt-5.2", "openai:gpt-5.2"])
 def test_a_model_is_shown(call: Call, id: str) -> None:
     shown = succeed(call("models", "show", id, "--json")).json
-    assert shown["model"] == "openai:gpt-4.1"
+    assert shown["model"] == "openai:gpt-5.2"
     assert shown["structured"] == "native"
     assert shown["limits"]["rpm"] == 30
-    assert shown["cached usd/M"] == pytest.approx(0.5)
-    assert "gpt-4.1-2025-04-14" in succeed(call("models", "show", id)).out
+    assert shown["cached usd/M"] == pytest.approx(0.175)
+    assert "gpt-5.2-2025-12-11" in succeed(call("models", "show", id)).out
 
 
 def test_a_check_makes_one_call_and_reports_the_model(call: Call, openai: Web) -> None:
     openai.on("/v1/chat/completions", Answer(json.dumps(SAID), type=JSON))
-    said = succeed(call("models", "check", "openai:gpt-4.1"))
-    assert "gpt-4.1-2025-04-14" in said.out and "VERDICT: A" in said.out
+    said = succeed(call("models", "check", "openai:gpt-5.2"))
+    assert "gpt-5.2-2025-12-11" in said.out and "VERDICT: A" in said.out
     assert "alias" in said.err
     assert len(openai.asked) == 1
-    [row] = succeed(call("models", "check", "openai:gpt-4.1", "--json")).json
-    assert row["works"] is True and row["reported"] == "gpt-4.1-2025-04-14"
-    assert row["usd"] == pytest.approx(50 * 2e-6 + 5 * 8e-6)
+    [row] = succeed(call("models", "check", "openai:gpt-5.2", "--json")).json
+    assert row["works"] is True and row["reported"] == "gpt-5.2-2025-12-11"
+    assert row["usd"] == pytest.approx(50 * 1.75e-6 + 5 * 14e-6)
     assert row["seconds"] > 0
 
 
 def test_a_check_that_fails_says_why_and_never_the_key(call: Call, openai: Web) -> None:
     body = json.dumps({"error": {"message": f"bad key {KEY}", "code": "invalid_api_key"}})
     openai.on("/v1/chat/completions", Answer(body, 401, JSON))
-    said = call("models", "check", "openai:gpt-4.1", "sim:strict", "--json")
+    said = call("models", "check", "openai:gpt-5.2", "sim:strict", "--json")
     assert said.code == 1
     hosted, simulated = said.json
     assert hosted["works"] is False and "401" in hosted["error"]
@@ -96,7 +96,7 @@ def test_a_check_that_fails_says_why_and_never_the_key(call: Call, openai: Web) 
 
 def test_an_uncallable_model_is_refused_before_any_call(call: Call, openai: Web) -> None:
     openai.on("/v1/chat/completions", Answer(json.dumps(SAID), type=JSON))
-    said = call("models", "check", "openai:gpt-4.1", "anthropic:claude-sonnet-4-5")
+    said = call("models", "check", "openai:gpt-5.2", "anthropic:claude-sonnet-4-5")
     assert said.code == 2
     assert "ANTHROPIC_API_KEY" in said.err
     assert not openai.asked

@@ -196,7 +196,7 @@ def test_plan_names_cost_time_folded_points_and_skipped_swaps(
     call: Call, write_study: WriteStudy
 ) -> None:
     path = write_study(
-        judges=["openai:gpt-4.1"],
+        judges=["openai:gpt-5.2"],
         swap=[["*", "sim:strict"]],
         design={"rubric.critic": "sim:critic"},
         vary={

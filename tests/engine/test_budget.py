@@ -39,7 +39,7 @@ class Costly(Scripted):
     """Judges that always take their worst case: every token that they may, at a real price."""
 
     def __init__(
-        self, *, down: bool = False, model: str = "gpt-4.1", seconds: float = 0.002
+        self, *, down: bool = False, model: str = "gpt-5.2", seconds: float = 0.002
     ) -> None:
         super().__init__(lambda request: "")
         self.down, self.model, self.seconds = down, model, seconds

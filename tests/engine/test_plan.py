@@ -369,7 +369,7 @@ def test_folded_points_and_skipped_swaps_are_listed(lab: Lab, study: WriteStudy)
 
 
 @pytest.mark.parametrize(
-    ("judge", "costs"), [("openai:gpt-4.1", True), ("openai:no-such-model-at-all", False)]
+    ("judge", "costs"), [("openai:gpt-5.2", True), ("openai:no-such-model-at-all", False)]
 )
 def test_a_plan_prices_models_that_it_cannot_call_and_says_where_a_price_is_unknown(
     lab: Lab, study: WriteStudy, judge: str, costs: bool
@@ -385,7 +385,7 @@ def test_a_plan_prices_models_that_it_cannot_call_and_says_where_a_price_is_unkn
         assert total == pytest.approx(sum(parts))
         scorer = plan.stages["scorer"]
         tokens = Usage(input_tokens=scorer.input_tokens, output_tokens=scorer.output_tokens)
-        published = calc_price(tokens, model_ref="gpt-4.1", provider_id="openai").total_price
+        published = calc_price(tokens, model_ref="gpt-5.2", provider_id="openai").total_price
         assert scorer.usd == pytest.approx(float(published))
     else:
         assert total is None

@@ -155,9 +155,9 @@ class Google(Dialect):
         return {"error": {"code": status, "message": message, "status": "FAILED"}}
 
 
-OPENAI = Chat("openai:gpt-4.1", "/v1/chat/completions", "gpt-4.1-2025-04-14", base="/v1")
+OPENAI = Chat("openai:gpt-5.2", "/v1/chat/completions", "gpt-5.2-2025-12-11", base="/v1")
 OPENROUTER = Chat(
-    "openrouter:openai/gpt-4.1", "/api/v1/chat/completions", "openai/gpt-4.1", base="/api/v1"
+    "openrouter:openai/gpt-5.2", "/api/v1/chat/completions", "openai/gpt-5.2", base="/api/v1"
 )
 ANTHROPIC = Anthropic("anthropic:claude-sonnet-4-5", "/v1/messages", "claude-sonnet-4-5-20250929")
 GOOGLE = Google(
@@ -227,7 +227,7 @@ def test_openai_is_sent_the_turns_as_they_are(web: Web) -> None:
     ask(OPENAI.model)
     assert web.asked[-1].headers["authorization"] == f"Bearer {KEY}"
     assert sent(web) == {
-        "model": "gpt-4.1",
+        "model": "gpt-5.2",
         "stream": False,
         "messages": [
             {"role": "system", "content": "You are a judge."},
@@ -237,7 +237,6 @@ def test_openai_is_sent_the_turns_as_they_are(web: Web) -> None:
         ],
         "max_completion_tokens": 99,
         "temperature": 0.5,
-        "seed": Draw("7", 1, 0).seed,
     }
 
 
@@ -714,11 +713,11 @@ def test_a_provider_at_home_is_the_same_however_it_was_named(
 @pytest.mark.parametrize(
     ("model", "names"),
     [
-        ("openai:gpt-4.1", ["OPENAI_API_KEY"]),
+        ("openai:gpt-5.2", ["OPENAI_API_KEY"]),
         ("anthropic:claude-sonnet-4-5", ["ANTHROPIC_API_KEY"]),
         ("google:gemini-2.5-flash", ["GOOGLE_API_KEY", "GEMINI_API_KEY"]),
         ("xai:grok-4-0709", ["XAI_API_KEY"]),
-        ("openrouter:openai/gpt-4.1", ["OPENROUTER_API_KEY"]),
+        ("openrouter:openai/gpt-5.2", ["OPENROUTER_API_KEY"]),
     ],
 )
 @pytest.mark.parametrize("value", [None, "", "  "])
@@ -751,7 +750,7 @@ def test_no_sdk_is_loaded_before_a_hosted_model_is_opened() -> None:
     code = (
         "import sys, asyncio, judge_gym.lab, judge_gym.cli; judge_gym.cli.load_app();"
         "from judge_gym.models import Registry; r = Registry(); r.open('sim:strict');"
-        "r.card('openai:gpt-4.1').price(1, 1); r.card('anthropic:claude-sonnet-4-5');"
+        "r.card('openai:gpt-5.2').price(1, 1); r.card('anthropic:claude-sonnet-4-5');"
         "print([n for n in ('pydantic_ai', 'openai', 'anthropic', 'google.genai', 'xai_sdk',"
         "'grpc') if n in sys.modules])"
     )

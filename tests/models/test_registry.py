@@ -18,7 +18,7 @@ from judge_gym.models.providers import OPENERS
 from judge_gym.models.registry_files import ScheduleEntry, write_schedule
 from judge_gym.models.simulated import CODERS, PRESETS
 
-HOSTED = ("openai:gpt-4.1", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-flash")
+HOSTED = ("openai:gpt-5.2", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-flash")
 PROVIDERS = {"sim", "local", "openai", "anthropic", "google", "xai", "openrouter"}
 
 
@@ -44,7 +44,7 @@ def test_an_unknown_bare_name_is_refused_with_the_choices(registry: Registry) ->
     assert all(choice in refusal.value.message for choice in refusal.value.choices)
 
 
-@pytest.mark.parametrize("name", ["gpt-4.1", "grok-4", "mistral-large-latest", "deepseek-chat"])
+@pytest.mark.parametrize("name", ["gpt-5.2", "grok-4", "mistral-large-latest", "deepseek-chat"])
 def test_a_bare_name_ends_in_a_model_that_has_a_card_or_in_a_refusal(
     registry: Registry, name: str
 ) -> None:
@@ -56,7 +56,7 @@ def test_a_bare_name_ends_in_a_model_that_has_a_card_or_in_a_refusal(
         assert registry.card(id).id == id
 
 
-@pytest.mark.parametrize("id", ["opnai:gpt-4.1", ":gpt-4.1", "SIM:strict"])
+@pytest.mark.parametrize("id", ["opnai:gpt-5.2", ":gpt-5.2", "SIM:strict"])
 def test_an_unknown_provider_is_refused_with_the_choices(registry: Registry, id: str) -> None:
     for look_up in (registry.card, registry.resolve, registry.open):
         with pytest.raises(DesignError, match="unknown provider") as refusal:
@@ -86,8 +86,8 @@ def test_a_hosted_model_has_a_price_that_grows_with_the_tokens(registry: Registr
 
 
 def test_prices_are_those_that_are_published(registry: Registry) -> None:
-    # openai.com/api/pricing: gpt-4.1 at 2 USD per million input tokens and 8 per million output.
-    assert registry.card("openai:gpt-4.1").price(1_000_000, 1_000_000) == pytest.approx(10.0)
+    # openai.com/api/pricing: gpt-5.2 at 1.75 USD per million input tokens and 14 per million output.
+    assert registry.card("openai:gpt-5.2").price(1_000_000, 1_000_000) == pytest.approx(15.75)
 
 
 def test_a_simulated_model_is_free_and_an_unknown_price_is_null(registry: Registry) -> None:
@@ -96,8 +96,8 @@ def test_a_simulated_model_is_free_and_an_unknown_price_is_null(registry: Regist
 
 
 def test_a_card_says_who_made_the_model(registry: Registry) -> None:
-    assert registry.card("openai:gpt-4.1") == ModelCard(
-        "openai:gpt-4.1", "openai", "gpt-4.1", family="openai", simulated=False
+    assert registry.card("openai:gpt-5.2") == ModelCard(
+        "openai:gpt-5.2", "openai", "gpt-5.2", family="openai", simulated=False
     )
     strict, inline = registry.card("sim:strict"), registry.card("sim:strict?noise=0.3")
     assert strict.simulated and strict.family == inline.family == PRESETS["strict"].family
@@ -204,7 +204,6 @@ def test_a_simulated_model_has_no_limits(registry: Registry) -> None:
 @pytest.mark.parametrize(
     ("id", "temperature", "seed", "structured"),
     [
-        ("openai:gpt-4.1", True, True, "native"),
         ("openai:gpt-4o-2024-08-06", True, True, "native"),
         ("openai:gpt-4-0613", True, True, "tool"),
         ("openai:gpt-3.5-turbo", True, True, "tool"),
@@ -221,7 +220,8 @@ def test_a_simulated_model_has_no_limits(registry: Registry) -> None:
         ("anthropic:claude-opus-5-5", False, False, "native"),
         ("google:gemini-2.5-flash", True, True, "native"),
         ("xai:grok-4-0709", True, True, "native"),
-        ("openrouter:openai/gpt-4.1", True, False, "native"),
+        ("openrouter:openai/gpt-5.2", False, False, "native"),
+        ("openrouter:openai/gpt-oss-120b", True, False, "native"),
         ("openrouter:meta-llama/llama-3.3-70b-instruct", True, False, "prompted"),
     ],
 )
@@ -241,13 +241,13 @@ def test_models_that_answer_only_there_use_the_responses_api(registry: Registry)
 @pytest.mark.parametrize(
     ("id", "dated"),
     [
-        ("openai:gpt-4.1-2025-04-14", True),
+        ("openai:gpt-5.2-2025-12-11", True),
         ("openai:gpt-4-0613", True),
         ("anthropic:claude-sonnet-4-5-20250929", True),
         ("google:gemini-2.0-flash-001", True),
         ("google:gemini-2.5-flash-preview-05-20", True),
         ("xai:grok-4-0709", True),
-        ("openai:gpt-4.1", False),
+        ("openai:gpt-5.2", False),
         ("anthropic:claude-opus-4-1", False),
         ("google:gemini-2.5-flash", False),
         ("openrouter:meta-llama/llama-3.3-70b-instruct:free", False),
@@ -260,14 +260,14 @@ def test_alias_differs_from_a_dated_version(registry: Registry, id: str, dated: 
 
 
 def test_the_warning_of_an_alias_names_the_version(registry: Registry) -> None:
-    assert "openai:gpt-4.1-2025-04-14" in registry.card("openai:gpt-4.1").unpinned
+    assert "openai:gpt-5.2-2025-12-11" in registry.card("openai:gpt-5.2").unpinned
     assert registry.card("sim:strict").unpinned == ""
 
 
 def test_a_router_passes_on_who_made_a_model(registry: Registry) -> None:
     families = {
         id: registry.card(f"openrouter:{id}").family
-        for id in ("openai/gpt-4.1", "x-ai/grok-4", "meta-llama/llama-3.3-70b-instruct")
+        for id in ("openai/gpt-5.2", "x-ai/grok-4", "meta-llama/llama-3.3-70b-instruct")
     }
     assert list(families.values()) == ["openai", "xai", "meta-llama"]
     assert registry.card("xai:grok-4").family == "xai"
@@ -281,9 +281,9 @@ def test_a_card_knows_the_context_and_the_kind(registry: Registry) -> None:
 
 
 def test_cached_tokens_cost_what_is_published(registry: Registry) -> None:
-    # openai.com/api/pricing: a cached input token of gpt-4.1 costs a quarter.
-    card = registry.card("openai:gpt-4.1")
-    assert card.price(1_000_000, 0, 1_000_000) == pytest.approx(0.5)
+    # openai.com/api/pricing: a cached input token of gpt-5.2 costs a tenth.
+    card = registry.card("openai:gpt-5.2")
+    assert card.price(1_000_000, 0, 1_000_000) == pytest.approx(0.175)
 
 
 def test_a_long_prompt_may_cost_more_per_token(registry: Registry) -> None:
@@ -314,7 +314,7 @@ seed = true
 structured = "prompted"
 prices = {input = 1.0, output = 2.0, cached = 0.5}
 
-[models."openai:gpt-4.1"]
+[models."openai:gpt-5.2"]
 prices = {input = 1.0, output = 3.0}
 rpm = 500
 
@@ -328,11 +328,11 @@ rpm = 1000
 
 def test_the_users_file_is_laid_over_the_packaged_one(tmp_path: Path) -> None:
     registry = registry_of(tmp_path, LAB)
-    assert registry.card("openai:gpt-4.1").price(1_000_000, 1_000_000) == pytest.approx(4.0)
-    own, shared = (registry.card(f"openai:{name}").limits for name in ("gpt-4.1", "gpt-4o"))
-    assert (own.scope, own.rpm, own.tpm) == ("openai:gpt-4.1", 500, 100_000)
+    assert registry.card("openai:gpt-5.2").price(1_000_000, 1_000_000) == pytest.approx(4.0)
+    own, shared = (registry.card(f"openai:{name}").limits for name in ("gpt-5.2", "gpt-4o"))
+    assert (own.scope, own.rpm, own.tpm) == ("openai:gpt-5.2", 500, 100_000)
     assert (shared.scope, shared.rpm, shared.tpm) == ("openai", None, 100_000), "0 is no limit"
-    assert registry.card("openai:gpt-4.1").version == "gpt-4.1-2025-04-14", "what it leaves stays"
+    assert registry.card("openai:gpt-5.2").version == "gpt-5.2-2025-12-11", "what it leaves stays"
     assert registry.card("anthropic:claude-opus-5").limits.rpm == 20
     assert registry.hosted_limits.rpm == 1000
 
@@ -424,7 +424,7 @@ def test_a_fault_in_the_file_is_named_with_its_place_and_the_choices(
     tmp_path: Path, text: str, words: list[str], choice: str | None
 ) -> None:
     with pytest.raises(DesignError) as refusal:
-        registry_of(tmp_path, text).card("openai:gpt-4.1")
+        registry_of(tmp_path, text).card("openai:gpt-5.2")
     assert all(word in refusal.value.message for word in ["judge-gym.models.toml", *words])
     if choice is not None:
         assert choice in refusal.value.choices and choice in refusal.value.message

@@ -232,7 +232,7 @@ def test_contents_may_come_in_parts_and_from_a_developer(plain: str) -> None:
     [
         ({"stream": True}, 400, "stream"),
         ({"n": 2}, 400, "'n' is 2"),
-        ({"model": "gpt-4.1"}, 404, "unknown"),
+        ({"model": "gpt-5.2"}, 404, "unknown"),
         ({"model": "strict?noise=9"}, 404, "noise"),
         ({"model": None}, 400, "'model'"),
         ({"messages": []}, 400, "at least one"),
@@ -558,7 +558,7 @@ def test_the_official_client_knows_the_errors() -> None:
         with pytest.raises(openai.BadRequestError, match="stream"):
             client.chat.completions.create(**asked, stream=True)
         with pytest.raises(openai.NotFoundError) as missing:
-            client.chat.completions.create(**asked | {"model": "gpt-4.1"})
+            client.chat.completions.create(**asked | {"model": "gpt-5.2"})
         assert missing.value.code == "model_not_found"
 
 

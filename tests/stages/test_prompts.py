@@ -378,7 +378,7 @@ def test_a_judge_is_blind_to_who_wrote_the_rubric() -> None:
 # --- keys ----------------------------------------------------------------------------------------
 
 REQUEST = Request(
-    "openai:gpt-4.1",
+    "openai:gpt-5.2",
     (Message("system", ("You judge.",)), Message("user", ("One, ", "two."))),
     Draw("7", 1, 0),
     temperature=0.5,
@@ -387,8 +387,8 @@ REQUEST = Request(
 )
 ENDPOINT = "https://lab.example:8443/v1"
 CHANGED: dict[str, Request] = {
-    "provider": replace(REQUEST, model="azure:gpt-4.1"),
-    "model": replace(REQUEST, model="openai:gpt-4.1-mini"),
+    "provider": replace(REQUEST, model="azure:gpt-5.2"),
+    "model": replace(REQUEST, model="openai:gpt-5.3"),
     "words": replace(REQUEST, messages=(REQUEST.messages[0], Message("user", ("One, two!",)))),
     "role": replace(
         REQUEST, messages=(REQUEST.messages[0], Message("assistant", ("One, ", "two.")))

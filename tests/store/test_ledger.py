@@ -18,7 +18,7 @@ from stores import recorded
 PAYER = Payer(1, "study", "study/tag", "scorer")
 ARTICLE = "A long article that many requests share. " * 50
 BASE = Request(
-    model="openai:gpt-4.1",
+    model="openai:gpt-5.2",
     messages=(Message("system", ("Be fair.",)), Message("user", ("Judge ", ARTICLE))),
     draw=Draw("7", 2, 0),
     temperature=0.5,
@@ -27,7 +27,7 @@ BASE = Request(
 
 
 def completion(text: str, finish: Finish = "stop", usd: float | None = 0.25) -> Completion:
-    return Completion(text, finish, "gpt-4.1-2026", 10, 4, usd)
+    return Completion(text, finish, "gpt-5.2-2026", 10, 4, usd)
 
 
 def record(
@@ -52,8 +52,8 @@ def rows(store: Store, table: sa.Table) -> int:
 @pytest.mark.parametrize(
     "other",
     [
-        replace(BASE, model="google:gpt-4.1"),
-        replace(BASE, model="openai:gpt-4.1-mini"),
+        replace(BASE, model="google:gpt-5.2"),
+        replace(BASE, model="openai:gpt-5.3"),
         replace(BASE, messages=BASE.messages[1:]),
         replace(BASE, messages=(Message("user", ("Be fair.",)), BASE.messages[1])),
         replace(BASE, messages=(BASE.messages[0], Message("user", ("Judge ", ARTICLE + ".")))),
@@ -250,7 +250,7 @@ def test_usage_adds_up_by_experiment_stage_and_model(store: Store) -> None:
     number = 0
     for study, tag in (("s", "s/a"), ("s", "s/b"), ("t", "t/a")):
         for stage in ("scorer", "prober"):
-            for model in ("openai:gpt-4.1", "sim:strict"):
+            for model in ("openai:gpt-5.2", "sim:strict"):
                 for failed in (False, True, False):
                     number += 1
                     request = replace(BASE, model=model, draw=Draw("7", number))

@@ -25,7 +25,7 @@ from stores import contents, fresh, recorded, rows
 
 ARTICLE = "A long article that many requests share. " * 50
 BASE = Request(
-    model="openai:gpt-4.1",
+    model="openai:gpt-5.2",
     messages=(Message("system", ("Be fair.",)), Message("user", ("Judge ", ARTICLE))),
     draw=Draw("7"),
     temperature=0.5,
@@ -37,7 +37,7 @@ MB = 2**20
 
 
 def record(store: Store, request: Request, said: str | None, finish: Finish = "stop") -> None:
-    completion = Completion(said, finish, "gpt-4.1-2026", 10, 4, 0.25) if said is not None else None
+    completion = Completion(said, finish, "gpt-5.2-2026", 10, 4, 0.25) if said is not None else None
     payer = Payer(1, "study", "study/tag", "scorer")
     error = None if completion else "overloaded"
     recorded(store, request, payer, completion, error, ENDPOINT)

@@ -103,7 +103,7 @@ def test_documents_match_the_lab(lab: ServedLab) -> None:
 def test_axes_and_models_describe_themselves(lab: ServedLab) -> None:
     knobs = {knob["path"]: knob for knob in lab.get("/api/axes")["knobs"]}
     assert knobs["verdict.method"]["levels"] == ["single", "subset"]
-    assert lab.get("/api/models/gpt-4.1")["id"] == "openai:gpt-4.1"
+    assert lab.get("/api/models/gpt-5.2")["id"] == "openai:gpt-5.2"
     assert {"openai", "anthropic"} <= {
         one["provider"] for one in lab.get("/api/models")["providers"]
     }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from judge_gym.models import Model
 
 DATED = re.compile(r"(\d{4}-\d\d-\d\d|\d{8}|-\d\d-\d\d|-\d{4}|-00\d)(:\w+)?$")
-"""How dated versions end: gpt-4.1-2025-04-14, grok-4-0709, gemini-2.0-flash-001."""
+"""How dated versions end: gpt-5-2025-08-07, grok-4-0709, gemini-2.0-flash-001."""
 
 DAY = re.compile(r"(20\d\d)-?(\d\d)-?(\d\d)$")
 
@@ -50,10 +50,10 @@ class Registry:
         return self.entries.hosted_limits
 
     def resolve(self, name: str) -> str:
-        """Returns the id of a model; a bare name such as `gpt-4.1` gets its provider.
+        """Returns the id of a model; a bare name such as `gpt-5.2` gets its provider.
 
-        >>> Registry().resolve("gpt-4.1")
-        'openai:gpt-4.1'
+        >>> Registry().resolve("gpt-5.2")
+        'openai:gpt-5.2'
         """
         if ":" in name:
             if not self.takes_paths and name.startswith(f"{LOCAL}:") and local_files.is_path(name):
