@@ -86,7 +86,7 @@ def test_a_hosted_model_has_a_price_that_grows_with_the_tokens(registry: Registr
 
 
 def test_prices_are_those_that_are_published(registry: Registry) -> None:
-    # openai.com/api/pricing: gpt-5.2 at 1.75 USD per million input tokens and 14 per million output.
+    # openai.com/api/pricing: gpt-5.2 at 1.75 USD per million input tokens, 14 per million output.
     assert registry.card("openai:gpt-5.2").price(1_000_000, 1_000_000) == pytest.approx(15.75)
 
 
