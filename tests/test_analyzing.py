@@ -1,6 +1,7 @@
 """The lab's analysis of suite runs: which run, facts from rows, who may judge, what is written."""
 
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from judge_gym.lab.failures import Analysis, write_once
 from judge_gym.lab.suite_schedule import CHECK
 from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.store.tables import attempts, calls
+from judge_gym.suites import Interrupted
 from judge_gym.triage import lint_report, read_report
 from stores import blank
 from suite_folders import add_lint, known_by, write_suite
@@ -149,6 +151,11 @@ def test_a_queued_analysis_is_performed_by_a_worker_and_costs_the_same(
     [state] = lab.runs.status("analysis:1")["runs"]
     assert state["in_progress"] and "no worker is running" in state["message"]
     assert not lab.engine.idle()
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Interrupted):
+        lab.failures.perform(1, stop)
+    assert lab.failures.show(1)["status"] == "in progress", "another worker continues it"
     lab.runs.work(until_idle=True)
     assert lab.engine.idle()
     shown = lab.failures.show(1)

@@ -37,7 +37,7 @@ def test_unreadable_answers_are_warned_about_and_listed_word_for_word(
     answers = sum(result.runs[0].counts.values())
     assert result.warnings[-1] == (
         f"2 of {answers} answers of sim:balanced could not be read; list them with: "
-        "judge-gym answers small --status parse_failed"
+        "'judge-gym answers small --status parse_failed'"
     )
     words = ("--db", lab.admin.database, "answers", "small", "--status", "parse_failed")
     shown = succeed(call(*words))

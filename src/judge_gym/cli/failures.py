@@ -135,6 +135,12 @@ def show_analysis(analysis: "Analysis") -> None:
         counts = ", ".join(f"{count} {name}" for name, count in unscored.items())
         total = analysis.verdicts.total()
         notes(f"{sum(unscored.values())} of {total} verdicts not scored: {counts}")
+    for row in analysis.rows():
+        if row["fix"]:
+            notes(f"proposed fix of {row['eval']}: {row['fix']['file']}: {row['fix']['change']}")
+    for fix in analysis.fixes:
+        since = "has changed" if fix.benchmark_changed else "has not changed"
+        notes(f"fix recorded in {fix.report}: {fix.action} The benchmark {since} since; {fix.now}")
     if analysis.report is not None:
         typer.echo(f"report: {analysis.report}")
 

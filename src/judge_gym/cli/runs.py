@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 SUITE = "suite:"
 """The beginning of the name of a suite run."""
+OTHERS = (SUITE, "analysis:")
+"""The beginnings of targets that are no experiments."""
 WATCH_SECONDS = 1.0
 """Seconds between two updates of `status --watch`."""
 ENDED = (
@@ -245,7 +247,9 @@ def worker(
 def status(
     target: Annotated[
         str | None,
-        typer.Argument(help="A study's name, an experiment's tag or suite:RUN; default: all."),
+        typer.Argument(
+            help="A study's name, an experiment's tag, suite:RUN or analysis:NUMBER; default: all."
+        ),
     ] = None,
     type: Annotated[
         str | None, typer.Option(help="Only tasks of this type: ecc, control, benchmark.")
@@ -303,22 +307,22 @@ def status(
 
 
 def _suite_runs(lab: "Lab", target: str | None, type: str | None) -> "Sequence[RunState]":
-    """Returns the suite run that is the target; without a target, those in progress."""
-    if type is not None or (target is not None and not target.startswith(SUITE)):
+    """Returns the suite run or analysis that is the target; without one, those in progress."""
+    if type is not None or (target is not None and not target.startswith(OTHERS)):
         return []
-    return [run for run in lab.runs.status(target)["runs"] if run["tag"].startswith(SUITE)]
+    return [run for run in lab.runs.status(target)["runs"] if run["tag"].startswith(OTHERS)]
 
 
 def _suite_line(run: Mapping[str, Any]) -> dict[str, Any]:
-    evals = f"{run['done']['evals']}/{run['targets']['evals']}"
+    [(unit, targets)] = run["targets"].items()
     facts = {name: run[name] for name in ("tag", "status", "series")}
-    return {**facts, "evals": evals, **run["verdicts"]}
+    return {**facts, unit: f"{run['done'][unit]}/{targets}", **run["verdicts"]}
 
 
 def _experiments(lab: "Lab", target: str | None, type: str | None) -> "Sequence[ExperimentSummary]":
     if target is None:
         return lab.experiments.list(task_type=type)
-    if target.startswith(SUITE):
+    if target.startswith(OTHERS):
         return []
     name = lab.experiments.study_name(target)
     rows = lab.experiments.list(study=name, task_type=type)

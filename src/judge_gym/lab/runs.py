@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import time
@@ -833,7 +832,7 @@ def _unreadable(study: str, runs: Sequence[Run], result: Result) -> list[str]:
         unreadable[judge] += ended.counts.get("parse_failed", 0)
     return [
         f"{count:,} of {answers[judge]:,} answers of {judge} could not be read; list them with: "
-        f"judge-gym answers {shlex.quote(study)} --status parse_failed"
+        f"'judge-gym answers {study} --status parse_failed'"
         for judge, count in unreadable.items()
         if count > MANY_UNREADABLE * answers[judge]
     ]

@@ -34,6 +34,7 @@ CALLS: Mapping[str, Call] = {
     "evidence show": Call("evidence_show", "id"),
     "evidence add": Call("evidence_load", "window_id"),
     "pool freeze": Call("evidence_freeze_pool", "name"),
+    "cleanup": Call("experiments_cleanup", "experiment_tag"),
     "answers": Call("experiments_list_answers", "target"),
     "report": Call("reports_show", "target"),
     "init": Call("experiments_template"),
@@ -42,7 +43,7 @@ CALLS: Mapping[str, Call] = {
     "suite failed": Call("suites_list_failed", "run"),
     "analyze": Call("failures_start", "run"),
 }
-FOR_USERS = ("worker", "db", "token", "ledger", "lab", "models")
+FOR_USERS = ("worker", "db", "token", "ledger", "lab", "models", "schedule")
 """Commands that no call replaces: the user has to run them."""
 NAMES = {"window": "window_id", "from": "rivals", "set": "overrides", "judge": "judges"}
 """Options whose argument has another name."""
