@@ -133,6 +133,24 @@ def test_the_blueprints_names_are_our_knobs(lab: Lab, window: int) -> None:
     }
 
 
+def test_an_experiment_by_the_blueprints_names_has_its_protocol_and_the_labs_assistant(
+    lab: Lab, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def roles(lab: Lab, tag: str, model_id: str) -> tuple[Any, Any]:
+        create(lab, window, tag, model_id=model_id, config={})
+        summary = lab.get_experiment_summary(tag)
+        assert summary["protocol"] == "contested-concepts"
+        return summary["design"]["evidence.editor"], summary["design"]["rubric.critic"]
+
+    assert roles(lab, "simulated", "sim:balanced") == ("sim:assistant", "sim:assistant")
+    with pytest.raises(DesignError, match="JUDGE_GYM_ASSISTANT=provider:name"):
+        create(lab, window, "hosted", model_id="openai:gpt-5.2", config={})
+    monkeypatch.setenv("JUDGE_GYM_ASSISTANT", "google:gemini-2.5-flash")
+    assert roles(lab, "hosted", "openai:gpt-5.2") == ("google:gemini-2.5-flash",) * 2
+    named = Lab(lab.store, assistant="xai:grok-4")
+    assert roles(named, "named", "openai:gpt-5.2") == ("xai:grok-4", "xai:grok-4")
+
+
 def test_experiments_are_listed_by_type_and_exported_alone_and_together(
     lab: Lab, window: int
 ) -> None:

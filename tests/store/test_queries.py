@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from judge_gym.axes import V1_DEFAULTS, Design
+from judge_gym.axes import Design, defaults
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.records import (
@@ -340,7 +340,7 @@ def test_experiments_are_listed_by_study_type_and_tag(store: Store) -> None:
     assert listed(study="other", task_type="control") == []
     assert listed(tags=["other/a"]) == ["other/a"]
     [row] = store.experiments.rows(tags=["other/a"])
-    assert row["design"] == {**V1_DEFAULTS, "judge.model": "sim:strict", "verdict.method": "subset"}
+    assert row["design"] == {**defaults(), "judge.model": "sim:strict", "verdict.method": "subset"}
     with pytest.raises(NotFoundError, match="study/c"):
         store.experiments.rows(tags=["study/a", "study/c"])
 

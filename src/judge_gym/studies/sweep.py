@@ -367,7 +367,8 @@ def _refuse_unused(
     protocol is why: studies from before there were protocols name them.
     """
     roles = ("evidence.editor", "prompt.slots.neutralizer.", "prompt.slots.critic.")
-    unused = []
+    unused: list[str] = []
+    in_file = not (study.protocol or outside)
     usual = defaults(study.protocol or "")
     paired = all(task.pool.paired for task in tasks)
     sections = (("vary", study.vary), ("design", outside or study.design))
@@ -390,7 +391,7 @@ def _refuse_unused(
                 )
             if knob in used or level == usual[knob]:
                 continue
-            if section == "design" and not study.protocol and knob.startswith(roles):
+            if in_file and section == "design" and knob.startswith(roles):
                 unused.append(knob)
             else:
                 raise DesignError(
