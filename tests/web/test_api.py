@@ -356,6 +356,8 @@ def test_an_experiment_is_deleted(lab: ServedLab) -> None:
         "short", 1, "sim:hasty", "ecc", "x", {"evidence.view": "raw", "rubric.critic": "sim:critic"}
     )
     assert lab.ask("DELETE", "/api/experiments/short").status_code == 200
+    assert lab.ask("GET", "/api/experiments/short").json()["cleaned_up"]
+    assert lab.ask("DELETE", "/api/experiments/short?forget=true").status_code == 200
     assert lab.ask("GET", "/api/experiments/short").status_code == 404
 
 
