@@ -168,7 +168,8 @@ def test_a_run_over_a_part_of_its_suite_is_never_shown_as_complete(lab: ServedLa
     number = suites.save_run(SUITE, VERSION, MODEL, evals, series="part")
     outcomes = ({"kind": "passed"}, {"kind": "failed", "step": "tests", "reason": "1 of 2"})
     for path, outcome in zip(evals, outcomes, strict=True):
-        suites.save_eval(number, *path.split("/"), outcome, BEGUN)
+        category, name = path.split("/")
+        suites.save_eval(number, category, name, outcome, BEGUN)
     for path in ("/suites", of_run(number), f"/model/{quote(MODEL, safe='')}"):
         spans = page(lab, path).iter("span")
         pills = [text(span) for span in spans if span.get("class", "").startswith("pill")]
