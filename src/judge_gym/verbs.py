@@ -52,7 +52,7 @@ class Verb:
     agents: bool = True
     """Whether agents get it."""
     columns: tuple[str, ...] = ()
-    """The columns of a list that agents get unless they ask for others; by default all."""
+    """The columns of records that agents get, of a list unless they ask for others."""
     note: str = ""
     """What agents are told besides its effect."""
 
@@ -280,7 +280,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("admin.environment", ask.NoArguments, Sequence[say.Variable], "reads", "GET /environment",
          result="items"),
     Verb("admin.axes", ask.NoArguments, say.Axes, "reads", "GET /axes"),
-    Verb("admin.models", ask.ListModels, say.ModelList, "reads", "GET /models"),
+    Verb("admin.models", ask.ListModels, say.ModelList, "reads", "GET /models",
+         columns=("id", "context", "retires", "input_usd", "output_usd", "kind", "parameters"),
+         note="`admin_show_model` shows all that is known of one."),
     Verb("admin.show_model", ask.OfModel, say.ModelInfo, "reads", "GET /models/{id:path}"),
     Verb("admin.show_call", ask.OfCall, say.CallTranscript, "reads", "GET /calls/{id}"),
 )

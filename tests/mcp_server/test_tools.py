@@ -275,6 +275,13 @@ def test_the_environment_is_reported_without_values(
     assert "sk-of-the-house" not in str(result) and "secret.example" not in str(result)
 
 
+def test_models_are_listed_in_short_with_the_simulated_ones(agent: Agent) -> None:
+    found = agent.call("read", function="admin_models")
+    assert {"sim:strict", "sim:coder-weak"} <= {row["id"] for row in found["simulated"]}
+    assert {"id", "input_usd"} <= {*found["models"][0]} and "limits" not in found["models"][0]
+    assert len(json.dumps(found)) < 12_000
+
+
 def test_plans_are_free_and_runs_can_be_controlled(lab: ServedLab, agent: Agent) -> None:
     plan = agent.call("runs_plan", target="later")
     assert plan["stages"]["all"]["to_pay"] > 0
