@@ -11,7 +11,7 @@ from web import Web
 
 BOARD = (
     "suite version condition model score low high sd runs evals passed failed inconclusive "
-    "unscored usd seconds"
+    "unscored usd seconds in_process"
 ).split()
 
 

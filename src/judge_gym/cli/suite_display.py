@@ -8,6 +8,7 @@ import typer
 from judge_gym.cli import display
 from judge_gym.cli.app import FAILED, INTERRUPTED, STOPPED, notes
 from judge_gym.cli.results import first, same_command
+from judge_gym.records.outcomes import IN_PROCESS
 
 if TYPE_CHECKING:
     from judge_gym.client.posting import Posted
@@ -45,7 +46,12 @@ def show_reports(reports: "Sequence[SuiteReport]") -> None:
     title = ", ".join(f"{name} {rows[0][name]}" for name in shared)
     hidden = {*shared, *(["inconclusive"] if not any(row["inconclusive"] for row in rows) else [])}
     shown = [{name: row[name] for name in row if name not in hidden} for row in rows]
-    display.table(title, shown, note="pass rate: with its 95 % interval over evals")
+    note = "pass rate: with its 95 % interval over evals"
+    if any(report.in_process for report in reports):
+        note += (
+            f"; {IN_PROCESS}: the graders import candidate code, which could change their verdict"
+        )
+    display.table(title, shown, note=note)
 
 
 def _rate(report: "SuiteReport") -> str | None:
@@ -53,7 +59,8 @@ def _rate(report: "SuiteReport") -> str | None:
     score, estimate = report.score.score, report.score.estimate
     if score is None:
         return None
-    return f"{score:.0%} ({estimate.low:.0%} to {estimate.high:.0%})"
+    mark = f", {IN_PROCESS}" if report.in_process else ""
+    return f"{score:.0%} ({estimate.low:.0%} to {estimate.high:.0%}){mark}"
 
 
 def end(reports: "Sequence[SuiteReport]", posted: "Sequence[Posted]" = (), *, quiet: bool) -> None:
@@ -94,7 +101,9 @@ def show_posted(posted: "Posted") -> None:
 def show_leaderboard(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints a leaderboard."""
     note = "Compare within one version and condition. usd: per run; seconds: per answer."
-    display.table("leaderboard", rows, note=note)
+    marked = any(row["in_process"] for row in rows)
+    shown = [{k: v for k, v in row.items() if marked or k != "in_process"} for row in rows]
+    display.table("leaderboard", shown, note=note)
     if not rows:
         notes("no complete run of a whole suite yet")
 

@@ -179,6 +179,41 @@ def check(
         raise typer.Exit(FAILED)
 
 
+import_app = typer.Typer(help="Import the tasks of another project.", no_args_is_help=True)
+suite_app.add_typer(import_app, name="import")
+
+
+@import_app.command("convex")
+def import_convex_suite(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A clone of convex-evals, or a folder like it.")
+    ],
+    to: Annotated[Path, typer.Option(help="The suite's folder, which must not exist.")] = Path(
+        "convex"
+    ),
+    json: AsJson = False,
+) -> None:
+    """Write a suite with the tasks of a convex-evals folder, and say what cannot be mapped."""
+    from judge_gym.suites.convex import NODE, PACKAGES, import_convex
+
+    imported = import_convex(path, to)
+    if json:
+        display.print_json(asdict(imported))
+        return
+    skipped = [
+        {"eval": path, "not imported because": why} for path, why in imported.skipped.items()
+    ]
+    display.table("", skipped)
+    notes(*imported.notes)
+    count = f"{len(imported.evals)} of {len(imported.evals) + len(skipped)} evals"
+    typer.echo(
+        f"{to} has {count}. Its graders import candidate code: scores are marked in-process.\n"
+        f"It needs {NODE}; vitest {PACKAGES['vitest']} and {len(imported.packages) - 1} "
+        "other packages are installed from npm by its first run.\n"
+        f"next: judge-gym suite check {to}"
+    )
+
+
 @suite_app.command("run")
 def run(
     suite: SuiteName,

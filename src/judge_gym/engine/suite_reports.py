@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge_gym.engine.runs.orders import Outcome, SuiteExecution
 from judge_gym.errors import JudgeGymError
-from judge_gym.records.outcomes import Failed, Inconclusive
+from judge_gym.records.outcomes import IN_PROCESS, Failed, Inconclusive
 from judge_gym.store import Event, Store, SuiteResult, SuiteRun
 from judge_gym.store.progress import STOPS
 
@@ -82,6 +82,11 @@ class SuiteReport:
         return sorted({row.result.isolation for row in self.results} - {""})
 
     @property
+    def in_process(self) -> bool:
+        """Whether a grader imported candidate code, so that the score can be forged."""
+        return any(IN_PROCESS in isolation for isolation in self.isolation)
+
+    @property
     def stopped(self) -> JudgeGymError | None:
         """Why the last command ended early, or None."""
         return self.execution.stopped if self.execution else None
@@ -128,6 +133,7 @@ class SuiteReport:
             "cost": self.score.usd,
             "seconds": self.score.seconds,
             "isolation": self.isolation,
+            "in_process": self.in_process,
             "calls": outcome.paid,
             "reused": outcome.reused,
             "usd": outcome.usd,

@@ -11,6 +11,7 @@ from judge_gym.suites import leaderboard
 def leaderboard_rows(reports: Sequence[SuiteReport]) -> Sequence[LeaderboardRow]:
     """Returns the last complete runs of each model, condition and version; the best first."""
     names = {report.run.version: report.run.suite for report in reports}
+    in_process = {report.run.version for report in reports if report.in_process}
     scores = (report.score for report in reports if report.run.series != CHECK)
     return [
         {
@@ -30,6 +31,7 @@ def leaderboard_rows(reports: Sequence[SuiteReport]) -> Sequence[LeaderboardRow]
             "unscored": row.unscored,
             "usd": row.usd,
             "seconds": row.seconds,
+            "in_process": row.version in in_process,
         }
         for row in leaderboard(scores)
     ]

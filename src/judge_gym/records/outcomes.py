@@ -11,6 +11,8 @@ InconclusiveReason = Literal["infrastructure", "rate_limit", "judge_error"]
 INCONCLUSIVE: tuple[InconclusiveReason, ...] = ("infrastructure", "rate_limit", "judge_error")
 FILESYSTEM = "filesystem"
 """The step in which a reply's files are read and written."""
+IN_PROCESS = "in-process"
+"""Marks the isolation of results whose grader imported the candidate's code."""
 SEARCH = "search"
 """The step that shows the web searches of a model."""
 StepStatus = Literal["passed", "failed", "inconclusive", "skipped"]

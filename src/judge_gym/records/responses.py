@@ -596,6 +596,7 @@ class SuiteRunRow(TypedDict):
     cost: float | None
     seconds: float | None
     isolation: list[str]
+    in_process: bool
     created: datetime
 
 
@@ -687,6 +688,7 @@ class LeaderboardRow(TypedDict):
     unscored: int
     usd: float | None
     seconds: float | None
+    in_process: bool
 
 
 class DueRow(TypedDict):

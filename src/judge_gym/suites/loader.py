@@ -31,7 +31,7 @@ COMMANDS = ("install", "build", "lint", "types", "tests")
 """The steps that are commands, in order; writing the files comes before them."""
 SHIPPED = Path(__file__).parent / "python"
 """The suite that ships with judge-gym."""
-NAME = re.compile(r"\d{3}-[a-z0-9]+(-[a-z0-9]+)*")
+NAME = re.compile(r"\d{3}-[a-z0-9]+([-_][a-z0-9]+)*")
 SECTION = re.compile(r"^## +(.+?)\s*$", flags=re.M)
 IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".DS_Store"}
 EXTRA = "judge-gym[suites]"
@@ -95,6 +95,8 @@ class Suite:
     tools: Mapping[str, tuple[str, ...]]
     """The command by which each tool that grades prints its version."""
     summary: str = ""
+    in_process: bool = False
+    """Whether its graders import the candidate's code, which could then change their verdict."""
 
     @cached_property
     def version(self) -> str:
@@ -150,12 +152,13 @@ def load_suite(path: Path | str) -> Suite:
     if not (folder / "suite.toml").is_file():
         raise NotFoundError(f"no suite in {str(path)!r}: a suite is a folder with a suite.toml")
     about = _toml(folder / "suite.toml")
-    known = ("name", "summary", "limits", "steps", "tools", "conditions")
+    known = ("name", "summary", "in_process", "limits", "steps", "tools", "conditions")
     _known(about, known, "key", folder / "suite.toml")
     limits = _limits(Limits(), about.get("limits", {}), folder / "suite.toml")
     return Suite(
         name=_text(about, "name", folder / "suite.toml"),
         summary=str(about.get("summary", "")),
+        in_process=about.get("in_process", False) is True,
         folder=folder,
         evals=_evals(folder, limits),
         steps=_steps(about.get("steps", {}), folder / "suite.toml"),

@@ -17,6 +17,7 @@ from typing import Any
 from judge_gym.errors import DesignError
 from judge_gym.records.outcomes import (
     FILESYSTEM,
+    IN_PROCESS,
     EvalResult,
     Failed,
     Inconclusive,
@@ -38,7 +39,8 @@ TAP_LINE = re.compile(r"(not )?ok (\d+)\b(?: -)?(.*)")
 TAP_PLAN = re.compile(r"1\.\.(\d+)\b")
 COMPLAINT = re.compile(
     r"(?!.*(: note: |Warning\b))"  # these accompany an error
-    r"(\S+:\d+(:\d+)?: |\S+\(\d+,\d+\): |[A-Z]{1,4}\d+ |invalid-syntax: )"
+    r"(\S+:\d+(:\d+)?: |\S+\(\d+,\d+\): |[A-Z]{1,4}\d+ |invalid-syntax: "
+    r"|\d+:\d+ +error )"
 )
 """How checkers report an error: file, line and column, or a rule."""
 UNDECIDED = re.compile(r"# *(skip|todo)\b", flags=re.I)
@@ -105,12 +107,12 @@ def run_reply(suite: Suite, task: CodeTask, text: str, sandbox: Sandbox) -> Eval
     """
     if not text.strip():
         step = StepResult(FILESYSTEM, "inconclusive", 0.0, "the reply is empty")
-        return _result(task, {}, [step, *_skipped(suite, FILESYSTEM)], sandbox)
+        return _result(suite, task, {}, [step, *_skipped(suite, FILESYSTEM)], sandbox)
     reply = read_reply(text)
     errors = reply.errors or (() if reply.files else (_no_file(reply),))
     if errors:
         step = StepResult(FILESYSTEM, "failed", 0.0, "; ".join(errors), output=text)
-        return _result(task, reply.files, [step, *_skipped(suite, FILESYSTEM)], sandbox)
+        return _result(suite, task, reply.files, [step, *_skipped(suite, FILESYSTEM)], sandbox)
     return run_eval(suite, task, reply.files, sandbox)
 
 
@@ -141,7 +143,7 @@ def run_eval(
             results.append(install(suite, sandbox.installed))
         else:
             results.append(_run_step(suite, task, name, clean, sandbox))
-    return _result(task, files, results, sandbox)
+    return _result(suite, task, files, results, sandbox)
 
 
 def check_answers(
@@ -183,7 +185,11 @@ def outcome(steps: Sequence[StepResult], why: InconclusiveReason = "infrastructu
 
 
 def _result(
-    task: CodeTask, files: Mapping[str, str], steps: Sequence[StepResult], sandbox: Sandbox
+    suite: Suite,
+    task: CodeTask,
+    files: Mapping[str, str],
+    steps: Sequence[StepResult],
+    sandbox: Sandbox,
 ) -> EvalResult:
     return EvalResult(
         task.category,
@@ -191,7 +197,7 @@ def _result(
         outcome(steps),
         tuple(steps),
         dict(files),
-        isolation=sandbox.isolation,
+        isolation=f"{sandbox.isolation}, {IN_PROCESS}" if suite.in_process else sandbox.isolation,
     )
 
 
