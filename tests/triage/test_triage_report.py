@@ -240,6 +240,8 @@ def test_an_earlier_report_is_compared() -> None:
     assert "| 4 | 4 |" in part, "failures then, failing again"
     assert part.count("Dropped F401") == 3, "two fail at that rule, and it is listed once"
     assert "| 2026-01-20 | changed | names none of this run |" in part
+    unchanged = report(prior=acted.replace("older", RUN.version))
+    assert "| 2026-01-20 | not changed | names none of this run |" in unchanged
     assert "the eval still fails" in text
     assert lint_report(text) == []
 

@@ -15,7 +15,14 @@ from typing import Any, cast
 from judge_gym import triage
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Result, RunProgress
 from judge_gym.engine.calls.budget import refuse_unpriced
-from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError, unknown
+from judge_gym.errors import (
+    ConflictError,
+    DatabaseGone,
+    DesignError,
+    JudgeGymError,
+    NotFoundError,
+    unknown,
+)
 from judge_gym.lab.prepare import PreparedStudy, prepare_sweep
 from judge_gym.lab.runs import Runs, WatchProgress
 from judge_gym.lab.suite_schedule import CHECK
@@ -335,6 +342,7 @@ class Failures:
 
         Raises:
             Interrupted: the event was set; the analysis has not ended.
+            DatabaseGone: the same, since nothing can be recorded.
         """
         record = self._store.analyses.find(number)
         if record.ended is not None:
@@ -348,7 +356,7 @@ class Failures:
             tags = self._runs.start(self._study(work, cases), budget=work.budget)
             runs = self._await(tags, stop)
             self._end(number, work, *self._conclude(work, cases, runs))
-        except Interrupted:
+        except (Interrupted, DatabaseGone):
             raise
         except JudgeGymError as error:
             self._store.analyses.end(number, None, error.message)
@@ -420,7 +428,7 @@ class Failures:
         """Returns the reports on failures in the lab's folder, of all models or one, by date."""
         rows: list[FailureReportRow] = []
         for file in sorted((self._folder / REPORTS).rglob("*.md")):
-            if not file.is_file() or file.stat().st_size > LONGEST_REPORT:
+            if file.is_symlink() or not file.is_file() or file.stat().st_size > LONGEST_REPORT:
                 continue
             text = file.read_text("utf-8", "replace")
             report = triage.read_report(text, file.relative_to(self._folder).as_posix())
@@ -474,7 +482,7 @@ class Failures:
         file = self._report(path)
         text = file.read_text("utf-8")
         line = f"- {' '.join(action.split())}"
-        head, heading, actions = text.partition(_ACTIONS)
+        head, heading, actions = text.rpartition(_ACTIONS)  # a model may have written the words
         if not heading:
             raise ConflictError(f"{path} has no section on actions; is it a report of analyze?")
         kept = re.sub(r"\A\s*None\.?\s*\Z", "", actions).strip()

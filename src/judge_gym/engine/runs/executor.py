@@ -303,11 +303,12 @@ class Executor:
     async def analyze(self, number: int, id: str) -> None:
         """Performs an analysis in a thread; others continue it if this process ends first."""
         assert self._analyze is not None
+        attempt = partial(asyncio.to_thread, self._analyze, number, self._stop_sandboxes)
         self._running.add(id)
         try:
             with self.awaiting_shards(id):
-                await asyncio.to_thread(self._analyze, number, self._stop_sandboxes)
-        except Interrupted:
+                await _outlast_outage(attempt)
+        except (Interrupted, DatabaseGone):
             await asyncio.Event().wait()  # forever: it has not ended
         finally:
             self._running.discard(id)
