@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import pytest
 
@@ -179,8 +179,7 @@ def test_a_run_over_a_part_of_its_suite_is_never_shown_as_complete(lab: ServedLa
     assert suites.report(number).to_json()["suite_evals"] == 11
     since = f"no clear change: +0 points -100 to +100 · worse: {PASSED} · better: {SLUG.path}"
     assert since in text(run), "compared with the run over all evals"
-    again = page(lab, links(run)["Run only what failed"])
-    assert f"did not pass in run {number}" in text(again)
+    assert "Run again with fresh answers" not in links(run), "its suite is not here"
 
 
 def test_only_failed_evals_have_an_analysis(lab: ServedLab) -> None:
@@ -212,6 +211,8 @@ def test_the_same_pages_are_found_by_condition(lab: ServedLab) -> None:
         "/experiment/nothing",
         "/experiment/default/run/2",
         "/model/nobody/run/1",
+        "/suites?version=nothing",
+        "/suites/new?suite=nothing",
         of_run(99),
         f"{of_run()}/nothing",
         f"{of_run()}/000-strings/nothing",
@@ -292,9 +293,11 @@ def test_a_run_is_started_paused_resumed_and_followed(
         assert kinds[0] == "ended" and kinds[-2:] == ["paused Paused by you", "started"]
         again = lab.ask("POST", "/api/suites/start", json={"suite": "tiny", "model": model})
         assert again.status_code == 409 and "another series" in again.text
-        query = urlencode({"suite": "tiny", "model": model})
-        field = page(lab, f"/suites/new?{query}").find(".//input[@name='series']")
+        form = page(lab, links(shown)["Run again with fresh answers"])
+        field = form.find(".//input[@name='series']")
         assert field.get("value") == "1", "the first that was not used"
+        form = page(lab, links(shown)["Run only what failed"])
+        assert "did not pass in run 1" in text(form)
 
         failed = page(lab, f"{place}/001-values/001-value")
         [link] = [link for link in links(failed).values() if link.startswith("/calls/")]

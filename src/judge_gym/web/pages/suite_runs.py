@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.engine.suite_reports import SuiteReport, eval_row
-from judge_gym.errors import NotFoundError, ScopeError, TokenError
+from judge_gym.errors import NotFoundError, ScopeError, TokenError, unknown
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import CODERS
 from judge_gym.records import SuiteResult
@@ -37,7 +37,6 @@ class Mark(NamedTuple):
     kind: str
     """passed, failed, inconclusive, mixed or missing."""
     text: str
-    run: int
     link: str
     title: str
 
@@ -58,13 +57,15 @@ def new_run(
         raise TokenError("starting a run needs a token that may write")
     if caller.scope != "write":
         raise ScopeError("the token may read only; starting a run needs one that may write")
-    known = lab.suites.list()
-    chosen = next((found for found in known if found.name == suite), known[0])
+    known = {found.name: found for found in lab.suites.list()}
+    if suite is not None and suite not in known:
+        raise NotFoundError(unknown("suite", suite, known), choices=known)
+    chosen = known[suite or next(iter(known))]
     callable_models = [id for id in lab.admin.named_models() if lab.admin.can_call(id)]
     return render(
         request,
         "suite_new.html.j2",
-        suites=known,
+        suites=known.values(),
         chosen=chosen,
         categories=Counter(task.category for task in chosen.evals),
         models=[*(f"sim:{name}" for name in CODERS), *callable_models],
@@ -102,8 +103,8 @@ def run_category(
     report = place.find(lab, run)
     rows = [row for row in report.results if row.result.category == category]
     targets = [path for path in report.run.evals if path.startswith(f"{category}/")]
+    known = _categories(report)
     if not targets:
-        known = sorted({path.partition("/")[0] for path in report.run.evals})
         raise NotFoundError(f"run {run} has no category {category!r}", choices=known)
     past = comparable(lab, report)
     model = place.name if place.kind == "model" else None
@@ -118,7 +119,7 @@ def run_category(
         place=place,
         run=run_row(report, place.of),
         category=category,
-        categories=sorted({path.partition("/")[0] for path in report.run.evals}),
+        categories=known,
         score=score_row(report, category),
         targets=len(targets) * report.run.replicates,
         evals=_eval_rows(place, rows, find_report(lab.folder, report.run), None),
@@ -163,7 +164,7 @@ def one_run(
                     if path.startswith(f"{category}/")
                 ],
             }
-            for category in sorted({path.partition("/")[0] for path in report.run.evals})
+            for category in _categories(report)
         ],
         evals=_eval_rows(place, shown, found, outcome),
         results=len(report.results),
@@ -235,9 +236,11 @@ def eval_mark(place: SuitePlace, report: SuiteReport, path: str) -> Mark:
     outcome = f"{passed} of {n} passed" if kind == "mixed" else kind
     first = min((result.replicate for result in own), default=0)
     link = place.eval(report.run.id, path, first) if own else ""
-    return Mark(
-        kind, text, report.run.id, link, f"{path}: {outcome} in run {report.run.id}, {when}"
-    )
+    return Mark(kind, text, link, f"{path}: {outcome} in run {report.run.id}, {when}")
+
+
+def _categories(report: SuiteReport) -> list[str]:
+    return sorted({path.partition("/")[0] for path in report.run.evals})
 
 
 def score_row(report: SuiteReport, category: str) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.engine.suite_reports import SuiteReport
-from judge_gym.errors import NotFoundError
+from judge_gym.errors import NotFoundError, unknown
 from judge_gym.lab import Lab
 from judge_gym.lab.suite_scores import leaderboard_rows, score_rows
 from judge_gym.records.responses import LeaderboardRow
@@ -47,7 +48,7 @@ def suites(
         history=history(lab, reports, version, category, condition=condition),
         conditions=_counts(reports, "experiment"),
         models=_counts(reports, "model"),
-        **_page(reports, before),
+        **_page(reports, before, version=version, category=category),
     )
 
 
@@ -101,11 +102,12 @@ def history(
         model: only runs of this model; their conditions are compared.
         condition: only runs under this condition.
     """
-    known = {report.run.version: report.run for report in reports}
-    if not known:
+    if not reports:
         return None
-    chosen = known.get(version or "", [*known.values()][-1])
-    categories = sorted({path.partition("/")[0] for path in chosen.evals})
+    known = {report.run.version: report.run for report in reports}
+    if version is not None and version not in known:
+        raise NotFoundError(unknown("version", version, known), choices=known)
+    chosen = known[version or reports[-1].run.version]
     own = [
         report
         for report in reports
@@ -119,7 +121,7 @@ def history(
         "version": chosen.version,
         "versions": [(run.suite, run.version) for run in reversed(known.values())],
         "category": category,
-        "categories": categories,
+        "categories": sorted({path.partition("/")[0] for path in evals}),
         "condition": condition,
         "query": {
             "suite": chosen.suite,
@@ -160,17 +162,22 @@ def group(
         name=name,
         boards=_boards(leaderboard_rows(reports)),
         history=history(lab, reports, version, category, **{place.kind: name}),
-        **_page(reports, before, place.of),
+        **_page(reports, before, place.of, version=version, category=category),
     )
 
 
 def _page(
-    reports: Sequence[SuiteReport], before: int | None, of: str = "experiment"
+    reports: Sequence[SuiteReport],
+    before: int | None,
+    of: str = "experiment",
+    **filters: str | None,
 ) -> dict[str, Any]:
-    """Returns a page of runs, newest first, and where the next one begins."""
+    """Returns a page of runs, newest first, and the query of the next one, which keeps filters."""
     older = [report for report in reversed(reports) if before is None or report.run.id < before]
     rows = [run_row(report, of) for report in older[:PAGE]]
-    return {"runs": rows, "next": rows[-1]["run"] if len(older) > PAGE else None}
+    kept = {name: value for name, value in filters.items() if value is not None}
+    more = len(older) > PAGE
+    return {"runs": rows, "next": urlencode({**kept, "before": rows[-1]["run"]}) if more else None}
 
 
 def run_row(report: SuiteReport, of: str) -> dict[str, Any]:
