@@ -130,6 +130,15 @@ def test_replicates_conditions_and_series_are_distinguished(call: Call, suite: P
     assert len({base, *others}) == 3
 
 
+def test_the_example_suite_runs_at_once(call: Call) -> None:
+    written = succeed(call("init", "--example", "suite"))
+    assert "suite run my-suite --model 'sim:coder-weak?suite=my-suite'" in written.out
+    model = "sim:coder-strong?suite=my-suite&logic=0&lint=0"
+    [run] = succeed(call("suite", "run", "my-suite", "--model", model, "--json")).json["runs"]
+    assert (run["counts"]["passed"], run["whole"], run["in_process"]) == (2, True, False)
+    assert call("init", "--example", "suite").code == 2, "nothing is overwritten"
+
+
 def test_several_models_and_conditions_are_run_by_one_command(call: Call, suite: Path) -> None:
     models = ("--model", flawless(suite), "--model", wrong(suite))
     conditions = ("--condition", "default", "--condition", "no_guidelines")

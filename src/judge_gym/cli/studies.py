@@ -29,8 +29,23 @@ EXAMPLES = {
         "severity/items.jsonl": "reviews.jsonl",
         "severity/rubric.json": "rubric.json",
     },
+    "suite": {
+        "my-suite/suite.toml": "suite/suite.toml",
+        "my-suite/guidelines.md": "suite/guidelines.md",
+        "my-suite/001-basics/001-initials/TASK.md": "suite/initials_task.md",
+        "my-suite/001-basics/001-initials/answer/solution.py": "suite/initials_answer.txt",
+        "my-suite/001-basics/001-initials/grader/test_initials.py": "suite/initials_grader.txt",
+        "my-suite/001-basics/002-clamp/TASK.md": "suite/clamp_task.md",
+        "my-suite/001-basics/002-clamp/answer/solution.py": "suite/clamp_answer.txt",
+        "my-suite/001-basics/002-clamp/grader/test_clamp.py": "suite/clamp_grader.txt",
+    },
 }
 """The files that each example writes and their sources in `judge_gym.demo`; the study is first."""
+SUITE_COMMANDS = (
+    "judge-gym suite check my-suite",
+    "judge-gym suite run my-suite --model 'sim:coder-weak?suite=my-suite'",
+    "judge-gym suite failed 1",
+)
 POWER_REPLICATES = (1, 3, 5)
 POWER_KEY = ["task", "knob", "level", "base", "at", "replicates"]
 
@@ -42,11 +57,11 @@ def init(
         str,
         typer.Option(
             help="support (replies to customers), contested (the blueprint's concepts), review "
-            "(code review) or benchmark."
+            "(code review), benchmark, or suite (coding tasks)."
         ),
     ] = "support",
 ) -> None:
-    """Write a commented study to start from, with evidence."""
+    """Write a commented study with evidence, or a suite of coding tasks, to start from."""
     if example not in EXAMPLES:
         raise DesignError(unknown("example", example, EXAMPLES), choices=EXAMPLES)
     written = {folder / name: source for name, source in EXAMPLES[example].items()}
@@ -59,6 +74,8 @@ def init(
     typer.echo(f"wrote {', '.join(map(str, written))}")
     study = next(iter(EXAMPLES[example]))
     commands = [f"judge-gym {verb} {study}" for verb in ("plan", "run", "report")]
+    if example == "suite":
+        commands = [*SUITE_COMMANDS]
     if folder != Path():
         commands.insert(0, f"cd {shlex.quote(str(folder))}")
     typer.echo("next: " + "\n      ".join(commands))
