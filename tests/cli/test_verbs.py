@@ -38,9 +38,9 @@ def rows_of(text: str) -> list[dict[str, str]]:
 SLOW = pytest.mark.slow
 EXAMPLES = {
     "support": ("support.yaml", "support-replies", 9, 9 * 12),
-    "contested": ("contested.yaml", "contested-pilot", 27, 14 * 18 + 12 * 9),
-    "review": ("review.yaml", "review-severity", 12, 12 * 12),
-    "benchmark": ("benchmark.yaml", "severity", 4, 4 * 12),
+    "contested": ("contested.yaml", "contested-pilot", 27, 14 * 18 + 22 * 9),
+    "review": ("review.yaml", "review-severity", 12, 12 * 20),
+    "benchmark": ("benchmark.yaml", "severity", 4, 4 * 20),
 }
 """The study file of each example, its name, its experiments, and samples of one repeat."""
 OF_THE_PROTOCOL = re.compile(r"politic|countr|neutrali|hypothes|validity|critic|\bH[1-4]\b", re.I)

@@ -2,7 +2,7 @@
 
 import typer
 
-from judge_gym.axes import Design, Knob, aliases
+from judge_gym.axes import PROTOCOLS, Design, Knob, aliases
 
 
 def levels(knob: Knob) -> str:
@@ -38,6 +38,24 @@ def axes_page() -> str:
                 "| --- | --- | --- | --- |",
             ]
         lines.append(f"| `{knob.path}` | {levels(knob)} | {knob.question} | {knob.cite} |")
+    for protocol, replaced in PROTOCOLS.items():
+        if not protocol:
+            continue
+        lines += [
+            "",
+            f"## Defaults under `protocol: {protocol}`",
+            "",
+            "A study selects it ([studies](studies.md#protocol)); other defaults stay as above.",
+            "",
+            "| knob | default |",
+            "| --- | --- |",
+        ]
+        knobs = Design.knobs()
+        lines += [
+            f"| `{path}` | {_shown(level)} |"
+            for path, level in replaced.items()
+            if level != knobs[path].default
+        ]
     lines += [
         "",
         "## Names of the blueprint",
