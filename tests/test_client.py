@@ -55,7 +55,7 @@ def sample(row: dict[str, Any]) -> Any:
 def test_samples_are_downloaded_as_a_frame(lab: ServedLab, client: Client) -> None:
     tags = ("pilot", "pilot/strict")
     found = pd.read_parquet(io.BytesIO(client.samples_file(*tags, format="parquet")))
-    wanted = lab.lab.experiments.samples(*tags).drop(columns="truth")
+    wanted = lab.lab.experiments.exported_samples(*tags).drop(columns="truth")
     texts = wanted.select_dtypes("category").columns
     wanted = wanted.astype(dict.fromkeys(texts, "str"))
     pd.testing.assert_frame_equal(found.drop(columns="truth"), wanted)

@@ -300,6 +300,13 @@ def _analyse_and_clean_up(face: Face) -> None:
     assert {row["evidence_title"] for row in samples} == {"fascism 0", "fascism 1"}
     probes = face("list_experiment_probes", experiment_tag=FASCISM)
     assert len(probes) == sum(row["status"] == "scored" for row in samples) > 0
+    assert all("verdict" in row["verdict_line"].lower() for row in samples)
+    own, rival = face("list_experiment_rubrics", experiment_tag=FASCISM)
+    names = {stage[0] for rubric in (own, rival) for stage in rubric["stages"]}
+    for probe in probes:
+        assert set(probe["probe_label"].split("; ")) <= names
+        assert len(probe["probe_label"].split("; ")) == len(probe["stages"].split())
+        assert probe["probe_model"] == "sim:balanced" and probe["probe_call_id"]
     rows = list(csv.DictReader(io.StringIO(face("export_design_space_csv", experiment_tags=tags))))
     assert {row["tag"]: row["concept"] for row in rows} == {
         FASCISM: "fascism",
@@ -307,6 +314,11 @@ def _analyse_and_clean_up(face: Face) -> None:
         CONTROL: "democracy quality",
         BENCH: "severity",
     }
+    for row in rows:
+        probed = row["status"] == "scored"
+        asked = [row[name] for name in ("probe_label", "probe_model", "probe_call_id")]
+        assert all(asked) if probed else not any(asked)
+        assert row["verdict_line"]
     titles = {(row["tag"], row["evidence_title"]) for row in rows}
     assert len(titles) == 2 + 2 + 3 + 2, "concepts do not mix"
     for tag in tags:

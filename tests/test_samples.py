@@ -110,7 +110,7 @@ def test_an_export_is_the_same_bytes_every_time(filled: Lab, tmp_path: Path, for
 
 
 def test_rows_and_the_frame_agree(filled: Lab) -> None:
-    frame = filled.experiments.samples("small")
+    frame = filled.experiments.exported_samples("small")
     tag = frame["tag"].iloc[0]
     rows = pd.DataFrame(filled.list_experiment_samples(tag))
     same = frame[frame["tag"] == tag].reset_index(drop=True)

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from judge_gym.axes import V1_DEFAULTS, Design
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.records import Display
+from judge_gym.stages.probe import prompted
+from judge_gym.stages.verdicts import verdict_line
 from judge_gym.store import Store
 from judge_gym.store.database import NEEDED, open_database
 
@@ -27,6 +30,9 @@ PART = 1 << 17
 KEY = ["judge.model", "evidence", "replicate"]
 APART = ["tag", "task", "variant", "series", "rubric", "is_swap", "flipped"]
 """The columns that distinguish further samples of one judge on one item."""
+ANSWER_COLUMNS = ["verdict_line", "probe_label", "probe_model"]
+"""The columns that are read from answers: analyses of many samples do without them."""
+ANSWER_SOURCES = ["tag", "call_id", "rubric", "display", "stages", "flipped", "probe_status"]
 SHARED_KEY = ["series", "rubric", "evidence", "replicate", "flipped", "is_swap"]
 """The columns that identify a sample of an experiment, whichever study's run it belongs to."""
 
@@ -55,6 +61,58 @@ def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataF
     spread = about.take(about.index.get_indexer(pd.Index(frame["tag"]))).reset_index(drop=True)
     frame.insert(list(frame).index("truth") + 1, "reference", spread.pop("reference"))
     return pd.concat([frame, spread], axis=1)
+
+
+def exported_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
+    """Returns stored samples with `ANSWER_COLUMNS`, which are read from the judges' answers."""
+    import pandas as pd
+
+    frame, parts = stored_samples(store, rows), []
+    for start in range(0, len(frame), PART):
+        part = frame[ANSWER_SOURCES].iloc[start : start + PART]
+        samples = [dict(zip(ANSWER_SOURCES, row, strict=True)) for row in part.to_numpy()]
+        parts += answer_columns(store, samples, rows)
+    added = pd.DataFrame(parts, index=frame.index, columns=ANSWER_COLUMNS, dtype="str")
+    return pd.concat([frame, added], axis=1)
+
+
+def answer_columns(
+    store: Store, samples: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
+) -> list[dict[str, str | None]]:
+    """Returns `ANSWER_COLUMNS` of samples, whose experiments are `rows`."""
+    designs = {row["tag"]: Design.of(row["design"]) for row in rows}
+    texts = store.samples.answer_texts([int(row["call_id"]) for row in samples])
+    names = store.rubrics.stage_names({int(row["rubric"]) for row in samples})
+    return [
+        _answer_columns(
+            row, designs[row["tag"]], names[row["rubric"]], texts.get(int(row["call_id"]))
+        )
+        for row in samples
+    ]
+
+
+def _answer_columns(
+    row: Mapping[str, Any], design: Design, names: Sequence[str], answer: str | None
+) -> dict[str, str | None]:
+    display, flipped = Display.parse(row["display"]), bool(row["flipped"])
+    probed = isinstance(row["probe_status"], str)  # else None, or in a frame no number
+    stages = [int(stage) for stage in row["stages"].split()]
+    asked = prompted(display, stages, flipped=flipped)
+    strategy = design.verdict.resolve()
+    shown = zip(display.labels, display.stages, strict=True)
+    line = answer and verdict_line(
+        answer,
+        display.labels,
+        json_output=strategy.json,
+        method=strategy.method,
+        abstain=strategy.abstain,
+        names=None if flipped else {label: names[stage - 1] for label, stage in shown},
+    )
+    return {
+        "verdict_line": line or None,
+        "probe_label": "; ".join(names[stage - 1] for _, stage in asked) if probed else None,
+        "probe_model": design.judge.model if probed else None,
+    }
 
 
 def _without_shared(frame: "pd.DataFrame", digests: Mapping[str, str]) -> "pd.DataFrame":
@@ -127,7 +185,7 @@ def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
             lab.experiments.show(tag)
             return tidy(_downloaded(lab, tag), source=tag)
     with _reading(url) as store:
-        return tidy(stored_samples(store, store.experiments.rows(tags=[tag])), source=tag)
+        return tidy(exported_samples(store, store.experiments.rows(tags=[tag])), source=tag)
 
 
 def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
@@ -142,7 +200,7 @@ def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
             return tidy(_downloaded(lab, name), source=name)
     with _reading(url) as store:
         _known(name, (row["study"] for row in store.experiments.rows()))
-        return tidy(stored_samples(store, store.experiments.rows(study=name)), source=name)
+        return tidy(exported_samples(store, store.experiments.rows(study=name)), source=name)
 
 
 def _downloaded(lab: "Client", target: str) -> "pd.DataFrame":

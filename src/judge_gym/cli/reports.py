@@ -86,7 +86,7 @@ def export(
         raise DesignError(unknown("format", format, FORMATS), choices=FORMATS)
     with read_lab() as lab:
         if out is None:
-            lab.experiments.samples(*(tags or [])).to_csv(sys.stdout, index=False)
+            lab.experiments.exported_samples(*(tags or [])).to_csv(sys.stdout, index=False)
             return
         rows = lab.experiments.export(tags or [], out, format=format)
     typer.echo(f"wrote {rows:,} rows to {out}", err=True)

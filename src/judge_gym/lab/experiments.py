@@ -44,7 +44,13 @@ from judge_gym.records.responses import (
     UntrustedText,
     WrittenFile,
 )
-from judge_gym.samples import file_format, stored_samples, write_samples
+from judge_gym.samples import (
+    answer_columns,
+    exported_samples,
+    file_format,
+    stored_samples,
+    write_samples,
+)
 from judge_gym.sources import load_benchmark, load_rubric
 from judge_gym.store import Page, Progress, Selection, Span, Store
 from judge_gym.studies import (
@@ -423,12 +429,20 @@ class Experiments:
     ) -> Sequence[SampleRow]:
         """Returns the samples of an experiment with decoded stages."""
         self._refuse_unknown(experiment_tag)
-        rows = cast(Iterator[SampleRow], self._store.samples.rows([experiment_tag]))
-        return [
+        found = [
             row
-            for row in rows
+            for row in self._store.samples.rows([experiment_tag])
             if status in (None, row["status"]) and evidence in (None, row["evidence"])
         ]
+        return cast(Sequence[SampleRow], self._with_answers(found, experiment_tag))
+
+    def _with_answers(
+        self, samples: Sequence[dict[str, Any]], experiment_tag: str
+    ) -> Sequence[dict[str, Any]]:
+        """Returns an experiment's samples with the columns that are read from answers."""
+        rows = self._store.experiments.rows(tags=[experiment_tag])
+        added = answer_columns(self._store, samples, rows)
+        return [{**row, **columns} for row, columns in zip(samples, added, strict=True)]
 
     def _refuse_unknown(self, experiment_tag: str) -> None:
         """Raises an error that says of a study's name that it is no tag."""
@@ -457,7 +471,8 @@ class Experiments:
         found = self._store.samples.browse(
             experiment_tag, chosen, after=read_row(after), limit=limit
         )
-        return Page(found.rows, None if found.after is None else str(found.after))
+        rows = self._with_answers(found.rows, experiment_tag)
+        return Page([*rows], None if found.after is None else str(found.after))
 
     def list_answers(self, target: str, *, status: str | None = None) -> Sequence[AnswerRow]:
         """Returns what judges answered, word for word, in a study or an experiment."""
@@ -515,16 +530,20 @@ class Experiments:
         for row in self.find(*targets):
             by_digest.setdefault(row["digest"], []).append(row)
         for rows in by_digest.values() or [[]]:
-            yield stored_samples(self._store, rows)
+            yield exported_samples(self._store, rows)
+
+    def exported_samples(self, *targets: str) -> "pd.DataFrame":
+        """Returns the rows of `samples` with what is read from answers, such as verdict lines."""
+        return exported_samples(self._store, self.find(*targets))
 
     def export_csv(self, experiment_tags: Sequence[str]) -> UntrustedText:
         """Returns the tidy rows of experiments as CSV."""
-        return str(self.samples(*experiment_tags).to_csv(index=False))
+        return str(self.exported_samples(*experiment_tags).to_csv(index=False))
 
     def export(self, targets: Sequence[str], out: Path, *, format: str | None = None) -> int:
         """Writes tidy rows to a file and returns how many."""
         chosen = file_format(out, format)
-        frame = self.samples(*targets)
+        frame = self.exported_samples(*targets)
         if frame.empty:
             raise ConflictError("there are no samples to export yet; run a study first")
         write_samples(frame, out, chosen)

@@ -244,6 +244,11 @@ class ProbeRow(TypedDict):
     stages: str
     probe: float | None
     probe_status: str | None
+    probe_label: UntrustedText | None
+    """The names of the stages that the probe asked about, in the order of the display."""
+    probe_model: str | None
+    """The model that was asked."""
+    probe_call_id: int | None
 
 
 class AnswerRow(TypedDict):
@@ -285,7 +290,8 @@ class SampleRow(ProbeRow):
     status: str
     n_stages: int
     display: str
-    probe_call_id: int | None
+    verdict_line: UntrustedText | None
+    """The words of the answer by which its verdict was read."""
     rubric: int
     rubric_kind: str
     rubric_author: str

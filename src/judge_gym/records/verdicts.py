@@ -23,6 +23,16 @@ class Display:
     labels: tuple[str, ...]
     stages: tuple[int, ...]
 
+    @staticmethod
+    def parse(text: str) -> "Display":
+        """Returns a display from the text as which it is stored.
+
+        >>> Display.parse("C=2 A=3")
+        Display(labels=('C', 'A'), stages=(2, 3))
+        """
+        pairs = [pair.split("=") for pair in text.split()]
+        return Display(tuple(label for label, _ in pairs), tuple(int(stage) for _, stage in pairs))
+
     def decode(self, labels: Sequence[str]) -> tuple[int, ...]:
         """Returns the stages of labels, in ascending order.
 

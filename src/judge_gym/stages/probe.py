@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judge_gym.axes import Design
-from judge_gym.records import Completion, Draw, Message, Probe, Request, Sample, Status
+from judge_gym.records import Completion, Display, Draw, Message, Probe, Request, Sample, Status
 from judge_gym.stages.answer_lines import read_probability
 from judge_gym.stages.prompts import evidence_block, failure, instructions, rubric_block
 from judge_gym.stages.scoring import Scorer, ScoreTarget
@@ -22,6 +22,16 @@ well, and how far the criteria constrain a judgment.
 
 End your response exactly like this:
 PROBABILITY: a number from 0 to 1"""
+
+
+def prompted(display: Display, stages: Sequence[int], *, flipped: bool) -> list[tuple[str, int]]:
+    """Returns the labels and stages that a probe of a verdict names, as they were shown.
+
+    They are in display order, so that the list does not reveal the order of the scale.
+    """
+    shown = display.flipped() if flipped else display
+    places = zip(shown.labels, shown.stages, display.stages, strict=True)
+    return [(label, named) for label, named, decoded in places if decoded in stages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +59,8 @@ class Prober:
     def _request(self, target: ProbeTarget) -> Request:
         sample, slots, judge = target.sample, self.design.prompt.slots.prober, self.design.judge
         shown = sample.display.flipped() if sample.flipped else sample.display
+        chosen = prompted(sample.display, sample.stages, flipped=sample.flipped)
         noun = "stage" if sample.rubric.kind == "ordinal" else "option"
-        # In display order, so that the list does not reveal the order of the scale.
-        decoded = sample.display.stages
-        chosen = [
-            (label, s)
-            for label, s, stage in zip(shown.labels, shown.stages, decoded, strict=True)
-            if stage in sample.stages
-        ]
         labels = [label for label, _ in chosen]
         named = ", ".join(
             f'{noun.capitalize()} {label} ("{sample.rubric.stages[s - 1].label}")'

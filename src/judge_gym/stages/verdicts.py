@@ -172,6 +172,33 @@ def deciding_lines(
     return tuple(sorted(line.line for line, _ in readings))
 
 
+def verdict_line(
+    text: str,
+    labels: Sequence[str],
+    *,
+    json_output: bool = False,
+    method: Method = "single",
+    abstain: bool = True,
+    names: Mapping[str, str] | None = None,
+) -> str | None:
+    r"""Returns the words of an answer by which its verdict is decided; None if it has none.
+
+    Of free text these are the lines that decide, as they stand; of a JSON object its `verdict`. The
+    other arguments are those of `parse_verdict`.
+
+    >>> verdict_line("B fits.\n**VERDICT:** B, or maybe C", "ABCD")
+    '**VERDICT:** B, or maybe C'
+    >>> verdict_line('{"verdict": ["B", "D"]}', "ABCD", json_output=True)
+    '["B", "D"]'
+    """
+    if json_output:
+        value = _verdict_field(split_turn(text)[0])
+        return value if value is None or isinstance(value, str) else json.dumps(value)
+    deciding = deciding_lines(text, labels, method=method, abstain=abstain, names=names)
+    lines = text.splitlines()
+    return "\n".join(lines[n].strip() for n in deciding if n < len(lines)) or None
+
+
 def _deciding_readings(
     text: str, choices: Choices, method: Method, abstain: bool
 ) -> list[tuple[LabelledLine, Verdict]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -27,6 +27,7 @@ from judge_gym.store.tables import attempts, calls, texts
 
 _INSERT_ATTEMPT = attempts.insert()
 COST = ("input_tokens", "output_tokens", "cached_tokens", "usd")
+Key = TypeVar("Key", int, str)
 CHUNK = 500
 """Keys per query; SQLite limits the number of parameters."""
 
@@ -250,10 +251,10 @@ def bodies_of(connection: sa.Connection, hashes: Iterable[str]) -> dict[str, str
 
 
 def by_key(
-    connection: sa.Connection, key: sa.Column[str], value: sa.Column[Any], keys: Iterable[str]
-) -> dict[str, Any]:
+    connection: sa.Connection, key: sa.Column[Key], value: sa.Column[Any], keys: Iterable[Key]
+) -> dict[Key, Any]:
     """Returns the values of one column by those of another."""
-    listed, found = list(keys), dict[str, Any]()
+    listed, found = list(keys), dict[Key, Any]()
     for start in range(0, len(listed), CHUNK):
         query = sa.select(key, value).where(key.in_(listed[start : start + CHUNK]))
         found.update({row[0]: row[1] for row in connection.execute(query)})

@@ -1,5 +1,6 @@
 """Rubrics and what critics say of them; runs share both."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from judge_gym.records import RUBRIC_KINDS, Critique, Rubric, RubricStage, Statu
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.evidence import UNSCORED
+from judge_gym.store.ledger import by_key
 
 
 class Rubrics:
@@ -50,6 +52,12 @@ class Rubrics:
             self._database.insert_or_replace(
                 connection, t.rubrics, [row], key=("key",), statuses=UNSCORED
             )
+
+    def stage_names(self, ids: Collection[int]) -> dict[int, list[str]]:
+        """Returns the names of the stages of rubrics, by rubric."""
+        with self._database.read() as connection:
+            stages = by_key(connection, t.rubrics.c.id, t.rubrics.c.stages, ids)
+        return {id: [name for name, *_ in found] for id, found in stages.items()}
 
     def save_given(self, rubric: Rubric) -> Rubric:
         """Saves a rubric that the user provides, which no critic scores."""

@@ -25,6 +25,8 @@ CHUNK = 50_000
 """Samples that are fetched at once."""
 # The columns of the samples' unique index, in its order.
 UNIQUE = ("run_id", "rubric_id", "evidence_id", "replicate", "flipped", "is_swap")
+PARAMETERS = 500
+"""The calls that one query names."""
 SCAN = 10_000
 """The most samples that are read for a page, where no index supports the filter."""
 DISPUTED = 0.5
@@ -147,6 +149,17 @@ class Samples:
         backward = None if cursor is None else (ids or [cursor])[-1 if back else 0]
         cursors = (onward, backward) if back else (backward, onward)
         return Span([by_id[id] for id in ids], *cursors, stopped is not None and not more)
+
+    def answer_texts(self, call_ids: Sequence[int]) -> dict[int, str]:
+        """Returns the texts of completed answers, by call."""
+        a, found = t.attempts.c, dict[int, str]()
+        newest = sa.select(a.call_id, t.texts.c.body).join(t.texts, t.texts.c.hash == a.text)
+        newest = newest.where(a.completed).order_by(a.id)
+        with self._database.read() as connection:
+            for start in range(0, len(call_ids), PARAMETERS):
+                part = a.call_id.in_(call_ids[start : start + PARAMETERS])
+                found.update({id: text for id, text in connection.execute(newest.where(part))})
+        return found
 
     def answers(
         self,

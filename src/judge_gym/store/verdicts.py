@@ -161,14 +161,11 @@ def _display_text(display: Display) -> str:
 
 def sample_of(row: Mapping[Any, Any], rubric: Rubric, evidence: Evidence) -> Sample:
     """Returns the sample of a row."""
-    shown = [pair.split("=") for pair in row["display"].split()]
     return Sample(
         rubric=rubric,
         evidence=evidence,
         replicate=row["replicate"],
-        display=Display(
-            tuple(label for label, _ in shown), tuple(int(stage) for _, stage in shown)
-        ),
+        display=Display.parse(row["display"]),
         status=row["status"],
         stages=tuple(map(int, row["stages"].split())),
         flipped=row["flipped"],
