@@ -364,7 +364,12 @@ def test_an_empty_lab_says_how_to_start(tmp_path_factory: pytest.TempPathFactory
         for tag in ("pilot", "pilot/strict", "later"):
             lab.lab.experiments.cleanup(tag, forget=True)
         read = text(page(lab, "/"))
+        empty = lab.lab.create_window("2026-09-01", "2026-09-30", "Norvessa")
+        lab.lab.create_experiment("waiting", empty, "sim:balanced", "ecc", "fascism", {})
+        draft, listed = text(page(lab, "/experiments/waiting")), text(page(lab, "/"))
     assert "No experiments yet" in read and "judge-gym demo" in read and "New study" in read
+    assert "none yet" in draft and "judge-gym evidence make waiting" in draft
+    assert "draft" in listed and "waiting" in listed
 
 
 # --- hostile text --------------------------------------------------------------------------------
