@@ -3,6 +3,7 @@
 import shutil
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,7 @@ def test_a_queued_analysis_is_performed_by_a_worker_and_costs_the_same(
 
 
 def test_a_queued_analysis_that_fails_says_why(lab: Lab, suite: Path) -> None:
-    number = ran(lab, suite)
+    number = lab.suites.run(suite, wrong(suite), limit=1).run.id
     lab.failures.start(str(number), budget={"calls": 2})
     lab.runs.work(until_idle=True)
     shown = lab.failures.show(1)
@@ -183,7 +184,9 @@ def test_a_queued_analysis_that_fails_says_why(lab: Lab, suite: Path) -> None:
     lab.failures.start(str(number), budget={"calls": 100})
     lab.runs.work(until_idle=True)
     assert lab.failures.show(2)["status"] == "complete"
-    good = ran(lab, suite, wrong(suite, logic=0))
+    lab.suites.save_tasks("s", "1", [{"category": "a", "name": "b", "task": "Write b."}])
+    good = lab.suites.save_run("s", "1", "sim:coder-strong", ["a/b"])
+    lab.suites.save_eval(good, "a", "b", {"kind": "passed"}, datetime.now(UTC))
     passed = lab.failures.show(lab.failures.start(str(good))["analysis"])
     assert (passed["status"], passed["counts"]["failed"]) == ("complete", 0), "nothing is queued"
 

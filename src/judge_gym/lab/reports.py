@@ -38,8 +38,8 @@ class Reports:
         self._experiments = experiments
         self._labels = labels
         self._folder = folder
-        self._kept: tuple[tuple[str, tuple[int, ...]], Report] | None = None
-        """The last report that was read table by table, with its study and the version of that."""
+        self._kept: tuple[list[Any], Report] | None = None
+        """The last report that was read, with its target and the version of its data."""
 
     def build(self, target: str, *, gates: Mapping[str, float] | None = None) -> "Report":
         """Builds the tables and figures on a study or an experiment.
@@ -90,11 +90,12 @@ class Reports:
         return {"path": path, "bytes": file.stat().st_size, "rows": rows}
 
     def _cached(self, target: str) -> "Report":
-        """Returns the report on a target; that on a study is kept while its data are the same."""
+        """Returns the report on a target; the last one is kept while its data are the same."""
         name = self._experiments.study_name(target)
-        if not self._experiments.find_study(name):
-            return self.build(target)
-        key = (name, self.study_version(name))
+        key: list[Any] = [name, self.study_version(name)]
+        if not self._experiments.find_study(name):  # an experiment, whose rows are counted here
+            runs = self._store.progress.of_tag(name)
+            key += [(run.run_id, {**run.done}, {**run.statuses}) for run in runs]
         if self._kept is None or self._kept[0] != key:
             self._kept = (key, self.build(target))
         return self._kept[1]
