@@ -903,6 +903,21 @@ def test_only_samples_under_the_protocol_have_hypotheses_and_validity_checks() -
     assert len(both["Metrics"]) == 2 * len(neutral["Metrics"])
 
 
+def test_a_report_without_a_protocol_begins_with_the_judge_that_is_right_most_often() -> None:
+    rows = [
+        {JUDGE: judge, "evidence": item, "replicate": 0, "stages": stage, "truth": 2}
+        for judge, right in (("good", 9), ("poor", 4))
+        for item in range(10)
+        for stage in ["2" if item < right else "1"]
+    ]
+    first, second, *_ = build_report("x", samples(*rows), None).sections
+    assert first.lead.startswith("Highest accuracy of 2 configured judges: 90% (")
+    assert "on 10 items, by good" in first.lead
+    assert second.title == "How accurate are the judges?"
+    unknown = samples(*({**row, "truth": None} for row in rows))
+    assert build_report("x", unknown, None).sections[0].lead == "2 judges on 10 items."
+
+
 def test_a_third_partys_rubric_is_not_a_rivals() -> None:
     section = verdicts.overconfidence(given(swapped_panel(0.3)))
     assert section is not None

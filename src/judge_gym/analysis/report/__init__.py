@@ -4,7 +4,7 @@ A section is a function of a `ReportInput`, which returns None without data. `pa
 as a page, as text, or as a folder of files.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -79,7 +79,11 @@ def build_report(
             f"a gate is the threshold of a validity check, and {title} has none: it is not under "
             "protocol: contested-concepts"
         )
-    parts = [section(given) for section in SECTIONS]
+    sections: Sequence[Callable[[ReportInput], Section | None]] = SECTIONS
+    if given.contested is None:  # how good judges are comes first, where it is known
+        first = (findings.findings, findings.accuracy)
+        sections = sorted(SECTIONS, key=lambda section: section not in first)
+    parts = [section(given) for section in sections]
     # If no call was answered, no model was reported; the judge that was asked counts then.
     models = {*frame["reported_model"].astype(object).fillna(frame[JUDGE])}
     models |= {*judges} - {*frame[JUDGE]}

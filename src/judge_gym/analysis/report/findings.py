@@ -46,9 +46,7 @@ def findings(given: ReportInput) -> Section | None:
     )
     contested = given.contested
     if contested is None:
-        judges, items = (given.frame[name].nunique() for name in (JUDGE, "evidence"))
-        lead = f"{judges} judge{'s' * (judges != 1)} on {items} item{'s' * (items != 1)}."
-        return section("Findings", lead, tables=[metrics])
+        return section("Findings", _lead(given), tables=[metrics])
     tested, checks = hypotheses(contested), validity(contested.frame, given.thresholds)
     supported = [name[:2] for name in tested.loc[tested["verdict"] == "supported", "hypothesis"]]
     results = checks["result"].value_counts()
@@ -71,6 +69,26 @@ def findings(given: ReportInput) -> Section | None:
             ),
             metrics,
         ],
+    )
+
+
+def _lead(given: ReportInput) -> str:
+    """Returns who agrees most with people or known answers; without either, how much was judged."""
+    singles = given.data.without_pairs.own
+    known = known_answers(singles, CELL)
+    found = known.rename(columns={"mean": "value"}) if len(known) else known
+    what = "accuracy"
+    if given.people is not None and len(given.people):
+        found, what = majority_agreement(singles, given.people), "agreement with people"
+    found = found.dropna(subset="value") if len(found) else found
+    if not len(found):
+        judges, items = (given.frame[name].nunique() for name in (JUDGE, "evidence"))
+        return f"{judges} judge{'s' * (judges != 1)} on {items} item{'s' * (items != 1)}."
+    top = found.sort_values("value").iloc[-1]
+    interval = "" if pd.isna(top["low"]) else f" ({top['low']:.0%} to {top['high']:.0%})"
+    return (
+        f"Highest {what} of {len(found)} configured judges: {top['value']:.0%}{interval} on "
+        f"{int(top['items'])} items, by {top[JUDGE]} on {top['task']}, {top['variant']}."
     )
 
 
