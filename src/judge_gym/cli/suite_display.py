@@ -56,11 +56,17 @@ def show_reports(reports: "Sequence[SuiteReport]") -> None:
 
 def _rate(report: "SuiteReport") -> str | None:
     """Returns the pass rate of a run with its interval; None without a conclusive result."""
-    score, estimate = report.score.score, report.score.estimate
-    if score is None:
+    estimate = report.score.estimate
+    return _interval(report.score.score, estimate.low, estimate.high, report.in_process)
+
+
+def _interval(
+    score: float | None, low: float | None, high: float | None, in_process: bool
+) -> str | None:
+    if score is None or low is None or high is None:
         return None
-    mark = f", {IN_PROCESS}" if report.in_process else ""
-    return f"{score:.0%} ({estimate.low:.0%} to {estimate.high:.0%}){mark}"
+    mark = f", {IN_PROCESS}" if in_process else ""
+    return f"{score:.0%} ({low:.0%} to {high:.0%}){mark}"
 
 
 def end(reports: "Sequence[SuiteReport]", posted: "Sequence[Posted]" = (), *, quiet: bool) -> None:
@@ -101,8 +107,23 @@ def show_posted(posted: "Posted") -> None:
 def show_leaderboard(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints a leaderboard."""
     note = "Compare within one version and condition. usd: per run; seconds: per answer."
-    marked = any(row["in_process"] for row in rows)
-    shown = [{k: v for k, v in row.items() if marked or k != "in_process"} for row in rows]
+    shown = [
+        {
+            "suite": row["suite"],
+            "version": row["version"][:8],
+            "condition": row["condition"],
+            "model": row["model"],
+            "pass rate": _interval(row["score"], row["low"], row["high"], row["in_process"]),
+            "sd": row["sd"],
+            "runs": row["runs"],
+            "passed": row["passed"],
+            "failed": row["failed"],
+            "inconclusive": row["inconclusive"],
+            "usd": row["usd"],
+            "seconds": row["seconds"],
+        }
+        for row in rows
+    ]
     display.table("leaderboard", shown, note=note)
     if not rows:
         notes("no complete run of a whole suite yet")
