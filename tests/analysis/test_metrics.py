@@ -16,7 +16,7 @@ from judge_gym.analysis.metrics.conflict import conflict
 from judge_gym.analysis.metrics.entrenchment import entrenchment
 from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.panels import Dataset, Panel
-from judge_gym.analysis.stats.intervals import student, undefined
+from judge_gym.analysis.stats.intervals import above_chance, bounded, undefined
 from panel_frames import JUDGE, samples, simulated, verdicts
 
 
@@ -55,7 +55,7 @@ def test_entrenchment_is_divergence_above_chance_times_probability() -> None:
         shares = [np.bincount([int(s) for s in side], minlength=5) / 4 for side in (ours, theirs)]
         above.append(jensenshannon(*shares, base=2) ** 2 - exchanged(ours, theirs))
     for side, name in enumerate("ab"):
-        expected = student(
+        expected = above_chance(
             [over * sure[item][side] for item, over in zip(items, above, strict=True)]
         )
         row = judge(found, name)
@@ -96,14 +96,14 @@ def test_intervals_of_entrenchment_cover_at_12_items() -> None:
 # --- ground truth --------------------------------------------------------------------------------
 
 
-def test_known_stages_have_wilsons_interval() -> None:
+def test_known_stages_have_clopper_and_pearsons_interval() -> None:
     rows = [
         {"evidence": item, "truth": 2, "stages": "2" if item < 7 else "1"} for item in range(10)
     ]
     row: Any = ground_truth(samples(*rows)).iloc[0]
-    wilson = stats.binomtest(7, 10).proportion_ci(method="wilson")
+    exact = stats.binomtest(7, 10).proportion_ci()
     assert row["measure"] == "right"
-    assert row[["mean", "low", "high"]].tolist() == pytest.approx([0.7, *wilson])
+    assert row[["mean", "low", "high"]].tolist() == pytest.approx([0.7, *exact])
 
 
 def test_a_reference_is_compared_to_the_normalised_expected_stage() -> None:
@@ -116,12 +116,12 @@ def test_a_reference_is_compared_to_the_normalised_expected_stage() -> None:
         reference=0.5,
     )
     found: Any = ground_truth(made).set_index("measure")
-    error = student([0.5, 0.0, 1 / 6])
+    error = bounded([0.5, 0.0, 1 / 6])
     columns = ["mean", "low", "high", "items"]
     assert found.loc["absolute_error", columns].tolist() == pytest.approx(list(error))
-    wilson = stats.binomtest(2, 3).proportion_ci(method="wilson")
+    exact = stats.binomtest(2, 3).proportion_ci()
     near = found.loc["within_half_stage", columns]
-    assert near.tolist() == pytest.approx([2 / 3, wilson.low, wilson.high, 3])
+    assert near.tolist() == pytest.approx([2 / 3, exact.low, exact.high, 3])
 
 
 def test_nothing_known_is_an_empty_table() -> None:

@@ -657,7 +657,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
 
 
 def test_pairs_are_scored_by_the_published_rule(pairs: pd.DataFrame) -> None:
-    """Three of four are right; Wilson's interval for that is 0.301 to 0.954.
+    """Three of four are right; Clopper and Pearson's interval for that is 0.194 to 0.994.
 
     Of seven decisions on pairs with a truth, four name the response shown first (twice that of
     the second pair), two the second and one is a tie: (4 - 2) / 7. Replicates are one item.
@@ -669,8 +669,8 @@ def test_pairs_are_scored_by_the_published_rule(pairs: pd.DataFrame) -> None:
     assert by_order["both"] == {
         **shared,
         "accuracy": "0.75",
-        "low": "0.301",
-        "high": "0.954",
+        "low": "0.194",
+        "high": "0.994",
         "both_correct": "0.25",
         "inconsistent": "0.75",
         "nulls": "3",

@@ -41,7 +41,6 @@ from judge_gym.analysis.stats.intervals import (
     half_width,
     p_value,
     pseudo_values,
-    skewed,
     student,
     widened_by_draws,
 )
@@ -155,7 +154,7 @@ def test_coverage_of_a_mean_over_items_and_draws(draws: int, items: int) -> None
 
 
 def by_items_alone(panel: Panel) -> Estimate:
-    return skewed(panel.distances.mean(axis=1))
+    return student(panel.distances.mean(axis=1))
 
 
 def test_coverage_of_the_distance_beyond_the_rubrics_drawn() -> None:
@@ -166,7 +165,7 @@ def test_coverage_of_the_distance_beyond_the_rubrics_drawn() -> None:
     table = pd.DataFrame([distance_columns(panel) for panel in found])
     assert table["distance"].mean() == pytest.approx(truth, abs=0.01)
     covered = held(table["distance_low"], table["distance_high"], truth)
-    assert 0.93 - error_of(0.93, count) <= covered <= 0.97 + error_of(0.97, count)
+    assert covered >= 0.93
     alone = pd.DataFrame([by_items_alone(panel) for panel in found])
     assert held(alone["low"], alone["high"], truth) < 0.85
 

@@ -23,9 +23,9 @@ def control(judges: dict[str, Chances], **columns: object) -> pd.DataFrame:
 
 
 def test_judges_that_agree_on_controls_pass() -> None:
-    found = checked(control({"a": ALIKE, "b": ALIKE}, items=30), "discriminant control")
+    found = checked(control({"a": ALIKE, "b": ALIKE}, items=60), "discriminant control")
     assert found["result"] == "pass"
-    assert found["items"] == 30
+    assert found["items"] == 60
 
 
 def test_judges_that_disagree_on_controls_fail() -> None:
@@ -119,8 +119,9 @@ def test_an_unknown_gate_is_refused_with_the_choices() -> None:
 
 
 def test_replicates_that_agree_are_consistent() -> None:
-    assert checked(control({"a": [0, 1, 0, 0]}), "internal consistency")["result"] == "pass"
-    found = checked(control({"a": ALIKE}, replicates=20), "internal consistency")
+    same = control({"a": [0, 1, 0, 0]}, items=40)
+    assert checked(same, "internal consistency")["result"] == "pass"
+    found = checked(control({"a": ALIKE}, replicates=20, items=60), "internal consistency")
     assert found["result"] == "pass"
     # .1 of the verdicts lie one stage of three off the mean.
     assert found["low"] < 0.1 / 9 < found["high"]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.metrics.verdict_shapes import display_bias, shapes, verdict_shapes
-from judge_gym.analysis.stats.intervals import share, student
+from judge_gym.analysis.stats.intervals import bounded, student
 from panel_frames import JUDGE, samples
 
 
@@ -47,7 +47,7 @@ def test_shares_are_of_what_was_read_and_confidence_is_the_probe() -> None:
     )
     found: Any = verdict_shapes(made).set_index("shape")
     row = found.loc["adjacent"]
-    assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(share([0.5, 2 / 3, 0]))
+    assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(bounded([0.5, 2 / 3, 0]))
     assert row[["n", "probed"]].tolist() == [3, 3]
     assert row["confidence"] == pytest.approx((0.5 + 0.4) / 2)
     assert found.loc["singleton", ["n", "probed"]].tolist() == [2, 1]

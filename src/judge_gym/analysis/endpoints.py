@@ -23,11 +23,11 @@ from judge_gym.analysis.frames import (
 )
 from judge_gym.analysis.panels import Dataset, Samples, ratio
 from judge_gym.analysis.stats.intervals import (
+    Bounded,
     Estimator,
+    bounded,
     estimate_over_items,
-    share,
-    skewed,
-    student,
+    variances,
     without_each_draw,
 )
 from judge_gym.records import STATUSES
@@ -54,8 +54,15 @@ stated probability that experts agree; number of stages; share given to the know
 stages of plausibility minus belief."""
 POOLED = ("entropy", "entropy_all")
 """Endpoints of a cell's pooled distribution, which are not means over draws of rubrics."""
-ESTIMATES = {"singleton_rate": share, "mid_mass": share, "mid_mass_all": share, "jitter": skewed}
-"""The estimators of endpoints that are not estimated as plain means over items."""
+
+
+def _scale(endpoint: str, n_stages: int) -> Bounded:
+    """Returns the estimator of an endpoint, which knows the ends of its scale."""
+    if endpoint in ("expected_stage", "subset_size"):
+        return Bounded(1, n_stages)
+    if endpoint in POOLED:
+        return Bounded(0, float(np.log2(n_stages + (endpoint == "entropy_all"))))
+    return variances if endpoint == "jitter" else bounded
 
 
 def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -178,14 +185,13 @@ def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns the mean normalised stage (0 to 1) per group, with a t interval over items.
+    """Returns the mean normalised stage (0 to 1) per group, with an interval over items.
 
-    Intervals end where the scale does. The options of a nominal rubric have no expected stage.
+    The options of a nominal rubric have no expected stage.
     """
     cells = partial(stage_by_item, by=by)
     without = without_each_draw(frame, by, cells).values()
-    found = means_over_items(cells(ordinal(frame)), by, "value", student, without)
-    return found.assign(low=found["low"].clip(lower=0.0), high=found["high"].clip(upper=1.0))
+    return means_over_items(cells(ordinal(frame)), by, "value", bounded, without)
 
 
 def stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -201,7 +207,7 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     cells = partial(right_by_item, by=by)
     without = without_each_draw(frame, by, cells).values()
-    return means_over_items(cells(frame), by, "value", share, without)
+    return means_over_items(cells(frame), by, "value", bounded, without)
 
 
 def right_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -274,6 +280,7 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
     counts = {status: (rows["status"] == status).to_numpy().astype(float) for status in STATUSES}
     return groups.names.assign(
         n=n.astype(int),
+        n_stages=last[first_rows(groups.code)] + 1,
         effective_n=scored.astype(int),
         **{f"share_{status}": groups.total(of) / n for status, of in counts.items()},
         **means,
@@ -305,9 +312,11 @@ def judge_endpoints(samples: Samples) -> pd.DataFrame:
     without = data.compute(endpoints_without_each_draw).values()
     parts = [
         means_over_items(
-            *(cells, CELL, name, ESTIMATES.get(name, student), without),
+            *(part, CELL, name, _scale(name, n_stages), without),
             mean_over_draws=name not in POOLED,
         ).assign(endpoint=name)
+        for n_stages in cells["n_stages"].unique()
+        for part in [cells[cells["n_stages"] == n_stages]]
         for name in ENDPOINTS
     ]
     found = pd.concat(parts).merge(rates, on=CELL, how="left")

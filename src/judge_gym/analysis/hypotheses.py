@@ -38,7 +38,7 @@ from judge_gym.analysis.stats.intervals import (
     half_width,
     p_value,
     pseudo_values,
-    skewed,
+    student,
     undefined,
 )
 from judge_gym.analysis.stats.paired_tests import holm
@@ -182,7 +182,7 @@ def _forced_divergence(data: Dataset) -> str:
         values = {"task": task, "evidence": panel.evidence, "above": above, **named}
         parts.append(pd.DataFrame(values))
     gaps = _single_minus_subset(pd.concat(parts), ["task", *knobs], "above")
-    found = skewed(gaps)
+    found = student(gaps)
     return f"P above chance: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 

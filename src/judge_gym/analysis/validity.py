@@ -22,13 +22,14 @@ from judge_gym.analysis.stats.intervals import (
     ErrorPart,
     Estimate,
     Estimator,
+    bounded,
     draw_part,
     estimate_over_items,
     half_width,
     pseudo_values,
-    skewed,
     student,
     undefined,
+    variances,
     without_each_draw,
 )
 from judge_gym.analysis.stats.regressions import MIN_CLUSTERS, cluster_robust
@@ -180,11 +181,9 @@ def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     controls = ordinal[ordinal["task_type"] == "control"]
     used = ordinal if controls.empty else controls
     once = once_per_call(used, [JUDGE])
-    found = _mean_over_items(once, CELL, _variance, skewed)
+    found = _mean_over_items(once, CELL, _variance, variances)
     note = "on controls" if len(controls) else "no controls: on all ordinal tasks"
-    constant = found.value == 0 and found.n >= MIN_ITEMS  # perfect consistency has no interval
-    result = "pass" if constant else _below(found, limits.consistency)
-    return _row(name, rule, found, result, note)
+    return _row(name, rule, found, _below(found, limits.consistency), note)
 
 
 def _variance(frame: pd.DataFrame) -> pd.Series:
@@ -203,7 +202,7 @@ def _distance(frame: pd.DataFrame) -> Estimate:
         per_item(part).reindex(values.index).to_numpy(float)
         for part in distances_without_draws(once, PANEL)
     ]
-    return estimate_over_items(skewed, values.to_numpy(float), without, mean_over_draws=False)
+    return estimate_over_items(bounded, values.to_numpy(float), without, mean_over_draws=False)
 
 
 CHECKS: tuple[Callable[[pd.DataFrame, Thresholds], dict[str, object]], ...] = (

@@ -55,7 +55,7 @@ class RunScore:
 
     @property
     def estimate(self) -> "Estimate":
-        """The score with its interval: Wilson's, or clustered by eval with replicates."""
+        """The score with its interval over evals: Clopper and Pearson's without replicates."""
         return pooled([self])
 
     def within(self, category: str) -> "RunScore":
@@ -109,11 +109,11 @@ def pooled(runs: Iterable[RunScore]) -> "Estimate":
     """Returns the mean score of runs with an interval clustered by eval.
 
     The contribution of an eval to the mean, over all runs, is one value; for a single run without
-    replicates these are 0 and 1, and the interval is Wilson's.
+    replicates these are 0 and 1, and the interval is Clopper and Pearson's.
     """
     import numpy as np
 
-    from judge_gym.analysis.stats.intervals import share, undefined
+    from judge_gym.analysis.stats.intervals import bounded, undefined
 
     scored = [(run, run.score) for run in runs]
     known = [(run, score) for run, score in scored if score is not None]
@@ -126,9 +126,9 @@ def pooled(runs: Iterable[RunScore]) -> "Estimate":
             if n:
                 added[path] += (passed - n * score) / weight
     mean = float(np.mean([score for _, score in known]))
-    # Rounded, because 0 and 1 must be 0 and 1 for Wilson's interval.
+    # Rounded, because 0 and 1 must be 0 and 1 for the exact interval.
     values = np.round([mean + len(added) * added[path] for path in sorted(added)], 12)
-    return share(values)._replace(value=mean)
+    return bounded(values)._replace(value=mean)
 
 
 @dataclass(frozen=True, slots=True)

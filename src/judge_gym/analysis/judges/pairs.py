@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from judge_gym.analysis.stats.agreement import krippendorff_alpha
-from judge_gym.analysis.stats.intervals import Estimate, share, student
+from judge_gym.analysis.stats.intervals import Estimate, bounded, student
 from judge_gym.analysis.stats.paired_tests import exact_sign_test
 from judge_gym.errors import DesignError
 from judge_gym.records import digest
@@ -132,8 +132,8 @@ class PairScore:
 def score_pairs(pairs: Sequence[JudgedPair]) -> PairScore:
     """Scores one judge, overall and by category. A repeated item is a replicate.
 
-    The interval is Wilson's if each item is either right or wrong (one replicate, or all of them
-    agree), else Student's over the items' means: items are the sample, replicates are not.
+    Items are the sample, replicates are not: the interval is over the items' means, and Clopper and
+    Pearson's if each item is either right or wrong.
     """
     if not pairs:
         raise DesignError("there is no judged pair to score")
@@ -158,7 +158,7 @@ def score_overall(pairs: Sequence[JudgedPair]) -> PairScore:
         inconsistent=fmean(_item_means(pairs, lambda p: p.inconsistent)) if both else None,
         nulls=sum(pair.decisions.count(None) for pair in pairs),
         position_bias=fmean(leanings) if both and leanings else None,
-        interval=_interval(share(right)),
+        interval=_interval(bounded(right)),
     )
 
 

@@ -16,7 +16,7 @@ from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
     Floats,
-    share,
+    bounded,
     student,
     t_quantile,
     undefined,
@@ -70,7 +70,7 @@ def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFram
     items = items.assign(tied=items.duplicated(ITEM, keep=False))
     rows = []
     for key, part in items.groupby(CELL, observed=True):
-        found = share(part.loc[~part["tied"], "share"])
+        found = bounded(part.loc[~part["tied"], "share"])
         raters = people.loc[(people[CELL] == list(key)).all(axis=1), "rater"].nunique()
         tied = part.loc[part["tied"], "evidence"].nunique()
         rows.append([*key, *found, tied, raters])

@@ -10,15 +10,13 @@ from judge_gym.analysis.frames import CELL, ITEM, PANEL
 from judge_gym.analysis.metrics import Summary, metric
 from judge_gym.analysis.panels import Dataset, Panel
 from judge_gym.analysis.stats.intervals import (
+    bounded,
     estimate_over_items,
-    share,
-    student,
     undefined,
     without_each_draw,
 )
 
-ESTIMATES = {"right": share, "absolute_error": student, "within_half_stage": share}
-"""The measures, with how each is estimated over items."""
+MEASURES = ("right", "absolute_error", "within_half_stage")
 
 
 def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
@@ -30,9 +28,9 @@ def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
     """
     without = without_each_draw(frame, CELL, values_by_cell).values()
     parts = [
-        means_over_items(
-            cells, CELL, "value", ESTIMATES[measure], [one[measure] for one in without]
-        ).assign(measure=measure)
+        means_over_items(cells, CELL, "value", bounded, [one[measure] for one in without]).assign(
+            measure=measure
+        )
         for measure, cells in values_by_cell(frame).items()
     ]
     columns = [*CELL, "measure", "mean", "low", "high", "items"]
@@ -71,11 +69,11 @@ def _summary(data: Dataset, panel: Panel) -> Summary:
     ]
     found = {
         measure: estimate_over_items(
-            estimate,
+            bounded,
             items[measure].to_numpy(float),
             [one[measure].to_numpy(float) for one in drawn],
         )
-        for measure, estimate in ESTIMATES.items()
+        for measure in MEASURES
         if items[measure].notna().any()
     }
     first, *others = found

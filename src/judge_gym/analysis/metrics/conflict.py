@@ -17,7 +17,7 @@ from judge_gym.analysis.panels import (
     once_per_panel,
     part_of,
 )
-from judge_gym.analysis.stats.intervals import Estimate, student
+from judge_gym.analysis.stats.intervals import Estimate, bounded, student
 
 KINDS = ("pairwise", "own", "excess", "joint")
 
@@ -33,7 +33,10 @@ def conflict(samples: Samples) -> pd.DataFrame:
 
 def _row(panel: Panel) -> dict[str, Any]:
     k, own, excess, joint = (
-        mean_over_items(panel, part_of(conflict_by_item, kind), student) for kind in KINDS
+        mean_over_items(
+            panel, part_of(conflict_by_item, kind), student if kind == "excess" else bounded
+        )
+        for kind in KINDS
     )
     return {
         **panel.key,

@@ -34,6 +34,7 @@ from judge_gym.analysis.stats.intervals import (
     jackknife_error,
     t_quantile,
     undefined,
+    variances,
 )
 
 REVIEW_FROM = 0.5
@@ -84,7 +85,7 @@ def _rows(panel: Panel) -> list[dict[str, Any]]:
 
     def estimates(place: int = ALL_JUDGES) -> dict[str, Estimate]:
         return {
-            name: mean_of_cells(panel, part_of(_variances, name), place=place)
+            name: mean_of_cells(panel, part_of(_variances, name), variances, place)
             for name in COMPONENTS
         }
 

@@ -24,7 +24,7 @@ from judge_gym.analysis.panels import (
     once_per_panel,
     panels,
 )
-from judge_gym.analysis.stats.intervals import Estimate
+from judge_gym.analysis.stats.intervals import Estimate, above_chance
 from judge_gym.analysis.stats.label_permutation import PermutationNull, permutation_null
 
 # --- measures of distributions (..., judges, stages) ---------------------------------------------
@@ -179,8 +179,6 @@ def _mean_of_pairs(panel: Panel) -> FloatArray:
 
 def _distance(panel: Panel, values: Callable[[Panel], FloatArray]) -> dict[str, float]:
     found = mean_over_items(panel, values)
-    if found.high > 1:  # the largest possible distance
-        found = found._replace(high=1.0)
     return {**found.columns("distance"), "distance_items": found.n}
 
 
@@ -195,7 +193,9 @@ def excess_by_item(panel: Panel, null: PermutationNull, name: str) -> FloatArray
 def _against_chance(panel: Panel, null_of: Callable[[Panel], PermutationNull]) -> dict[str, float]:
     null = null_of(panel)
     above = mean_over_items(
-        panel, lambda one: excess_by_item(one, null if one is panel else null_of(one), "p")
+        panel,
+        lambda one: excess_by_item(one, null if one is panel else null_of(one), "p"),
+        above_chance,
     )
     return {
         "p": _mean(null.observed["p"]),

@@ -20,9 +20,8 @@ from judge_gym.analysis.stats.intervals import (
     Estimator,
     Floats,
     bootstrap_sums,
+    bounded,
     estimate_over_items,
-    share,
-    skewed,
     student,
     t_quantile,
     undefined,
@@ -200,9 +199,9 @@ def calibration(
         means, drawn = _item_means(known), [_item_means(one) for one in lacking]
         estimates = {
             "bias": _estimated(student, "bias", means, drawn),
-            "brier": _estimated(skewed, "brier", means, drawn),
+            "brier": _estimated(bounded, "brier", means, drawn),
             "error": _calibration_error(known, key, lacking),
-            "hallucination": _estimated(share, "contradicted", means, drawn),
+            "hallucination": _estimated(bounded, "contradicted", means, drawn),
         }
         counts = part["outcome"].value_counts().reindex(list(OUTCOMES), fill_value=0)
         rows.append(
@@ -232,7 +231,7 @@ def reliability(
         for number, group in known.groupby(_bin(known)):
             means = _item_means(group)
             drawn = [_item_means(one[_bin(one) == number]) for one in lacking]
-            found = _estimated(share, "y", means, drawn)
+            found = _estimated(bounded, "y", means, drawn)
             rows.append(
                 key
                 | {"bin": int(str(number)) / BINS, "verdicts": len(group), "items": found.n}

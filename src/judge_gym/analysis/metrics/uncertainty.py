@@ -12,7 +12,7 @@ from judge_gym.analysis.panels import (
     mean_of_cells,
     once_per_panel,
 )
-from judge_gym.analysis.stats.intervals import student
+from judge_gym.analysis.stats.intervals import Bounded
 
 
 def uncertainty(samples: Samples) -> pd.DataFrame:
@@ -25,7 +25,8 @@ def uncertainty(samples: Samples) -> pd.DataFrame:
 
 
 def _row(panel: Panel, place: int) -> dict[str, float]:
-    gap, size = (mean_of_cells(panel, of, student, place) for of in (_gap, _size))
+    gap = mean_of_cells(panel, _gap, place=place)
+    size = mean_of_cells(panel, _size, Bounded(1, panel.n_stages), place)
     return {
         **gap.columns("gap"),
         **size.columns("size"),
@@ -37,13 +38,15 @@ def _row(panel: Panel, place: int) -> dict[str, float]:
 
 @metric("uncertainty_gap", order=7)
 def _gap_summary(data: Dataset, panel: Panel) -> Summary:
-    gap = mean_of_cells(panel, _gap, student)
+    gap = mean_of_cells(panel, _gap)
     return Summary(gap, "plausibility minus belief, mean over stages")
 
 
 @metric("subset_size", order=8)
 def _size_summary(data: Dataset, panel: Panel) -> Summary:
-    return Summary(mean_of_cells(panel, _size, student), f"of {panel.n_stages} stages")
+    return Summary(
+        mean_of_cells(panel, _size, Bounded(1, panel.n_stages)), f"of {panel.n_stages} stages"
+    )
 
 
 @once_per_panel

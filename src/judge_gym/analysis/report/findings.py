@@ -24,7 +24,7 @@ from judge_gym.analysis.report.page import (
     scored_share,
     section,
 )
-from judge_gym.analysis.stats.intervals import MANY_DRAWS, student
+from judge_gym.analysis.stats.intervals import MANY_DRAWS, bounded
 from judge_gym.analysis.validity import validity
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
@@ -103,7 +103,7 @@ def more_samples(given: ReportInput) -> Section | None:
     cells = given.data.compute(cell_endpoints).groupby(CELL, observed=True)
     rows = []
     for group, part in cells:
-        found = student(part["stage"])
+        found = bounded(part["stage"])
         half = (found.high - found.low) / 2
         thin = int((part["effective_n"] < 2).sum())
         if thin or half > WIDE:
@@ -216,8 +216,7 @@ def accuracy(given: ReportInput) -> Section | None:
         tables=[
             Table(
                 "Known answers",
-                "Share of scored verdicts on the right stage; 95 % interval over items, Wilson's "
-                "if each is either right or wrong, else t.",
+                "Share of scored verdicts on the right stage; 95 % interval over items.",
                 known,
             ),
             Table("Pairs with a known better response", f"Shares. {PAIR_RULE}", pairs),

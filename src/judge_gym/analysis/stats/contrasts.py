@@ -22,7 +22,7 @@ from judge_gym.analysis.frames import (
     varied_knobs,
 )
 from judge_gym.analysis.panels import Dataset, Samples
-from judge_gym.analysis.stats.intervals import Floats, pseudo_values, student
+from judge_gym.analysis.stats.intervals import Bounded, Floats, pseudo_values
 from judge_gym.analysis.stats.paired_tests import benjamini_hochberg, holm, paired_difference
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
@@ -498,7 +498,7 @@ def _ranks(values: pd.DataFrame, knob: str, point: list[str], endpoint: str) -> 
     ranks = means.rank(axis=1, ascending=False)
     rows = []
     for level in ranks:
-        mean = student(ranks[level])
+        mean = Bounded(1, wide.shape[1])(ranks[level])
         for rank, share in ranks[level].value_counts(normalize=True).sort_index().items():
             rows.append((knob, level, rank, share, len(ranks), mean.value, mean.low, mean.high))
     return pd.DataFrame(rows, columns=RANKS)

@@ -81,7 +81,7 @@ def equations(frame: pd.DataFrame) -> list[Equation]:
     by = [*CELL, "is_swap", "rubric"]
     rubrics = frame.drop_duplicates(by)
     quality = rubrics[["observability", "discriminability"]].mean(axis=1, skipna=False)
-    about = [*by, "protocol", "task_type", "rubric_author", "n_stages", QUALITY, *knobs]
+    about = [*by, "protocol", "task_type", "rubric_author", QUALITY, *knobs]
     table = cell_endpoints(frame, by).merge(rubrics.assign(**{QUALITY: quality})[about], on=by)
     swapped = table["is_swap"].astype(bool)
     typed = (table["task_type"] == "ecc").any()
