@@ -4,6 +4,7 @@ from typing import Any
 
 import krippendorff
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 from scipy import stats
@@ -64,7 +65,7 @@ def test_with_one_display_all_variance_is_sampling() -> None:
 
 def test_alpha_is_krippendorffs_with_replicates_as_raters() -> None:
     rng = np.random.default_rng(3)
-    table = rng.integers(1, 5, (8, 5))
+    table = rng.integers(1, 5, (20, 5))
     rows = [
         {"evidence": item, "stages": str(stage)}
         for item, stages in enumerate(table.tolist())
@@ -90,7 +91,28 @@ def test_the_icc_is_that_of_one_way_analysis_of_variance() -> None:
     found = judge(consistency(samples(*rows, n_stages=26)))
     f = stats.f_oneway(*table).statistic
     assert found["icc"] == pytest.approx((f - 1) / (f + 4))
-    assert found["icc_low"] < found["icc"] < found["icc_high"] <= 1
+
+
+def test_alpha_and_icc_have_an_interval_from_20_items_on_if_no_stage_is_rare() -> None:
+    rng = np.random.default_rng(5)
+    view = rng.integers(1, 4, 20)
+    table = np.clip(view[:, None] + rng.integers(-1, 2, (20, 4)), 1, 4)
+
+    def known(table: npt.NDArray[np.int64]) -> list[bool]:
+        rows = [
+            {"evidence": item, "stages": str(stage)}
+            for item, stages in enumerate(table)
+            for stage in stages
+        ]
+        found = judge(consistency(samples(*rows)))
+        assert found[["alpha", "icc"]].notna().all()
+        return (found[["alpha_low", "icc_low", "alpha_high", "icc_high"]].notna()).tolist()
+
+    assert known(table) == [True] * 4
+    assert known(table[:19]) == [False] * 4
+    rare = np.where(table == 4, 3, table)
+    rare[0] = 4
+    assert known(rare) == [False] * 4
 
 
 def test_a_constant_judge_has_undefined_agreement() -> None:

@@ -26,7 +26,7 @@ from judge_gym.analysis.panels import (
     part_of,
     ratio,
 )
-from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha
+from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha, supports_interval
 from judge_gym.analysis.stats.intervals import (
     Estimate,
     SumStatistic,
@@ -189,13 +189,19 @@ def _agreements(panel: Panel) -> dict[str, Estimate]:
     if not scored.any():
         return {}
     if not panel.ordinal:
-        return {"alpha": _alpha(item, panel.mask[scored], "nominal")}
-    place = positions(panel.rows[scored])
-    key = ["icc", *map(str, panel.key.values())]
-    icc = bootstrap(_icc(place, item), key=key)
+        found = {"alpha": _alpha(item, panel.mask[scored], "nominal")}
+        stages = panel.mask[scored]
+    else:
+        place = positions(panel.rows[scored])
+        key = ["icc", *map(str, panel.key.values())]
+        found = {
+            "alpha": _alpha(item, np.round(place, 9), "ordinal"),
+            "icc": bootstrap(_icc(place, item), key=key).clipped(high=1.0),
+        }
+        stages = place * (panel.n_stages - 1)
     return {
-        "alpha": _alpha(item, np.round(place, 9), "ordinal"),
-        "icc": icc.clipped(high=1.0),
+        name: one if supports_interval(one.n, stages) else undefined(one.n, one.value)
+        for name, one in found.items()
     }
 
 

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.endpoints import grouped
@@ -28,6 +29,10 @@ from judge_gym.analysis.stats.intervals import (
 )
 
 Level = Literal["nominal", "ordinal"]
+MIN_ITEMS = 20
+"""The number of items below which measures of agreement have no interval."""
+MIN_RATINGS = 5
+"""The number of ratings that each used stage must have for an interval."""
 CLOSE = 1e-9
 """Values that differ by less are equal: shares are sums of fractions."""
 
@@ -124,6 +129,17 @@ def intraclass_correlation(rated: Floats) -> SumStatistic:
 
     columns = [np.ones(len(rated)), whole, (gaps**2).sum(axis=1), gaps]
     return SumStatistic(np.column_stack(columns), correlation)
+
+
+def supports_interval(items: int, ratings: npt.ArrayLike) -> bool:
+    """Whether the ratings suffice for an interval of an agreement: enough items, no rare stage.
+
+    Otherwise intervals of alpha, kappa and the intraclass correlation cover the truth far less
+    often than they say: at 12 items in 65 to 88 % of panels.
+    """
+    given = np.asarray(ratings, dtype=float)
+    _, counts = np.unique(given[~np.isnan(given)].round(), return_counts=True)
+    return items >= MIN_ITEMS and bool((counts >= MIN_RATINGS).all())
 
 
 def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
@@ -246,7 +262,10 @@ def _estimate(
     """Returns a measure with an interval over items and, if there are many, draws of rubrics."""
     if wide.shape[1] < 2 or len(wide) < 2:
         return undefined(len(wide))
-    found = bootstrap(_statistic(wide, measure), key=[measure.name, *key])
+    statistic = _statistic(wide, measure)
+    if not supports_interval(len(wide), wide):
+        return undefined(len(wide), statistic.value)
+    found = bootstrap(statistic, key=[measure.name, *key])
     if without and found.known:
         whole, *lacking = (
             pd.Series(jackknife_values(_statistic(one, measure)), one.index).reindex(wide.index)

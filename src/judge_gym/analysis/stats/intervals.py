@@ -20,7 +20,7 @@ from judge_gym.records import digest
 Floats = npt.NDArray[np.float64]
 LEVEL = 0.95
 TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-PERCENTILE_FROM = 40
+PERCENTILE_FROM = 200
 """The number of clusters from which the percentile bootstrap is used; below it, bootstrap-t."""
 DRAWS = 999
 WEIGHT_DRAWS = 4_999
@@ -176,7 +176,7 @@ def _weights(n: int) -> Floats:
 def bootstrap(statistic: SumStatistic, *, key: Any) -> Estimate:
     """Returns a statistic with a bootstrap interval over clusters; draws are seeded from the key.
 
-    The interval is studentised below 40 clusters, and made of percentiles from 40 clusters.
+    The interval is studentised below 200 clusters, and made of percentiles from there on.
     """
     rows, n = statistic.rows, len(statistic.rows)
     value = statistic.value if n else np.nan
