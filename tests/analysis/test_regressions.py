@@ -265,10 +265,55 @@ def test_the_quality_of_others_rubrics_is_recovered_from_swaps() -> None:
     table = regressions(tidy(pd.concat(parts, ignore_index=True)), sensitivity=False)
     assert note(table, "score", QUALITY) == OWN
     found = row(table, "score under others' rubrics", QUALITY)
-    assert found["low"] < 0.4 < found["high"] and found["se"] < 0.06
+    assert found["estimate"] == pytest.approx(0.4, abs=0.1)
+    assert np.isnan(found["p"]) and np.isnan(found["low"])
+    assert found["note"].startswith("3 rubrics")
     assert found["n"] == 2 * 3 * 2 * 30 * 2
     judge = row(table, "score under others' rubrics", "judge.model=sim:c")
     assert judge["low"] < 0.2 < judge["high"]
+
+
+def rubrics_of_others(key: object, rubrics: int, slope: float) -> pd.DataFrame:
+    """Verdicts of one judge under many rubrics, which move its stage by chance and by quality."""
+    rng = seeded("rubrics", key)
+    rubric, item = (axis.ravel() for axis in np.indices((rubrics, 12)))
+    quality, effect = rng.uniform(0.2, 0.9, rubrics), rng.normal(0, 0.12, rubrics)
+    chance = 0.4 + slope * (quality - 0.55) + effect
+    stage = 1 + rng.binomial(3, np.clip(chance, 0, 1)[rubric])
+    return tidy(
+        pd.DataFrame(
+            {
+                "concept": "fascism",
+                "task_type": "ecc",
+                "judge.model": "sim:a",
+                "evidence": item,
+                "replicate": 0,
+                "status": "scored",
+                "stages": stage.astype(str),
+                "n_stages": 4,
+                "rubric": rubric,
+                "rubric_author": [f"sim:{n}" for n in rubric],
+                "observability": quality[rubric],
+                "discriminability": quality[rubric],
+            }
+        )
+    )
+
+
+def test_rubric_quality_is_tested_over_rubrics_and_not_over_items() -> None:
+    def tested(key: object, rubrics: int, slope: float) -> pd.Series:
+        return row(
+            regressions(rubrics_of_others(key, rubrics, slope), sensitivity=False), "score", QUALITY
+        )
+
+    assert np.isnan(tested("few", 9, 0.5)["p"])
+    found = [tested(number, 12, 0.0) for number in range(25)]
+    # Over items, a null would be rejected in about half of these panels.
+    assert np.mean([one["p"] < 0.05 for one in found]) <= 0.12
+    assert np.mean([one["low"] <= 0 <= one["high"] for one in found]) >= 0.88
+    strong = tested("strong", 14, 0.9)
+    assert strong["p"] < 0.05 and strong["low"] < 0.9 < strong["high"]
+    assert strong["note"].startswith("error over 14 rubrics")
 
 
 # --- sensitivity ---------------------------------------------------------------------------------

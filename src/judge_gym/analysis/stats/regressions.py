@@ -35,6 +35,8 @@ COLLINEAR = "left out: collinear with the terms before it"
 OWN = "left out: collinear with the judge, who wrote the rubric"
 TWO_WAY = "clustered on evidence and on {} rubrics"
 UNCRITICISED = "left out: no critic's score"
+FEW_RUBRICS = "{} rubrics, whose quality varies between rubrics alone: a test needs 10"
+OVER_RUBRICS = "error over {} rubrics, whose quality varies between rubrics alone"
 
 
 class Equation(NamedTuple):
@@ -65,7 +67,8 @@ def regressions(frame: pd.DataFrame, *, sensitivity: bool = True) -> pd.DataFram
             fits |= {", random intercept": _random_intercept}
             fits |= {", ordered logit": _ordered_logit} if equation.outcome == "stage" else {}
         for name, fit in fits.items():
-            rows += [{"model": equation.model + name, **row} for row in fit(equation, terms)]
+            found = _quality_over_rubrics(equation, terms, fit(equation, terms), main=not name)
+            rows += [{"model": equation.model + name, **row} for row in found]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -259,6 +262,37 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
         return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size)
     found = _rows(cluster_robust(y, terms.matrix, groups, rubrics), terms.names, size)
     return [{**row, "note": row["note"] or TWO_WAY.format(rubrics.max() + 1)} for row in found]
+
+
+def _quality_over_rubrics(
+    equation: Equation, terms: _Terms, rows: list[dict[str, Any]], *, main: bool
+) -> list[dict[str, Any]]:
+    """Replaces the error of rubric quality, which is one value per rubric, not per item.
+
+    With the other terms partialled out, the means of rubrics are the sample, from ten rubrics on;
+    with fewer, and in models that only show the sensitivity, the estimate has no error.
+    """
+    rubric = pd.factorize(terms.rows["rubric"])[0]
+    count = int(rubric.max(initial=-1)) + 1
+    part: dict[str, Any] = dict.fromkeys(("se", "low", "high", "p"), np.nan)
+    part["note"] = FEW_RUBRICS.format(count)
+    if main and count >= MIN_CLUSTERS and QUALITY in terms.names:
+        place = terms.names.index(QUALITY)
+        others = np.delete(terms.matrix, place, axis=1)
+        table = np.column_stack([terms.rows[equation.outcome], terms.matrix[:, place]])
+        apart = table.astype(float) - others @ np.linalg.lstsq(others, table.astype(float))[0]
+        n = np.bincount(rubric)
+        y, quality = (np.bincount(rubric, column) / n for column in apart.T)
+        slope = float(quality @ y / (quality @ quality))
+        error = float(np.sqrt(((y - slope * quality) ** 2).sum() / (count - 2)))
+        error /= float(np.sqrt(quality @ quality))
+        half = float(t_quantile(count - 2)) * error
+        part |= {"estimate": slope, "se": error, "low": slope - half, "high": slope + half}
+        part["p"] = float(2 * special.stdtr(count - 2, -abs(slope / error)))
+        part["note"] = OVER_RUBRICS.format(count)
+    elif not main and count >= MIN_CLUSTERS:
+        part["note"] = "its error is in the main model, over rubrics"
+    return [{**row, **part} if row["term"] == QUALITY else row for row in rows]
 
 
 def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
