@@ -312,7 +312,7 @@ def test_the_folder_holds_every_table_and_figure_of_the_page(
 def test_what_the_simulated_judges_do_is_found(tables: Mapping[str, pd.DataFrame]) -> None:
     """Judges part by bias, the more contested the concept; two of three are too sure."""
     verdicts: dict[str, str] = dict(
-        tables["hypotheses"][["hypothesis", "verdict"]].itertuples(index=False)
+        tables["hypotheses"][["hypothesis", "outcome"]].itertuples(index=False)
     )
     assert verdicts["H1 entrenchment"] == "supported"
     assert verdicts["H2 consensus hallucination"] == "supported"

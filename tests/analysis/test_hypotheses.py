@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.hypotheses import (
     HYPOTHESES,
     contested_distance,
+    equivalence_p,
     hypotheses,
+    one_sample,
     overstated_agreement,
 )
 from judge_gym.analysis.metrics.polarization import polarization
@@ -46,7 +49,7 @@ def test_every_hypothesis_has_a_row() -> None:
 
 def test_judges_that_disagree_on_contested_concepts_only_support_h1() -> None:
     found = row(panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE}), "H1")
-    assert found["verdict"] == "supported"
+    assert found["outcome"] == "supported"
     # Of singletons the distance is half the squared Euclidean one: (.8 .2 .2 .8) gives .68.
     assert found["low"] < 0.68 < found["high"]
     assert found["items"] == 24
@@ -56,7 +59,7 @@ def test_own_rubrics_are_not_evidence_for_h1() -> None:
     frame = panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE})
     frame["rubric_author"] = frame["judge.model"]
     found = row(frame, "H1")
-    assert found["verdict"] == "insufficient data"
+    assert found["outcome"] == "no data"
     assert "third party" in found["note"]
     assert np.isnan(found["value"])
 
@@ -89,7 +92,7 @@ def test_subsets_that_absorb_forced_choices_support_h4() -> None:
     # Single: (.25 + 0 + .25) / 2. Subset: half of 2 x .25 x (1 - 1/3).
     truth = 0.25 - 0.5**2 * (1 - 1 / 3)
     assert found["low"] < truth < found["high"]
-    assert found["verdict"] == "supported"
+    assert found["outcome"] == "supported"
 
 
 def test_p_above_chance_is_noted_beside_h4() -> None:
@@ -113,10 +116,10 @@ def test_a_probe_that_variants_share_counts_once_in_h2() -> None:
     assert overstated_agreement(thrice).estimate == pytest.approx(expected)
 
 
-def test_the_other_direction_is_not_support() -> None:
+def test_the_other_direction_contradicts() -> None:
     found = row(methods({"a": ALIKE, "b": ALIKE}, {"a": {"1": 1.0}, "b": {"4": 1.0}}), "H4")
     assert found["high"] < 0
-    assert found["verdict"] == "not supported"
+    assert found["outcome"] == "contradicted"
 
 
 def probed(own: float, rival: float, noise: float = 0.05) -> pd.DataFrame:
@@ -133,17 +136,75 @@ def probed(own: float, rival: float, noise: float = 0.05) -> pd.DataFrame:
 
 def test_confidence_that_drops_under_a_rivals_rubric_supports_h3() -> None:
     found = row(probed(0.8, 0.6), "H3")
-    assert found["verdict"] == "supported"
+    assert found["outcome"] == "supported"
     assert found["low"] < 0.2 < found["high"]
 
 
 def test_overconfident_judges_support_h2() -> None:
     found = row(probed(0.95, 0.95), "H2")
-    assert found["verdict"] == "supported"
+    assert found["outcome"] == "supported"
 
 
 def test_without_probes_h2_and_h3_lack_data() -> None:
     frame = panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE})
     for name in ("H2", "H3"):
-        assert row(frame, name)["verdict"] == "insufficient data"
+        assert row(frame, name)["outcome"] == "no data"
         assert row(frame, name)["note"]
+
+
+# --- what a result may claim ---------------------------------------------------------------------
+
+
+def concepts(per_arm: int, spread: float, seed: int, lift: float = 0.0) -> pd.DataFrame:
+    """Two judges who disagree on each concept by another amount, on average alike in both arms."""
+    rng, parts = np.random.default_rng(seed), []
+    for place in range(2 * per_arm):
+        contested = place < per_arm
+        apart = np.clip(0.3 + lift * contested + spread * rng.standard_normal(), 0, 1)
+        chances = {"a": [0.5, 0.5, 0, 0], "b": [0.5 - apart / 2, 0.5 - apart / 2, apart, 0]}
+        kind = "ecc" if contested else "control"
+        parts.append(
+            draw_verdicts(
+                chances, seed=seed * 50 + place, first=100 * place, task_type=kind,
+                concept=f"c{place}", items=6, replicates=3,
+            )
+        )  # fmt: skip
+    return tidy(pd.concat(parts))
+
+
+def test_h1_is_tested_over_concepts_where_there_are_enough_of_them() -> None:
+    nulls = [contested_distance(concepts(4, 0.25, seed)) for seed in range(12)]
+    assert all(one.note == "over 4 contested and 4 control concepts" for one in nulls)
+    # Over items, a third of such nulls would be rejected.
+    assert np.mean([one.p < 0.05 for one in nulls]) <= 0.09
+    assert contested_distance(concepts(5, 0.02, 1, lift=0.5)).p < 0.05
+
+
+def test_with_few_concepts_h1_claims_no_more_than_these() -> None:
+    found = contested_distance(concepts(3, 0.25, 0))
+    assert found.note == "on these concepts, pools and rubrics: 3 contested, 3 control"
+
+
+def test_a_small_effect_is_equivalent_only_within_a_declared_margin() -> None:
+    same = {"a": ALIKE, "b": ALIKE}
+    frame = methods(same, same)
+    outcomes = {
+        margin: hypotheses(frame, margin).set_index("hypothesis")["outcome"].iloc[3]
+        for margin in (None, 0.001, 0.2)
+    }
+    assert outcomes == {None: "undecided", 0.001: "undecided", 0.2: "equivalent"}
+
+
+def test_equivalence_is_tested_as_by_two_one_sided_t_tests() -> None:
+    values = np.random.default_rng(2).normal(0.02, 0.1, 25)
+    above = stats.ttest_1samp(values, -0.05, alternative="greater").pvalue
+    below = stats.ttest_1samp(values, 0.05, alternative="less").pvalue
+    found = equivalence_p(one_sample(values), 0.05)
+    assert found == pytest.approx(max(above, below), rel=1e-6)
+    far = stats.ttest_1samp(values, 0.005, alternative="less").pvalue
+    assert equivalence_p(one_sample(values), 0.005) == pytest.approx(far, rel=1e-6)
+
+
+def test_a_clear_effect_within_the_margin_is_negligible() -> None:
+    found = hypotheses(methods({"a": LEFT, "b": ALIKE}, {"a": ALIKE, "b": ALIKE}), 0.9)
+    assert found["outcome"].iloc[3] == "supported, negligible"

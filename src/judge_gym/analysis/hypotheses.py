@@ -1,8 +1,9 @@
-"""The hypotheses of the contested-concepts protocol, with decision rules fixed before the data.
+"""The hypotheses of the contested-concepts protocol, and the rule that decides on their outcomes.
 
-A hypothesis is supported if its 95 % interval excludes 0 in the stated direction and Holm's p over
-all hypotheses is below .05. One that cannot be tested has no p, and counts as 1 in Holm's family,
-which always contains all hypotheses.
+Holm's two-sided p over all hypotheses below .05 makes a hypothesis supported or, if the effect has
+the opposite sign, contradicted. Otherwise it is equivalent if the study declared a margin and two
+one-sided tests place the effect within it, and else undecided: a missing effect is never concluded
+from a large p. A hypothesis without data counts as p = 1 in the family.
 """
 
 from collections.abc import Sequence
@@ -46,9 +47,12 @@ from judge_gym.analysis.stats.paired_tests import holm
 ALPHA = 0.05
 MIN_ITEMS = 5
 SIDE = ["rubric_draw", "evidence", JUDGE, "rubric_author"]
+MIN_CONCEPTS = 4
+"""The number of concepts per arm from which a claim is about concepts in general."""
 RULE = (
-    f"95 % interval above 0, Holm's p over all hypotheses below {ALPHA:g}; at least {MIN_ITEMS} "
-    "items"
+    f"supported or contradicted if Holm's two-sided p over all hypotheses is below {ALPHA:g}; else "
+    "equivalent if the study declared a margin and the effect lies within it by two one-sided "
+    f"tests; else undecided; at least {MIN_ITEMS} items"
 )
 
 
@@ -58,10 +62,15 @@ class HypothesisResult(NamedTuple):
     estimate: Estimate
     p: float
     note: str
+    parts: tuple[ErrorPart, ...] = ()
+    """The components of the estimate's error."""
 
 
-def hypotheses(samples: Samples) -> pd.DataFrame:
-    """Tests the hypotheses: each is supported, not supported, or has insufficient data."""
+def hypotheses(samples: Samples, margin: float | None = None) -> pd.DataFrame:
+    """Tests the hypotheses: each is supported, contradicted, equivalent, undecided, or lacks data.
+
+    Effects smaller than the margin are negligible; without one, none is shown to be.
+    """
     data = Dataset.of(samples)
     results = [
         contested_distance(data.frame),
@@ -73,13 +82,15 @@ def hypotheses(samples: Samples) -> pd.DataFrame:
         one.p if one.estimate.known and one.estimate.n >= MIN_ITEMS else np.nan for one in results
     ]
     corrected = holm(np.nan_to_num(known, nan=1.0))
+    within = [
+        equivalence_p(one, margin) if margin and np.isfinite(p) else 1.0
+        for one, p in zip(results, known, strict=True)
+    ]
     rows = []
-    for (name, claim, estimand), one, p, adjusted in zip(
-        HYPOTHESES, results, known, corrected, strict=True
+    for (name, claim, estimand), one, p, adjusted, equivalent in zip(
+        HYPOTHESES, results, known, corrected, holm(np.array(within)), strict=True
     ):
         tested = np.isfinite(p)
-        supported = tested and one.estimate.low > 0 and adjusted < ALPHA
-        verdict = "supported" if supported else "not supported" if tested else "insufficient data"
         rows.append(
             {
                 "hypothesis": name,
@@ -89,31 +100,64 @@ def hypotheses(samples: Samples) -> pd.DataFrame:
                 **one.estimate.named("value", "low", "high", "items"),
                 "p": p,
                 "holm": adjusted if tested else np.nan,
-                "verdict": verdict,
+                "outcome": _outcome(one, adjusted, equivalent, margin) if tested else "no data",
                 "note": one.note,
             }
         )
     return pd.DataFrame(rows)
 
 
+def equivalence_p(result: HypothesisResult, margin: float) -> float:
+    """Returns the p-value of two one-sided tests that an effect lies within the margin."""
+    sides = []
+    for inside in (margin + result.estimate.value, margin - result.estimate.value):
+        p = p_value(inside, result.parts) / 2
+        sides.append(p if inside > 0 else 1 - p)
+    return max(sides)
+
+
+def _outcome(
+    result: HypothesisResult, adjusted: float, equivalent: float, margin: float | None
+) -> str:
+    """Returns the outcome of a tested hypothesis, whose claim is an effect above 0."""
+    value = result.estimate.value
+    if adjusted < ALPHA:
+        negligible = margin and abs(value) + half_width(result.parts, 1 - 2 * ALPHA) < margin
+        decided = "supported" if value > 0 else "contradicted"
+        return f"{decided}, negligible" if negligible else decided
+    return "equivalent" if margin and equivalent < ALPHA else "undecided"
+
+
 def contested_distance(frame: pd.DataFrame) -> HypothesisResult:
-    """Tests the distance under a third party's rubric, contested concepts minus controls."""
+    """Tests the distance under a third party's rubric, contested concepts minus controls.
+
+    From four concepts per arm on, concepts are the sample, and the claim is about concepts in
+    general; with fewer, items are, and it holds for these concepts, pools and rubrics only.
+    """
     kinds = select_rows(frame, frame["task_type"].isin(["ecc", "control"]))
     if kinds["task_type"].nunique() < 2:
         return _lacking("needs tasks of type ecc and of type control")
     shared = common_rubrics(kinds)
     if shared.empty:
         return _lacking("no rubric by a third party; name one in the study's swap: ['*', author]")
-    by = ["task_type", "variant", "task", "rubric", "rubric_draw"]
+    by = ["task_type", "concept", "variant", "task", "rubric", "rubric_draw"]
     distances = item_distances(once_per_call(shared, [JUDGE]), by)
+    concepts = distances.groupby(["task_type", "concept", "evidence"], observed=True)["distance"]
+    means = concepts.mean().groupby(level=["task_type", "concept"], observed=True).mean().dropna()
+    arms = [means[kind].to_numpy() for kind in ("ecc", "control") if kind in means.index]
+    counts = [len(arm) for arm in arms]
+    if len(arms) == 2 and min(counts) >= MIN_CONCEPTS:
+        note = f"over {counts[0]} contested and {counts[1]} control concepts"
+        return two_samples(*arms)._replace(note=note)
     contested, plain = (
         _by_draw(part.groupby(["rubric_draw", "evidence"], observed=True)["distance"].mean())
         for part in (distances[distances["task_type"] == kind] for kind in ("ecc", "control"))
     )
     found = two_samples(contested, plain)
     draws = min(len(contested), len(plain))
-    few = f"conditional on the rubrics drawn ({draws} per author)"
-    return found._replace(note=found.note or (few if draws < MANY_DRAWS else ""))
+    rubrics = ", pools and rubrics" if draws < MANY_DRAWS else " and pools"
+    few = f"on these concepts{rubrics}: {counts[0]} contested, {counts[-1]} control"
+    return found._replace(note=found.note or few)
 
 
 def overstated_agreement(samples: Samples) -> HypothesisResult:
@@ -199,8 +243,8 @@ HYPOTHESES = (
     ),
     (
         "H2 consensus hallucination",
-        "Judges overstate how likely experts are to agree with them.",
-        "stated probability minus the reference from other judges' verdicts",
+        "Judges overstate how far the other judges agree with them.",
+        "stated probability minus the reference from the other judges' verdicts",
     ),
     (
         "H3 framework sensitivity",
@@ -270,7 +314,7 @@ def _tested(
     ]
     half = half_width(parts)
     estimate = Estimate(value, value - half, value + half, sum(counts))
-    return HypothesisResult(estimate, p_value(value, parts), "")
+    return HypothesisResult(estimate, p_value(value, parts), "", tuple(parts))
 
 
 def _lacking(what: str) -> HypothesisResult:

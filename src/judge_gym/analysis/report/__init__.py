@@ -42,7 +42,7 @@ SECTIONS = (
     findings.rubrics_evidence_cost,
     findings.limitations,
 )
-_NAMES = ("study", "concept", "country", "pool", "run", "sample")
+_NAMES = ("study", "country", "pool", "run", "sample")
 """Columns that `task` and `tag` repeat."""
 
 

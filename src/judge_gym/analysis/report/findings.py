@@ -29,7 +29,7 @@ from judge_gym.analysis.validity import validity
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
 
-FIRST = ["hypothesis", "verdict", "value", "low", "high", "items", "p", "holm"]
+FIRST = ["hypothesis", "outcome", "value", "low", "high", "items", "p", "holm"]
 MOSTLY_SCORED = 0.5
 """The share of scored verdicts below which the report warns."""
 WIDE = 0.1
@@ -48,18 +48,17 @@ def findings(given: ReportInput) -> Section | None:
     if contested is None:
         return section("Findings", _lead(given), tables=[metrics])
     tested, checks = hypotheses(contested), validity(contested.frame, given.thresholds)
-    supported = [name[:2] for name in tested.loc[tested["verdict"] == "supported", "hypothesis"]]
+    names = tested["hypothesis"].str[:2].groupby(tested["outcome"], sort=False).agg(", ".join)
+    outcomes = "; ".join(f"{which} {outcome}" for outcome, which in names.items())
     results = checks["result"].value_counts()
     passed, failed, lacking = (int(results.get(r, 0)) for r in ("pass", "fail", "lacks data"))
     return section(
         "Findings",
-        f"Supported: {', '.join(supported) or 'none of the hypotheses'}. Validity checks: {passed} "
-        f"passed, {failed} failed, {lacking} lack data.",
+        f"{outcomes}. Validity checks: {passed} passed, {failed} failed, {lacking} lack data.",
         tables=[
             Table(
                 "Hypotheses",
-                f"The rule was fixed before the data: {RULE}. Intervals are over "
-                f"{given.interval_units}.",
+                f"Outcomes: {RULE}. Intervals are over {given.interval_units}.",
                 tested[[*FIRST, "claim", "estimand", "note"]],
             ),
             Table(
