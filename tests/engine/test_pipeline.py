@@ -113,7 +113,7 @@ def scored(frame: pd.DataFrame) -> int:
 def test_every_paid_answer_of_a_stopped_run_is_a_sample_and_in_the_report(
     lab: Lab, study: WriteStudy
 ) -> None:
-    path = study(judges=["sim:balanced"], probe=False)
+    path = study(judges=["sim:balanced"], probe=False, margin=0.1)
     lab.runs.run(path, workflows=["evidence", "rubric"])
     others = paid(lab).total()
     result = lab.runs.run(path, budget={"calls": others + 4})
@@ -123,6 +123,8 @@ def test_every_paid_answer_of_a_stopped_run_is_a_sample_and_in_the_report(
     assert f"only 4 of {ITEMS * SAMPLES} verdicts of sim:balanced are recorded so far" in (
         report.warnings
     )
+    [hypotheses] = [table for table in report.tables if table.title == "Hypotheses"]
+    assert "The study declared a margin of 0.1." in hypotheses.note
 
 
 def test_an_answer_is_a_sample_before_the_others_of_its_shard_have_arrived(

@@ -49,6 +49,7 @@ class Reports:
             gates: where validity checks pass, if not at their defaults (`analysis.validity`).
         """
         import pandas as pd
+        import yaml
 
         from judge_gym.analysis.report import build_report
         from judge_gym.analysis.validity import Thresholds
@@ -63,6 +64,7 @@ class Reports:
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
+            margin=(yaml.safe_load(self._store.studies.file(name) or "") or {}).get("margin"),
         )
 
     def show(self, target: str) -> ReportDigest:

@@ -98,6 +98,8 @@ class Study(Spec):
     probe: bool = True
     budget: BudgetSpec = BudgetSpec()
     tolerance: float = Field(0.05, ge=0, le=1)
+    margin: float | None = Field(None, gt=0, lt=1)
+    """The size below which an effect is negligible, on the scale from 0 to 1."""
 
     _file: str = PrivateAttr("study")
     _lines: Mapping[Path, int] = PrivateAttr({})

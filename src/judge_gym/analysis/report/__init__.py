@@ -56,6 +56,7 @@ def build_report(
     judges: Iterable[str] = (),
     warnings: tuple[str, ...] = (),
     thresholds: Thresholds = DEFAULTS,
+    margin: float | None = None,
 ) -> Report:
     """Builds a report on the samples of one or more experiments.
 
@@ -68,12 +69,13 @@ def build_report(
         judges: all that were to judge, also those without a sample yet.
         warnings: messages shown above the numbers.
         thresholds: the limits at which validity checks pass.
+        margin: the size below which an effect is negligible; None if the study declares none.
     """
     if samples.empty:
         raise DesignError(f"{title} has no samples yet; run it first")
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
-    given = ReportInput(Dataset(_needed(frame)), paid, views, people, thresholds)
+    given = ReportInput(Dataset(_needed(frame)), paid, views, people, thresholds, margin)
     if thresholds != DEFAULTS and given.contested is None:
         raise DesignError(
             f"a gate is the threshold of a validity check, and {title} has none: it is not under "

@@ -47,7 +47,8 @@ def findings(given: ReportInput) -> Section | None:
     contested = given.contested
     if contested is None:
         return section("Findings", _lead(given), tables=[metrics])
-    tested, checks = hypotheses(contested), validity(contested.frame, given.thresholds)
+    tested = hypotheses(contested, given.margin)
+    checks = validity(contested.frame, given.thresholds)
     names = tested["hypothesis"].str[:2].groupby(tested["outcome"], sort=False).agg(", ".join)
     outcomes = "; ".join(f"{which} {outcome}" for outcome, which in names.items())
     results = checks["result"].value_counts()
@@ -58,7 +59,9 @@ def findings(given: ReportInput) -> Section | None:
         tables=[
             Table(
                 "Hypotheses",
-                f"Outcomes: {RULE}. Intervals are over {given.interval_units}.",
+                f"Outcomes: {RULE}. The study declared "
+                + (f"a margin of {given.margin:g}" if given.margin else "no margin")
+                + f". Intervals are over {given.interval_units}.",
                 tested[[*FIRST, "claim", "estimand", "note"]],
             ),
             Table(

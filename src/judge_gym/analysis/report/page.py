@@ -200,6 +200,8 @@ class ReportInput:
     people: pd.DataFrame | None = None
     """Raters' stages, with columns tag, evidence, rater, stage."""
     thresholds: Thresholds = DEFAULTS
+    margin: float | None = None
+    """The size below which the study calls an effect negligible."""
 
     @property
     def frame(self) -> pd.DataFrame:
