@@ -15,7 +15,7 @@ from scipy import special
 
 from judge_gym.analysis.endpoints import GAP, cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE, PANEL, level_name, usual_levels, varied_knobs
-from judge_gym.analysis.stats.intervals import LEVEL, Floats, seeded, t_quantile
+from judge_gym.analysis.stats.intervals import Floats, seeded, t_quantile
 from judge_gym.axes import Design
 
 COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "n", "clusters", "note"]
@@ -184,16 +184,16 @@ def _columns(term: str, values: pd.Series, usual: Any) -> list[tuple[str, Floats
 
 
 class ClusteredFit(NamedTuple):
-    """The estimates of a linear model, with errors that are robust to clusters."""
+    """The estimates of a model, with errors that are robust to clusters."""
 
     params: Floats
     bse: Floats
     """The standard errors."""
     freedom: int
 
-    def conf_int(self, alpha: float = 1 - LEVEL) -> Floats:
+    def conf_int(self) -> Floats:
         """Returns the lower and upper ends of the intervals."""
-        half = t_quantile(self.freedom, 1 - alpha) * self.bse
+        half = t_quantile(self.freedom) * self.bse
         return np.column_stack([self.params - half, self.params + half])
 
     @property
@@ -374,31 +374,30 @@ def _tried(
             found = fit()
         except (np.linalg.LinAlgError, ValueError, ZeroDivisionError) as error:
             return [{"term": "all", **size, "note": f"not fitted: {error}"}]
-        rows = _rows(found, names, size)
+        # The library's intervals are normal, which is too narrow with few clusters.
+        fitted = ClusteredFit(found.params, np.asarray(found.bse), size["clusters"] - 1)
+        rows = _rows(fitted, names, size)
     if not found.mle_retvals["converged"]:
         return [{"term": "all", **size, "note": "not fitted: did not converge"}]
     remarks = [note, *sorted({" ".join(str(one.message).split()) for one in caught})]
     return [{**row, "note": "; ".join(filter(None, [row["note"], *remarks]))} for row in rows]
 
 
-def _rows(fit: Any, names: Sequence[str], size: dict[str, int]) -> list[dict[str, Any]]:
+def _rows(fit: ClusteredFit, names: Sequence[str], size: dict[str, int]) -> list[dict[str, Any]]:
     """Returns a row per term, without the thresholds and variances that a model appends.
 
     A term without variance between items has no standard error.
     """
-    with np.errstate(
-        invalid="ignore", divide="ignore"
-    ):  # a variance of 0 may round to a negative one
-        errors, limits = np.asarray(fit.bse), np.asarray(fit.conf_int(alpha=1 - LEVEL))
-        found = np.column_stack([errors, limits, np.asarray(fit.pvalues)])
-    found = np.where(errors[:, None] > 1e-9, found, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = np.column_stack([fit.bse, fit.conf_int(), fit.pvalues])
+    found = np.where(fit.bse[:, None] > 1e-9, found, np.nan)
     return [
         {
             "term": name,
             "estimate": float(fit.params[place]),
             **dict(zip(("se", "low", "high", "p"), map(float, found[place]), strict=True)),
             **size,
-            "note": "" if errors[place] > 1e-9 else "insufficient: no variance between items",
+            "note": "" if fit.bse[place] > 1e-9 else "insufficient: no variance between items",
         }
         for place, name in enumerate(names)
     ]
