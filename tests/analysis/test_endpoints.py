@@ -18,10 +18,11 @@ from judge_gym.analysis.endpoints import (
     judge_endpoints,
     known_answers,
     sample_values,
+    stage_bounds,
     status_rates,
 )
-from judge_gym.analysis.frames import OrdinalFrame, once_per_call, ordinal, tidy
-from judge_gym.analysis.stats.intervals import bounded, seeded
+from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, ordinal, tidy
+from judge_gym.analysis.stats.intervals import bounded, bounds, seeded
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
 from panel_frames import samples, simulated
@@ -352,6 +353,19 @@ def test_coverage_of_the_expected_stage_at_twelve_items() -> None:
     covered = ((found["low"] <= truth) & (found["high"] >= truth)).mean()
     assert covered >= 0.93
     assert (found["high"] - found["low"]).mean() < 0.36, "an interval that covers all is no use"
+
+
+def test_missing_verdicts_bound_the_expected_stage() -> None:
+    rows: list[dict[str, Any]] = [
+        {"evidence": item, "stages": "2" if item % 2 else "3"} for item in range(10)
+    ]
+    whole = cell_endpoints(samples(*rows))
+    assert stage_bounds(whole, CELL).empty, "nothing is missing"
+    gone = cell_endpoints(samples(*rows, *({"evidence": item} for item in range(10))))
+    [row] = stage_bounds(gone, CELL).to_dict("records")
+    # Half of the verdicts abstained, so each item is between half its stage and half more.
+    least = np.array([0.5 / 3 if item % 2 else 1.0 / 3 for item in range(10)])
+    assert (row["lowest"], row["highest"]) == pytest.approx(bounds(least, least + 0.5))
 
 
 # --- known answers -------------------------------------------------------------------------------

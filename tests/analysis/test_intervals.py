@@ -13,6 +13,7 @@ from judge_gym.analysis.stats.intervals import (
     above_chance,
     bootstrap,
     bounded,
+    bounds,
     jackknife_error,
     seeded,
     student,
@@ -65,6 +66,30 @@ def test_a_mean_has_students_interval() -> None:
     found = student([*values, np.nan])
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
     assert found.n == 12
+
+
+def test_bounds_without_a_gap_are_students_interval() -> None:
+    values = seeded("bounds").normal(size=15)
+    assert bounds(values, values) == pytest.approx(student(values)[1:3])
+
+
+def test_with_a_wide_gap_each_bound_has_a_one_sided_error() -> None:
+    # Imbens and Manski's limit: far apart ends miss on one side only.
+    values = seeded("gap").normal(size=15)
+    reach = stats.t.ppf(0.95, 14) * stats.sem(values)
+    expected = values.mean() - reach, values.mean() + 100 + reach
+    assert bounds(values, values + 100) == pytest.approx(expected)
+
+
+def test_bounds_cover_a_mean_whose_low_values_are_missing() -> None:
+    rng, panels, items = np.random.default_rng(4), 300, 20
+    values = rng.uniform(0, 1, (panels, items))
+    missing = rng.random((panels, items)) < 0.8 * (1 - values)  # low values abstain more often
+    least, most = np.where(missing, 0.0, values), np.where(missing, 1.0, values)
+    ends = [bounds(*one) for one in zip(least, most, strict=True)]
+    assert np.mean([low <= 0.5 <= high for low, high in ends]) >= 0.93
+    kept = [student(one[~gone]) for one, gone in zip(values, missing, strict=True)]
+    assert np.mean([low <= 0.5 <= high for _, low, high, _ in kept]) < 0.9
 
 
 # --- bootstrap -----------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from judge_gym.analysis.stats.intervals import (
     Bounded,
     Estimator,
     bounded,
+    bounds,
     estimate_over_items,
     variances,
     without_each_draw,
@@ -52,6 +53,8 @@ AVERAGED = ("stage", "abstention", "probability", "subset_size", "agreement", GA
 """Endpoints that are defined for a single sample: normalised expected stage; whether it abstained;
 stated probability that experts agree; number of stages; share given to the known answer; mean over
 stages of plausibility minus belief."""
+MISSING_FROM = 0.05
+"""The share of verdicts without a score from which bounds are shown."""
 POOLED = ("entropy", "entropy_all")
 """Endpoints of a cell's pooled distribution, which are not means over draws of rubrics."""
 
@@ -255,7 +258,8 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
 
     `entropy` (bits) and `mid_mass` are over scored samples; with `_all`, a missing score is an
     outcome too. Endpoints that need an order are NaN for a nominal rubric, and so is the middle of
-    a scale of two stages. Swaps are left out unless `by` separates them.
+    a scale of two stages. `stage_lowest` and `stage_highest` take every verdict without a score for
+    the first and for the last stage. Swaps are left out unless `by` separates them.
     """
     own = np.full(len(frame), True) if "is_swap" in by else ~frame["is_swap"]
     groups = grouped(frame, [*by, "evidence"], own)
@@ -278,8 +282,12 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
     # Another rubric, or a pair shown in reverse, is not a replicate.
     keys = rows.loc[known, ["rubric", "flipped"]].assign(cell=groups.code[known])
     counts = {status: (rows["status"] == status).to_numpy().astype(float) for status in STATUSES}
+    known_stage = np.where(groups.mean(ordered.astype(float)) == 1, read, np.nan)
+    least = np.nan_to_num(means["stage"]) * known_stage
     return groups.names.assign(
         n=n.astype(int),
+        stage_lowest=least,
+        stage_highest=least + 1 - known_stage,
         n_stages=last[first_rows(groups.code)] + 1,
         effective_n=scored.astype(int),
         **{f"share_{status}": groups.total(of) / n for status, of in counts.items()},
@@ -321,6 +329,19 @@ def judge_endpoints(samples: Samples) -> pd.DataFrame:
     ]
     found = pd.concat(parts).merge(rates, on=CELL, how="left")
     return found[[*CELL, "endpoint", "mean", "low", "high", "items", *rates.columns[len(CELL) :]]]
+
+
+def stage_bounds(cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Returns between what the mean stage of a group lies, whatever its missing verdicts are.
+
+    Columns: `by`, lowest, highest; groups with fewer than 5 % of verdicts missing have none.
+    """
+    rows = []
+    for group, part in cells.groupby(list(by), observed=True):
+        if 1 - part["effective_n"].sum() / part["n"].sum() >= MISSING_FROM:
+            ends = bounds(part["stage_lowest"], part["stage_highest"])
+            rows.append((*group, max(ends.lowest, 0.0), min(ends.highest, 1.0)))
+    return pd.DataFrame(rows, columns=[*by, "lowest", "highest"])
 
 
 def endpoints_without_each_draw(frame: pd.DataFrame) -> dict[int, pd.DataFrame]:

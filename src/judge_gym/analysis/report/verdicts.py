@@ -5,9 +5,11 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import (
+    cell_endpoints,
     distributions,
     expected_stage,
     judge_endpoints,
+    stage_bounds,
     stage_by_item,
     status_rates,
 )
@@ -34,6 +36,11 @@ from judge_gym.analysis.stats.contrasts import ALL, contrasts, judge_contrasts, 
 from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.analysis.stats.regressions import regressions
 from judge_gym.records import STATUSES
+
+MISSING = (
+    "Lowest and highest: where it would lie whatever the stage of the verdicts without a score, "
+    "with sampling error (Imbens and Manski); shown from 5 % of such verdicts on."
+)
 
 
 def response_outcomes(given: ReportInput) -> Section | None:
@@ -62,12 +69,15 @@ def chosen_stages(given: ReportInput) -> Section | None:
         return None
     ordered = given.data.without_pairs.ordinal
     stages = ordinal(ordered.own)
-    means = expected_stage(stages, CELL) if ordered.scored else pd.DataFrame()
+    means = pd.DataFrame()
+    if ordered.scored:
+        cells = ordered.compute(cell_endpoints)
+        means = expected_stage(stages, CELL).merge(stage_bounds(cells, CELL), on=CELL, how="left")
     return section(
         "Which stages do judges choose?",
         f"0 is the first stage, 1 the last; intervals are 95 %, over {given.interval_units}.",
         tables=[
-            Table("Expected stage", "Mean of the judge's verdicts, by Student's t.", means),
+            Table("Expected stage", f"Mean of the judge's verdicts. {MISSING}", means),
             Table(
                 "Endpoints",
                 "Every endpoint of every configured judge; entropy in bits; effective n is the "
@@ -149,7 +159,7 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
 NOTE = (
     "Level minus base, paired by item, all other knobs and the displays equal; sign-flip test; q: "
     "Benjamini-Hochberg within task and endpoint, holm: among headlines. Shared: the share of "
-    "calls that both designs have in common."
+    f"calls that both designs have in common. {MISSING}"
 )
 
 

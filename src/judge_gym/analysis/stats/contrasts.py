@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.endpoints import AVERAGED, cell_endpoints, endpoints_without_each_draw
+from judge_gym.analysis.endpoints import (
+    AVERAGED,
+    MISSING_FROM,
+    cell_endpoints,
+    endpoints_without_each_draw,
+)
 from judge_gym.analysis.frames import (
     CELL,
     JUDGE,
@@ -22,7 +27,7 @@ from judge_gym.analysis.frames import (
     varied_knobs,
 )
 from judge_gym.analysis.panels import Dataset, Samples
-from judge_gym.analysis.stats.intervals import Bounded, Floats, pseudo_values
+from judge_gym.analysis.stats.intervals import Bounded, Floats, bounds, pseudo_values
 from judge_gym.analysis.stats.paired_tests import benjamini_hochberg, holm, paired_difference
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
@@ -46,27 +51,29 @@ class Sides:
             str(task): pd.Index(part.unique())
             for task, part in self.frame.groupby("task")["evidence"]
         }
-        self.values = self._values(data.compute(cell_endpoints))
+        self.values = self._values(data.compute(cell_endpoints), endpoints)
+        self.ends = self._values(data.compute(cell_endpoints), ("stage_lowest", "stage_highest"))
+        """The least and the most that each item's stage can be, by side."""
         self.judges: dict[tuple[str, str], list[str]] = {}
         for task, variant, judge in self.values:
             self.judges.setdefault((task, variant), []).append(judge)
         self.without_draws: dict[Side, dict[int, Floats]] = {}
         """For sides with many draws of rubrics, their values without each draw."""
         for draw, cells in data.compute(endpoints_without_each_draw).items():
-            for side, values in self._values(cells).items():
+            for side, values in self._values(cells, endpoints).items():
                 self.without_draws.setdefault(side, {})[draw] = values
         self._calls = {name: self._calls_by_side(name) for name in CALLS}
 
-    def _values(self, cells: pd.DataFrame) -> dict[Side, Floats]:
+    def _values(self, cells: pd.DataFrame, endpoints: Sequence[str]) -> dict[Side, Floats]:
         """Returns the endpoints of each item of the task by side; missing ones are NaN."""
         found: dict[Side, Floats] = {}
         for task, part in cells.groupby("task"):
             item = self.items[str(task)].get_indexer(part["evidence"])
             groups = part.groupby(["variant", JUDGE], sort=False)
             side = groups.ngroup().to_numpy()
-            shape = groups.ngroups, len(self.items[str(task)]), len(self.endpoints)
+            shape = groups.ngroups, len(self.items[str(task)]), len(endpoints)
             table = np.full(shape, np.nan)
-            table[side, item] = part[list(self.endpoints)].to_numpy(dtype=float)
+            table[side, item] = part[list(endpoints)].to_numpy(dtype=float)
             names = part[["variant", JUDGE]].iloc[np.unique(side, return_index=True)[1]]
             for values, (variant, judge) in zip(table, names.to_numpy(), strict=True):
                 found[str(task), variant, judge] = values
@@ -91,6 +98,19 @@ class Sides:
             return whole if without is None else self.without_draws[side].get(without, whole)
 
         return np.stack([values(left) - values(right) for left, right in pairs])
+
+    def bounds(self, pairs: Pairs) -> dict[str, float]:
+        """Returns where the difference in stages lies, whatever verdicts without a score are.
+
+        Empty if fewer than 5 % of the verdicts of both sides are missing.
+        """
+        left, right = (np.stack([self.ends[pair[end]] for pair in pairs]) for end in (0, 1))
+        gaps = [np.nanmean(side[..., 1] - side[..., 0]) for side in (left, right)]
+        if not max(gaps) >= MISSING_FROM:
+            return {}
+        least, most = left[..., 0] - right[..., 1], left[..., 1] - right[..., 0]
+        ends = bounds(least.mean(axis=0), most.mean(axis=0))
+        return {"lowest": max(ends.lowest, -1.0), "highest": min(ends.highest, 1.0)}
 
     def _calls_by_side(self, column: str) -> dict[Side, tuple[int, set[int]]]:
         """Returns by side the number of calls, and those that another side has too."""
@@ -123,7 +143,7 @@ ENDPOINTS = ("stage", "abstention", "probability", "subset_size", "entropy", "ag
 UNAFFECTED = "unaffected by construction"
 COLUMNS = [
     "task", "judge", "knob", "level", "base", "at", "endpoint", "value", "low", "high", "items",
-    "p", "test", "d_z", "cliffs_delta", "shared", "q", "holm", "note",
+    "lowest", "highest", "p", "test", "d_z", "cliffs_delta", "shared", "q", "holm", "note",
 ]  # fmt: skip
 IDLE = {
     ("evidence.view", "raw"): ("evidence.editor", "prompt.slots.neutralizer."),
@@ -369,6 +389,7 @@ def _rows(
             f"{dropped} items dropped" if dropped else "",
         ]
         row |= result._asdict() | result.difference._asdict()
+        row |= sides.bounds(pairs) if endpoint == "stage" else {}
         yield {**row, "note": "; ".join(filter(None, notes))}
 
 

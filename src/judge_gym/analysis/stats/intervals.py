@@ -170,6 +170,36 @@ def _weights(n: int) -> Floats:
     return seeded("bounded", n).dirichlet(np.ones(n + 1), WEIGHT_DRAWS)
 
 
+class Bounds(NamedTuple):
+    """The ends between which a mean lies, whatever the missing values are."""
+
+    lowest: float
+    highest: float
+
+
+def bounds(least: npt.ArrayLike, most: npt.ArrayLike) -> Bounds:
+    """Returns Imbens and Manski's (2004) interval of a mean whose items are known up to bounds.
+
+    Each item has the least and the most that its value can be. The interval covers the mean in
+    95 % of samples, wherever it lies between the means of both; without a gap it is Student's.
+    """
+    from scipy.optimize import brentq
+
+    ends = np.stack([np.asarray(least, dtype=float), np.asarray(most, dtype=float)])
+    ends = ends[:, ~np.isnan(ends).any(axis=0)]
+    n = ends.shape[1]
+    if n < 2:
+        return Bounds(np.nan, np.nan)
+    (low, high), errors = ends.mean(axis=1), ends.std(axis=1, ddof=1) / np.sqrt(n)
+    gap = (high - low) / max(float(errors.max()), 1e-12)
+
+    def excess(reach: float) -> float:
+        return float(special.stdtr(n - 1, reach + gap) - special.stdtr(n - 1, -reach)) - LEVEL
+
+    reach = brentq(excess, 0.0, 1.0 + float(t_quantile(n - 1)))
+    return Bounds(float(low - reach * errors[0]), float(high + reach * errors[1]))
+
+
 # --- statistics other than means -----------------------------------------------------------------
 
 
