@@ -323,17 +323,15 @@ def test_a_probe_in_another_context_shares_verdicts_but_not_probes() -> None:
 # --- corrections ---------------------------------------------------------------------------------
 
 
-def test_p_values_are_corrected_within_task_and_endpoint() -> None:
+def test_p_values_are_corrected_over_everything_that_the_table_shows() -> None:
     designs = [BASE, SUBSET, EVIDENCE_FIRST]
     stages = random_stages("family", 3, 3, 10, 3)
     table = contrasts(panel(designs, stages))
-    for _, family in table.groupby("endpoint"):
-        expected = multipletests(family["p"], method="fdr_bh")[1]
-        np.testing.assert_allclose(family["q"], expected)
-        headlines = family[family["judge"] == "all"]
-        assert len(headlines) == 2
-        expected = multipletests(headlines["p"], method="holm")[1]
-        np.testing.assert_allclose(headlines["holm"], expected)
+    assert table["endpoint"].nunique() > 1
+    tested = table[table["p"].notna()]
+    np.testing.assert_allclose(tested["q"], multipletests(tested["p"], method="fdr_bh")[1])
+    headlines = tested[tested["judge"] == "all"]
+    np.testing.assert_allclose(headlines["holm"], multipletests(headlines["p"], method="holm")[1])
     assert table.loc[table["judge"] != "all", "holm"].isna().all()
 
 
@@ -357,7 +355,8 @@ def test_every_two_judges_are_compared_under_one_design() -> None:
     row = only(stage, level="sim:2", base="sim:1")
     assert row["value"] == pytest.approx((means[2] - means[1]).mean())
     assert (table["knob"] == "judge.model").all() and (table["note"] == "").all()
-    np.testing.assert_allclose(stage["holm"], multipletests(stage["p"], method="holm")[1])
+    tested = table[table["p"].notna()]
+    np.testing.assert_allclose(tested["holm"], multipletests(tested["p"], method="holm")[1])
 
 
 def test_judges_with_their_own_rubrics_differ_in_judge_and_rubric() -> None:

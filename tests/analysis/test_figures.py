@@ -167,6 +167,7 @@ def polarization(_: tuple[str, ...] = JUDGES) -> Frame:
         for variant in VARIANTS
     ]
     known = Frame(rows).assign(low=lambda f: f["above"] - 0.1, high=lambda f: f["above"] + 0.1)
+    known = known.assign(holm=np.where(known["low"] > 0, 0.01, 0.3))
     none = {"task": "undefined", "variant": VARIANTS[0]}
     return pd.concat([known, Frame([none])], ignore_index=True)
 

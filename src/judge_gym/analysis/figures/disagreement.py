@@ -9,6 +9,8 @@ from judge_gym.analysis.stats.intervals import seeded
 
 _MEASURES = {"above": "above chance", "p": "raw P", "null": "chance at this n"}
 _PAIR = ["p", "null", "above", "low", "high"]
+LEVEL = 0.05
+"""Holm's p over panels below which judges disagree more than by chance."""
 _MAX_WORDED, _MAX_POINTS = 10, 2000
 
 
@@ -19,15 +21,19 @@ def _polarization_finding(data: pd.DataFrame) -> str:
         top = data.sort_values("p", kind="stable").iloc[-1]
         return f"Judges disagree most on {top['panel']}: raw P {top['p']:.2f}"
     top = data.sort_values("above", kind="stable", na_position="first").iloc[-1]
-    more = int((data["low"] > 0).sum())
-    return (
-        f"Judges disagree more than by chance in {more} of {above.notna().sum()} panels; most on "
-        f"{top['panel']} ({top['above']:+.2f})"
-    )
+    most = f"most on {top['panel']} ({top['above']:+.2f})"
+    if not data["holm"].notna().any():
+        return f"Judges disagree {most}"
+    more = int((data["holm"] < LEVEL).sum())
+    tested = int(data["holm"].notna().sum())
+    return f"Judges disagree more than by chance in {more} of {tested} panels; {most}"
 
 
 @drawing.figure(
-    ["task", "variant", "p"], known=["p"], optional=_PAIR[1:], finding=_polarization_finding
+    ["task", "variant", "p"],
+    known=["p"],
+    optional=[*_PAIR[1:], "holm"],
+    finding=_polarization_finding,
 )
 def polarization_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows raw polarization P, its expectation by chance, and the excess with its interval."""

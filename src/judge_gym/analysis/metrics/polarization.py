@@ -26,6 +26,7 @@ from judge_gym.analysis.panels import (
 )
 from judge_gym.analysis.stats.intervals import Estimate, above_chance
 from judge_gym.analysis.stats.label_permutation import PermutationNull, permutation_null
+from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg, holm
 
 # --- measures of distributions (..., judges, stages) ---------------------------------------------
 
@@ -90,11 +91,13 @@ def polarization(samples: Samples) -> pd.DataFrame:
     """Returns P of each panel: raw, above chance, and as the unbiased squared distance.
 
     `above` is raw P minus its expectation by chance, item by item, with an interval over items; it
-    holds for this number of samples. `distance` is comparable across numbers of samples.
-    `measures` says whether judges differ in their rubrics too. From five draws of rubrics on,
-    intervals cover the draws, and the distance generalises beyond the rubrics drawn.
+    holds for this number of samples. `holm` corrects the p-value over panels. `distance` is
+    comparable across numbers of samples. `measures` says whether judges differ in their rubrics
+    too. From five draws of rubrics on, intervals cover the draws, and the distance generalises
+    beyond the rubrics drawn.
     """
-    return pd.DataFrame([_row(panel) for panel in Dataset.of(samples).panels])
+    found = pd.DataFrame([_row(panel) for panel in Dataset.of(samples).panels])
+    return found.assign(holm=among_known(holm, found["p_value"]))
 
 
 def _row(panel: Panel) -> dict[str, Any]:
@@ -154,7 +157,8 @@ def pairwise(samples: Samples) -> pd.DataFrame:
                     **pair.rates,
                 }
             )
-    return pd.DataFrame(rows)
+    found = pd.DataFrame(rows)
+    return found.assign(q=among_known(benjamini_hochberg, found["p_value"])) if rows else found
 
 
 def _measures(panel: Panel) -> str:

@@ -158,7 +158,7 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
 
 NOTE = (
     "Level minus base, paired by item, all other knobs and the displays equal; sign-flip test; q: "
-    "Benjamini-Hochberg within task and endpoint, holm: among headlines. Shared: the share of "
+    "Benjamini-Hochberg over the table, holm: among headlines. Shared: the share of "
     f"calls that both designs have in common. {MISSING}"
 )
 

@@ -28,7 +28,12 @@ from judge_gym.analysis.frames import (
 )
 from judge_gym.analysis.panels import Dataset, Samples
 from judge_gym.analysis.stats.intervals import Bounded, Floats, bounds, pseudo_values
-from judge_gym.analysis.stats.paired_tests import benjamini_hochberg, holm, paired_difference
+from judge_gym.analysis.stats.paired_tests import (
+    among_known,
+    benjamini_hochberg,
+    holm,
+    paired_difference,
+)
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown
@@ -402,7 +407,7 @@ def contrasts(
     """Returns the paired difference of each contrast, per judge and over all judges.
 
     Over all judges, an item's difference is averaged over the judges that have both designs, so
-    that items stay the units. `q` is Benjamini-Hochberg's within task and endpoint; `holm` is
+    that items stay the units. `q` is Benjamini-Hochberg's over the whole table; `holm` is
     given for headlines: the rows over all judges, or over the only one. By default, all contrasts
     that `find_contrasts` finds are compared.
     """
@@ -455,15 +460,11 @@ def _sides(samples: Samples, endpoints: Sequence[str]) -> Sides:
 
 
 def _corrected(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Returns the table with p-values corrected within their families."""
+    """Returns the table with p-values corrected: all that a reader sees together is one family."""
     table = pd.DataFrame(rows, columns=[*COLUMNS, "headline"])
-    tested = table[table["p"].notna()]
-    for name, correct, rows_of in (
-        ("q", benjamini_hochberg, tested),
-        ("holm", holm, tested[tested["headline"].astype(bool)]),
-    ):
-        for _, family in rows_of.groupby(["task", "endpoint"]):
-            table.loc[family.index, name] = correct(family["p"])
+    p = table["p"].astype(float)
+    table["q"] = among_known(benjamini_hochberg, p)
+    table["holm"] = among_known(holm, p.where(table["headline"].astype(bool)))
     order = ["task", "knob", "at", "level", "base", "endpoint"]
     return table[COLUMNS].sort_values(order, ignore_index=True, kind="stable")
 

@@ -3,6 +3,7 @@
 A p-value from random draws counts the observed arrangement as one of them, so it is never 0.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,6 +141,14 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     steps = known[order] / (np.arange(1, n + 1) / n)
     found = np.empty(n)
     found[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+    return found
+
+
+def among_known(correct: Callable[[Floats], Floats], p: npt.ArrayLike) -> Floats:
+    """Corrects the known p-values of one family; the others stay unknown."""
+    found = np.array(p, dtype=float)
+    known = ~np.isnan(found)
+    found[known] = correct(found[known])
     return found
 
 

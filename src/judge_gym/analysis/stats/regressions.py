@@ -16,9 +16,10 @@ from scipy import special
 from judge_gym.analysis.endpoints import GAP, cell_endpoints
 from judge_gym.analysis.frames import CELL, JUDGE, PANEL, level_name, usual_levels, varied_knobs
 from judge_gym.analysis.stats.intervals import Floats, seeded, t_quantile
+from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg
 from judge_gym.axes import Design
 
-COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "n", "clusters", "note"]
+COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "q", "n", "clusters", "note"]
 QUALITY = "rubric quality"
 """The mean of the critic's observability and discriminability."""
 MIN_CLUSTERS = 10
@@ -69,7 +70,9 @@ def regressions(frame: pd.DataFrame, *, sensitivity: bool = True) -> pd.DataFram
         for name, fit in fits.items():
             found = _quality_over_rubrics(equation, terms, fit(equation, terms), main=not name)
             rows += [{"model": equation.model + name, **row} for row in found]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    tested = table["p"].astype(float).where(table["term"] != "intercept")
+    return table.assign(q=among_known(benjamini_hochberg, tested))
 
 
 def equations(frame: pd.DataFrame) -> list[Equation]:
