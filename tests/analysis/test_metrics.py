@@ -16,7 +16,7 @@ from judge_gym.analysis.metrics.conflict import conflict
 from judge_gym.analysis.metrics.entrenchment import entrenchment
 from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.panels import Dataset, Panel
-from judge_gym.analysis.stats.intervals import above_chance, bounded, undefined
+from judge_gym.analysis.stats.intervals import above_chance, skewed, undefined
 from panel_frames import JUDGE, samples, simulated, verdicts
 
 
@@ -116,7 +116,7 @@ def test_a_reference_is_compared_to_the_normalised_expected_stage() -> None:
         reference=0.5,
     )
     found: Any = ground_truth(made).set_index("measure")
-    error = bounded([0.5, 0.0, 1 / 6])
+    error = skewed([0.5, 0.0, 1 / 6])
     columns = ["mean", "low", "high", "items"]
     assert found.loc["absolute_error", columns].tolist() == pytest.approx(list(error))
     exact = stats.binomtest(2, 3).proportion_ci()

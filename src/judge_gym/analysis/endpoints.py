@@ -23,11 +23,12 @@ from judge_gym.analysis.frames import (
 )
 from judge_gym.analysis.panels import Dataset, Samples, ratio
 from judge_gym.analysis.stats.intervals import (
-    Bounded,
     Estimator,
+    Skewed,
     bounded,
     bounds,
     estimate_over_items,
+    skewed,
     variances,
     without_each_draw,
 )
@@ -59,13 +60,13 @@ POOLED = ("entropy", "entropy_all")
 """Endpoints of a cell's pooled distribution, which are not means over draws of rubrics."""
 
 
-def _scale(endpoint: str, n_stages: int) -> Bounded:
+def _estimator(endpoint: str, n_stages: int) -> Estimator:
     """Returns the estimator of an endpoint, which knows the ends of its scale."""
     if endpoint in ("expected_stage", "subset_size"):
-        return Bounded(1, n_stages)
+        return Skewed(1, n_stages)
     if endpoint in POOLED:
-        return Bounded(0, float(np.log2(n_stages + (endpoint == "entropy_all"))))
-    return variances if endpoint == "jitter" else bounded
+        return Skewed(0, float(np.log2(n_stages + (endpoint == "entropy_all"))))
+    return {"stage": skewed, "jitter": variances}.get(endpoint, bounded)
 
 
 def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -194,7 +195,7 @@ def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     cells = partial(stage_by_item, by=by)
     without = without_each_draw(frame, by, cells).values()
-    return means_over_items(cells(ordinal(frame)), by, "value", bounded, without)
+    return means_over_items(cells(ordinal(frame)), by, "value", skewed, without)
 
 
 def stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -320,7 +321,7 @@ def judge_endpoints(samples: Samples) -> pd.DataFrame:
     without = data.compute(endpoints_without_each_draw).values()
     parts = [
         means_over_items(
-            *(part, CELL, name, _scale(name, n_stages), without),
+            *(part, CELL, name, _estimator(name, n_stages), without),
             mean_over_draws=name not in POOLED,
         ).assign(endpoint=name)
         for n_stages in cells["n_stages"].unique()

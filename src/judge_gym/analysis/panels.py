@@ -17,8 +17,8 @@ from judge_gym.analysis.stats.intervals import (
     MANY_DRAWS,
     Estimate,
     Estimator,
-    bounded,
     estimate_over_items,
+    skewed,
 )
 
 Result = TypeVar("Result")
@@ -214,7 +214,7 @@ def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Panel]:
 def mean_over_items(
     panel: Panel,
     values: Callable[[Panel], FloatArray],
-    estimate: Estimator = bounded,
+    estimate: Estimator = skewed,
     *,
     mean_over_draws: bool = False,
 ) -> Estimate:
@@ -229,7 +229,7 @@ def mean_over_items(
 def mean_of_cells(
     panel: Panel,
     cells: Callable[[Panel], FloatArray],
-    estimate: Estimator = bounded,
+    estimate: Estimator = skewed,
     place: int = ALL_JUDGES,
 ) -> Estimate:
     """Returns a mean over items of one judge's cells, or of the mean over all judges.

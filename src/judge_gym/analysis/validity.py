@@ -22,12 +22,11 @@ from judge_gym.analysis.stats.intervals import (
     ErrorPart,
     Estimate,
     Estimator,
-    bounded,
     draw_part,
     estimate_over_items,
     half_width,
     pseudo_values,
-    student,
+    skewed,
     undefined,
     variances,
     without_each_draw,
@@ -94,7 +93,7 @@ def _control_conflict(frame: pd.DataFrame, limits: Thresholds) -> dict[str, obje
     """Describes k of every two judges on controls; k of more would grow with their number."""
     name, rule = "control: conflict k", "k of two judges (equal fan-in), near that of one alone"
     once = once_per_call(frame[frame["task_type"] == "control"], [JUDGE])
-    found = _mean_over_items(once, PANEL, _pairwise_k, student)
+    found = _mean_over_items(once, PANEL, _pairwise_k, skewed)
     if not found.n:
         return _row(name, rule, found, "lacks data", "needs two judges with repeats on controls")
     alone = _conflict(once, "own").mean()
@@ -107,7 +106,7 @@ def _control_reference(frame: pd.DataFrame, limits: Thresholds) -> dict[str, obj
     name = "control: nearness to reference"
     rule = "expected stage minus the reference value, scale 0 to 1, without sign"
     once = once_per_call(frame[frame["task_type"] == "control"], [JUDGE])
-    found = _mean_over_items(once, CELL, partial(_nearness, measure="absolute_error"), student)
+    found = _mean_over_items(once, CELL, partial(_nearness, measure="absolute_error"), skewed)
     if not found.n:
         return _row(name, rule, found, "lacks data", "no control with a reference value")
     near = _nearness(once, "within_half_stage").mean()
@@ -202,7 +201,7 @@ def _distance(frame: pd.DataFrame) -> Estimate:
         per_item(part).reindex(values.index).to_numpy(float)
         for part in distances_without_draws(once, PANEL)
     ]
-    return estimate_over_items(bounded, values.to_numpy(float), without, mean_over_draws=False)
+    return estimate_over_items(skewed, values.to_numpy(float), without, mean_over_draws=False)
 
 
 CHECKS: tuple[Callable[[pd.DataFrame, Thresholds], dict[str, object]], ...] = (

@@ -10,13 +10,20 @@ from judge_gym.analysis.frames import CELL, ITEM, PANEL
 from judge_gym.analysis.metrics import Summary, metric
 from judge_gym.analysis.panels import Dataset, Panel
 from judge_gym.analysis.stats.intervals import (
+    Estimator,
     bounded,
     estimate_over_items,
+    skewed,
     undefined,
     without_each_draw,
 )
 
-MEASURES = ("right", "absolute_error", "within_half_stage")
+ESTIMATES: dict[str, Estimator] = {
+    "right": bounded,
+    "absolute_error": skewed,
+    "within_half_stage": bounded,
+}
+"""The measures, with how each is estimated over items."""
 
 
 def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
@@ -28,9 +35,9 @@ def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
     """
     without = without_each_draw(frame, CELL, values_by_cell).values()
     parts = [
-        means_over_items(cells, CELL, "value", bounded, [one[measure] for one in without]).assign(
-            measure=measure
-        )
+        means_over_items(
+            cells, CELL, "value", ESTIMATES[measure], [one[measure] for one in without]
+        ).assign(measure=measure)
         for measure, cells in values_by_cell(frame).items()
     ]
     columns = [*CELL, "measure", "mean", "low", "high", "items"]
@@ -69,11 +76,11 @@ def _summary(data: Dataset, panel: Panel) -> Summary:
     ]
     found = {
         measure: estimate_over_items(
-            bounded,
+            estimate,
             items[measure].to_numpy(float),
             [one[measure].to_numpy(float) for one in drawn],
         )
-        for measure in MEASURES
+        for measure, estimate in ESTIMATES.items()
         if items[measure].notna().any()
     }
     first, *others = found

@@ -22,6 +22,7 @@ from judge_gym.analysis.stats.intervals import (
     bootstrap_sums,
     bounded,
     estimate_over_items,
+    skewed,
     student,
     t_quantile,
     undefined,
@@ -199,7 +200,7 @@ def calibration(
         means, drawn = _item_means(known), [_item_means(one) for one in lacking]
         estimates = {
             "bias": _estimated(student, "bias", means, drawn),
-            "brier": _estimated(bounded, "brier", means, drawn),
+            "brier": _estimated(skewed, "brier", means, drawn),
             "error": _calibration_error(known, key, lacking),
             "hallucination": _estimated(bounded, "contradicted", means, drawn),
         }

@@ -24,7 +24,7 @@ from judge_gym.analysis.report.page import (
     scored_share,
     section,
 )
-from judge_gym.analysis.stats.intervals import MANY_DRAWS, bounded
+from judge_gym.analysis.stats.intervals import MANY_DRAWS, skewed
 from judge_gym.analysis.validity import validity
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
@@ -105,7 +105,7 @@ def more_samples(given: ReportInput) -> Section | None:
     cells = given.data.compute(cell_endpoints).groupby(CELL, observed=True)
     rows = []
     for group, part in cells:
-        found = bounded(part["stage"])
+        found = skewed(part["stage"])
         half = (found.high - found.low) / 2
         thin = int((part["effective_n"] < 2).sum())
         if thin or half > WIDE:
