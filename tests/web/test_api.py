@@ -12,6 +12,7 @@ import sqlalchemy as sa
 import yaml
 
 from conftest import study_file
+from judge_gym.analysis.report.page import slug
 from judge_gym.store import tables as t
 from lab_server import TEXTS, ServedLab, serve_lab
 
@@ -92,9 +93,10 @@ def test_documents_match_the_lab(lab: ServedLab) -> None:
     assert [one["content"] for one in call["messages"]] == [one.content for one in asked]
     assert [one["body"] for one in call["attempts"]] == [one["body"] for one in attempts]
     report = lab.get("/api/report", target="pilot")
-    assert [one["title"] for one in report["tables"]] == [
-        one.title for one in verbs.reports.build("pilot").tables
-    ]
+    tables = verbs.reports.build("pilot").tables
+    assert report["tables"] == {slug(one.title): len(one.frame) for one in tables}
+    first = lab.get("/api/report/table", target="pilot", table=slug(tables[0].title))
+    assert len(first["items"]) == len(tables[0].frame)
     page = lab.ask("GET", "/api/report/file", params={"target": "pilot"})
     assert page.headers["content-disposition"].startswith("attachment")
     assert page.text.lstrip().startswith("<!doctype html>")
