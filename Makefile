@@ -3,7 +3,8 @@ PYTHON ?= python3
 REQUIRE ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# --no-compile: Python compiles what it imports when it first does, a fraction of what is installed.
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo required test test-slow check docs bench chaos fuzz mutants snapshots clean
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.metrics.polarization import polarization
 from judge_gym.analysis.validity import Thresholds, validity
 from judge_gym.errors import DesignError
 from verdict_frames import Chances, draw_verdicts
@@ -93,6 +95,27 @@ def test_distance_that_grows_with_the_dose_passes() -> None:
 
 def test_distance_that_falls_with_the_dose_fails() -> None:
     assert checked(doses(0.9, 0.5, 0.1), "dose-response")["result"] == "fail"
+
+
+def test_the_dose_response_is_over_concepts_where_there_are_enough_of_them() -> None:
+    few = checked(doses(0.1, 0.5, 0.9), "dose-response")
+    assert few["note"].endswith("on these 3 concepts, pools and rubrics")
+    parts = [
+        draw_verdicts(
+            {"a": [1, 0, 0, 0], "b": [1 - apart, apart, 0, 0]},
+            dose=place % 3, concept=f"c{place}", seed=place, first=20 * place, items=8,
+        )
+        for place, apart in enumerate([0.1, 0.5, 0.6, 0.3, 0.4, 0.9])
+    ]  # fmt: skip
+    found = checked(pd.concat(parts), "dose-response")
+    assert found["note"].endswith("over 6 concepts") and found["items"] == 6
+    frame = tidy(pd.concat(parts))
+    means = polarization(frame).set_index("task")["distance"]
+    doses_of = frame.drop_duplicates("task").set_index("task")["dose"]
+    line = stats.linregress(doses_of[means.index].to_numpy(float), means.to_numpy(float))
+    reach = stats.t.ppf(0.975, 4) * line.stderr
+    expected = [line.slope, line.slope - reach, line.slope + reach]
+    assert [found[name] for name in ("value", "low", "high")] == pytest.approx(expected)
 
 
 def test_one_dose_is_no_response() -> None:

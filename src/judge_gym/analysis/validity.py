@@ -35,6 +35,8 @@ from judge_gym.analysis.stats.regressions import MIN_CLUSTERS, cluster_robust
 from judge_gym.errors import DesignError, unknown
 
 MIN_ITEMS = 5
+MIN_CONCEPTS, MIN_DOSES = 6, 3
+"""The numbers from which the dose-response is about concepts in general."""
 DESCRIPTIVE = "descriptive"
 """The result of what is shown beside a check and decides nothing."""
 PUBLISHED = "o1-mini has 0.657 on JudgeBench"
@@ -150,14 +152,20 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
     dosed = frame[frame["dose"].notna()]
     if dosed["dose"].nunique() < 2:
         return _row(name, rule, undefined(), "lacks data", "needs tasks of two doses")
-    once, by = once_per_call(dosed, [JUDGE]), ["dose", *PANEL]
+    once, by = once_per_call(dosed, [JUDGE]), ["dose", "concept", *PANEL]
+    distances = item_distances(once, by)
     found, *without = (
-        per_item(part, ["dose"])
-        for part in (item_distances(once, by), *distances_without_draws(once, by))
+        per_item(part, ["dose"]) for part in (distances, *distances_without_draws(once, by))
     )
-    slope = _slope(found.reset_index(), [part.reindex(found.index) for part in without])
     means = found.groupby(level="dose").mean()
     note = "; ".join(f"dose {dose:g}: {mean:.3f}" for dose, mean in means.items())
+    concepts = per_item(distances, ["dose", "concept"]).groupby(level=["dose", "concept"]).mean()
+    if len(concepts) >= MIN_CONCEPTS and len(means) >= MIN_DOSES:
+        slope = _slope_over_concepts(concepts)
+        note += f"; over {len(concepts)} concepts"
+    else:
+        slope = _slope(found.reset_index(), [part.reindex(found.index) for part in without])
+        note += f"; on these {len(concepts)} concepts, pools and rubrics"
     return _row(name, rule, slope, _above(slope, limits.dose), note)
 
 
@@ -220,6 +228,16 @@ def _known_answers(known: pd.DataFrame) -> pd.DataFrame:
     if len(pairs):
         pairs = pairs.rename(columns={"accuracy": "mean", "n": "items"})
     return pd.concat([pairs, accuracy(known[~known["pair"]], CELL)], ignore_index=True)
+
+
+def _slope_over_concepts(means: pd.Series) -> Estimate:
+    """Returns the slope of concepts' mean distances over the dose, with t of concepts - 2."""
+    dose = means.index.get_level_values("dose").to_numpy(dtype=float)
+    gap, n = dose - dose.mean(), len(dose)
+    value = float(gap @ means.to_numpy() / (gap @ gap))
+    rest = means.to_numpy() - means.mean() - value * gap
+    half = half_width([ErrorPart(float(np.sqrt(rest @ rest / (n - 2) / (gap @ gap))), n - 2)])
+    return Estimate(value, value - half, value + half, n)
 
 
 def _slope(found: pd.DataFrame, without: Sequence[pd.Series]) -> Estimate:
