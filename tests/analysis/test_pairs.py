@@ -115,7 +115,7 @@ def test_the_interval_is_clopper_and_pearsons(pairs: list[JudgedPair]) -> None:
     score = score_pairs(pairs)
     right = sum(one.correct for one in pairs)
     expected = proportion_confint(right, len(pairs), method="beta")
-    assert score.interval == (pytest.approx(expected, abs=1e-9) if len(pairs) > 1 else None)
+    assert score.interval == pytest.approx(expected, abs=1e-9)
 
 
 @steady
@@ -278,7 +278,7 @@ def test_replicates_that_all_agree_tell_no_more_than_one() -> None:
     assert score_pairs(once * 5).n == 3
 
 
-def test_one_item_has_no_interval() -> None:
+def test_one_item_with_replicates_that_differ_has_no_interval() -> None:
     score = score_pairs([pair(1, 1), pair(2, 2)])
     assert (score.n, score.accuracy, score.interval) == (1, 0.5, None)
 

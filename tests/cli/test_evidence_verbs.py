@@ -389,7 +389,6 @@ CASES = [
     Case("query-grammar", "evidence add --feed https://x/f --country V --query (a)(b)-(c)",
          ["parentheses"]),
     Case("no-window", "evidence add news.jsonl", ["--country NAME"]),
-    Case("dates-alone", "evidence add news.jsonl --start 2026-01-01", ["--country NAME"]),
     Case("bad-date", "evidence add news.jsonl --country V --start 1.1.2026",
          ["YYYY-MM-DD", "1.1.2026"]),
     Case("no-such-day", "evidence add news.jsonl --country V --end 2026-02-30", ["YYYY-MM-DD"]),

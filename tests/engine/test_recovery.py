@@ -255,7 +255,7 @@ def test_a_model_that_cannot_be_called_leaves_the_run_unchanged(
 ) -> None:
     lab.runs.run(write_study())
     before = progress(lab)
-    with pytest.raises(DesignError, match=r"openai:gpt-4\.1"):
+    with pytest.raises(DesignError, match=r"openai:gpt-5\.2 cannot be called"):
         lab.runs.run("small", workflows=["swap"], rivals=["openai:gpt-5.2"])
     assert progress(lab) == before
     assert lab.runs.run("small").status == "complete"

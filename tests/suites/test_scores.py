@@ -65,7 +65,7 @@ def test_a_run_without_a_conclusive_eval_has_no_score() -> None:
     assert math.isnan(row.score.value) and math.isnan(row.sd)
 
 
-@pytest.mark.parametrize("letters", ["ppf", "pppp", "ffff", "pfpfpfpfpi"])
+@pytest.mark.parametrize("letters", ["ppf", "pppp", "ffff", "pfpfpfpfpi", "p"])
 def test_a_single_run_has_clopper_and_pearsons_interval(letters: str) -> None:
     right, n = letters.count("p"), letters.count("p") + letters.count("f")
     low, high = proportion_confint(right, n, method="beta")

@@ -51,7 +51,7 @@ def test_suites_lists_the_leaderboard_and_the_runs(lab: ServedLab) -> None:
     assert SUITE in text(shown.find(".//h3"))
     boards = [row for board in shown.findall(".//table[@class='board']") for row in rows(board)]
     [row] = [row for row in boards if row[0] == MODEL]
-    assert row[1] == "56% 27% to 81%", "5 of 9, with Wilson's interval"
+    assert row[1] == "56% 21% to 86%", "5 of 9, with Clopper and Pearson's interval"
     runs = {str(row.get("data-run")): text(row) for row in shown.iterfind(".//tr[@data-run]")}
     assert list(runs) == ["4", "3", "2", "1"], "the newest first"
     assert "unfinished" in runs["4"] and "no score" in runs["4"]

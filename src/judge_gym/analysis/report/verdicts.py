@@ -72,7 +72,8 @@ def chosen_stages(given: ReportInput) -> Section | None:
     means = pd.DataFrame()
     if ordered.scored:
         cells = ordered.compute(cell_endpoints)
-        means = expected_stage(stages, CELL).merge(stage_bounds(cells, CELL), on=CELL, how="left")
+        means, ends = expected_stage(stages, CELL), stage_bounds(cells, CELL)
+        means = means.merge(ends, on=CELL, how="left") if len(ends) else means
     return section(
         "Which stages do judges choose?",
         f"0 is the first stage, 1 the last; intervals are 95 %, over {given.interval_units}.",

@@ -27,7 +27,7 @@ from judge_gym.analysis.frames import (
     varied_knobs,
 )
 from judge_gym.analysis.panels import Dataset, Samples
-from judge_gym.analysis.stats.intervals import Bounded, Floats, bounds, pseudo_values
+from judge_gym.analysis.stats.intervals import Bounded, Floats, bounds, pseudo_values, undefined
 from judge_gym.analysis.stats.paired_tests import (
     among_known,
     benjamini_hochberg,
@@ -521,6 +521,8 @@ def _ranks(values: pd.DataFrame, knob: str, point: list[str], endpoint: str) -> 
     rows = []
     for level in ranks:
         mean = Bounded(1, wide.shape[1])(ranks[level])
+        if len(ranks) < 2:  # one point says nothing about others
+            mean = undefined(len(ranks), mean.value)
         for rank, share in ranks[level].value_counts(normalize=True).sort_index().items():
             rows.append((knob, level, rank, share, len(ranks), mean.value, mean.low, mean.high))
     return pd.DataFrame(rows, columns=RANKS)

@@ -138,10 +138,10 @@ class Bounded:
         """Returns the mean with its interval, ignoring missing values."""
         known = _known(values)
         n = len(known)
+        if n and np.isin(known, (self.low, self.high)).all():
+            return self._proportion(int((known == self.high).sum()), n)
         if n < 2:
             return undefined(n, float(known[0]) if n else np.nan)
-        if np.isin(known, (self.low, self.high)).all():
-            return self._proportion(int((known == self.high).sum()), n)
         if n >= NORMAL_FROM:
             return student(known).clipped(self.low, self.high)
         weights = _weights(n)
