@@ -277,6 +277,8 @@ def test_a_second_run_is_compared_with_the_report_on_the_first(lab: Lab, suite: 
     for action in fixes:
         recorded = lab.failures.record_action(str(first.report), action)
     assert recorded["actions"] == [fix.replace("`", "") for fix in fixes]
+    with pytest.raises(DesignError, match=r"names no eval of .*; choose 001-values/001-value or"):
+        lab.failures.record_action(str(first.report), "Mended the grader.")
     assert lint_report(written(first)) == []
     gaps = suite / "001-values/001-value/GAPS.md"
     gaps.write_text("- The value must stand alone.\n")

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from conftest import Scripted
+from conftest import Scripted, study_file
 from engines import replace_engine
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
@@ -131,6 +131,11 @@ def test_the_blueprints_names_are_our_knobs(lab: Lab, window: int) -> None:
         "presentation.first": "evidence",
         "probe.context": "same",
     }
+
+
+def test_a_simulated_coder_is_no_judge(lab: Lab, tmp_path: Path) -> None:
+    with pytest.raises(DesignError, match="sim:coder-weak is a simulated coder"):
+        lab.runs.plan(study_file(tmp_path, judges=["sim:coder-weak"]))
 
 
 def test_an_experiment_by_the_blueprints_names_has_its_protocol_and_the_labs_assistant(

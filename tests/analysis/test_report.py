@@ -28,6 +28,7 @@ from judge_gym.analysis.report import (
     findings,
     verdicts,
 )
+from judge_gym.analysis.report.digest import digest
 from judge_gym.analysis.report.findings import rubrics_evidence_cost
 from judge_gym.analysis.report.page import scored_share
 from judge_gym.cli import main
@@ -888,6 +889,15 @@ def test_the_lead_on_swaps_is_that_of_the_hypothesis(gap: float, sentence: str) 
     assert row["value"] == pytest.approx(gap, abs=1e-9)
     assert (row["low"] > 0) == (gap > 0)
     assert f"{row['value']:+.2f}" in section.lead
+
+
+def test_a_digest_warns_where_few_verdicts_are_scored() -> None:
+    shy = {"stages": "", "status": "abstained"}
+    few = samples({"stages": "1"}, *({"evidence": item, **shy} for item in range(2, 12)))
+    [warning, *_] = digest(build_report("few", few, NO_USAGE))["warnings"]
+    assert warning.startswith("only 9.1% of the verdicts have a score")
+    all_of_them = samples(*({"evidence": item, "stages": "1"} for item in range(4)))
+    assert digest(build_report("all", all_of_them, NO_USAGE))["warnings"] == []
 
 
 def test_only_samples_under_the_protocol_have_hypotheses_and_validity_checks() -> None:

@@ -382,7 +382,7 @@ class Suites:
         series: str = "0",
         budget: Mapping[str, int | float | None] | None = None,
     ) -> responses.SuiteRunRow:
-        """Queues a run of a suite for the lab's workers; an unfinished run continues."""
+        """Queues a run of a suite for the lab's workers."""
         return self._call("suites.start", locals())
 
     def show_run(self, run: int) -> responses.SuiteRunDetail:

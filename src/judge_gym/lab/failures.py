@@ -481,6 +481,11 @@ class Failures:
         """
         file = self._report(path)
         text = file.read_text("utf-8")
+        evals = sorted(triage.read_report(text, path).evals)
+        if not any(name.rpartition("/")[2] in action for name in evals):
+            raise DesignError(
+                f"the action names no eval of {path}; choose {' or '.join(evals)}", choices=evals
+            )
         line = f"- {' '.join(action.split())}"
         head, heading, actions = text.rpartition(_ACTIONS)  # a model may have written the words
         if not heading:

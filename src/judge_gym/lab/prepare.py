@@ -422,6 +422,10 @@ def _hosted(designs: Iterable[Design], models: Registry) -> list[str]:
         rubric = design.rubric.resolve(design.judge.model)
         asked = (design.judge.model, design.evidence.resolve().editor, rubric.author, rubric.critic)
         cards = [models.card(model) for model in asked if model is not None]
+        if coders := [card.id for card in cards if card.simulated and card.searches]:
+            raise DesignError(
+                f"{coders[0]} is a simulated coder: it writes code and judges nothing"
+            )
         notes |= {card.unpinned: None for card in cards if card.unpinned}
         notes |= {note: None for card in cards if (note := card.retirement(today))}
         if design.judge.temperature is not None and not cards[0].takes_temperature:

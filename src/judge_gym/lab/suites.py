@@ -220,7 +220,10 @@ class Suites:
         guidelines: str | None = None,
         **options: Unpack[SuiteKeywords],
     ) -> SuiteRunRow:
-        """Queues a run of a suite for the lab's workers; an unfinished run continues.
+        """Queues a run of a suite for the lab's workers.
+
+        The run of this model, condition and series is continued if there is one: further evals are
+        added to it, and replicates to all its evals. Another series makes a new run.
 
         Args:
             suite: the name of the included suite or of one in the working folder.

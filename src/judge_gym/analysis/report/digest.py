@@ -27,12 +27,17 @@ EFFECTS = ("Effects of the axes", "Differences between judges")
 NAMES = ("task", "variant", "judge", "judge.model", "knob", "level", "base", "endpoint", "measure")
 NUMBERS = ("mean", "value", "accuracy", "low", "high", "items", "q")
 FACTS = ("experiments", "judges", "varied", "evidence items", "samples", "scored", "cost")
+MOSTLY_SCORED = 90
+"""The percentage of scored verdicts below which a digest warns."""
 MOST_ROWS, MOST_WARNINGS, LONGEST_WARNING = 12, 5, 200
 
 
 def digest(report: Report) -> dict[str, Any]:
     """Returns a report in short; of its two main tables as many rows as there is room for."""
     judges, effects = _chosen(report, JUDGES), _chosen(report, EFFECTS)
+    scored, warnings = report.facts.get("scored", "100%"), [*report.warnings]
+    if float(scored.rstrip("%")) < MOSTLY_SCORED:
+        warnings.insert(0, f"only {scored} of the verdicts have a score; see the table statuses")
     for rows in range(MOST_ROWS, 0, -1):
         made = {
             "title": report.title,
@@ -41,7 +46,7 @@ def digest(report: Report) -> dict[str, Any]:
             "facts": {name: report.facts[name] for name in FACTS if name in report.facts},
             "judges": judges and _table(judges, rows),
             "effects": effects and _table(effects, rows),
-            "warnings": [text[:LONGEST_WARNING] for text in report.warnings[:MOST_WARNINGS]],
+            "warnings": [text[:LONGEST_WARNING] for text in warnings[:MOST_WARNINGS]],
             "tables": {slug(table.title): len(table.frame) for table in report.tables},
         }
         if len(json.dumps(made)) <= SIZE:
@@ -76,7 +81,8 @@ def _table(table: Table, rows: int) -> dict[str, Any]:
     if "endpoint" in frame and (frame["endpoint"] == "stage").any():
         frame = frame[frame["endpoint"] == "stage"]
     varying = [name for name in NAMES if name in frame and frame[name].nunique() > 1]
-    columns = varying or [name for name in ("judge.model", "judge", "level") if name in frame]
+    named = ("knob", "level", "base") if "knob" in frame else ("judge.model", "judge")
+    columns = varying or [name for name in named if name in frame]
     columns += [name for name in NUMBERS if name in frame]
     shown = records(frame[columns].head(rows))
     cells = [[_rounded(row[name]) for name in columns] for row in shown]

@@ -101,11 +101,11 @@ class Report:
             open_rows=OPEN_ROWS,
         )
 
-    def markdown(self, *, pictures: str = "figures") -> str:
-        """Renders the report as text; pictures are links into a folder beside it."""
+    def markdown(self, *, pictures: str | None = None) -> str:
+        """Renders the report as text, with links to pictures if they are in a folder beside it."""
         return "\n".join(self._lines(pictures)) + "\n"
 
-    def _lines(self, pictures: str) -> Iterator[str]:
+    def _lines(self, pictures: str | None) -> Iterator[str]:
         yield f"# {self.title}"
         for warning in filter(None, (self.banner, *self.warnings)):
             yield from ("", f"> **{warning}**")
@@ -113,7 +113,7 @@ class Report:
         yield from (f"| {name} | {_escaped(value)} |" for name, value in self.facts.items())
         for section in self.sections:
             yield from ("", f"## {section.title}", "", section.lead)
-            for chart in section.charts:
+            for chart in section.charts if pictures else ():
                 yield from ("", f"![{chart.title}]({pictures}/{slug(chart.title)}.svg)")
             for table in section.tables:
                 yield from ("", f"### {table.title}", "", table.note, "")
@@ -127,7 +127,7 @@ class Report:
     def files(self) -> Iterator[tuple[str, bytes]]:
         """Yields every file of the report's folder: page, text, tables and figures, by name."""
         yield "report.html", self.html().encode()
-        yield "report.md", self.markdown().encode()
+        yield "report.md", self.markdown(pictures="figures").encode()
         for table in self.tables:
             yield f"tables/{slug(table.title)}.csv", table.frame.to_csv(index=False).encode()
         for chart in self.charts:
