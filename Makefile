@@ -3,8 +3,7 @@ PYTHON ?= python3
 REQUIRE ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
-# --no-compile: Python compiles what it imports when it first does, a fraction of what is installed.
-PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo required test test-slow check docs bench chaos fuzz mutants snapshots clean
 

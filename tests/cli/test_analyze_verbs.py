@@ -120,12 +120,12 @@ def test_bad_input_is_refused(call: Call, words: tuple[str, ...], complaint: str
 
 def test_unreadable_judges_are_counted_and_fail_the_command(call: Call, suite: Path) -> None:
     number = run(call, suite, logic=1)
-    writer = f"sim:{known_by(suite, 'coder-strong')}"  # it writes code, whatever it is asked
-    said = call("analyze", number, "--judge", writer, "--samples", "2")
+    garbled = "sim:hasty?garble=1"
+    said = call("analyze", number, "--judge", garbled, "--samples", "2")
     assert said.code == 1
     assert "6 of 6 verdicts not scored: 6 parse_failed" in said.err
     assert "no scored verdict" in said.out
-    made = call("analyze", number, "--judge", writer, "--samples", "2", "--json")
+    made = call("analyze", number, "--judge", garbled, "--samples", "2", "--json")
     assert (made.code, made.json["verdicts"]) == (1, {"parse_failed": 6})
     assert {*made.json["findings"][0]["judges"].values()} == {"no scored verdict"}
 
