@@ -157,11 +157,16 @@ def test_the_asks_before_a_rubric_go_along_whoever_paid(
 def test_a_study_of_models_that_cannot_be_called_is_replayed(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
-    study = write_study("poor.yaml", judges=["openai:gpt-5.2"], budget={"usd": 1e-9, "calls": 1})
+    few = {
+        "judges": ["openai:gpt-5.2"],
+        "samples": 1,
+        "probe": False,
+    }  # within the provider's burst
+    study = write_study("poor.yaml", **few, budget={"usd": 1e-9, "calls": 1})
     with pytest.raises(DesignError, match="cannot be called"):
         lab.runs.run(study)
     replace_engine(lab, Engine(lab.store, Hosted()))
-    lab.runs.run(write_study(judges=["openai:gpt-5.2"]))
+    lab.runs.run(write_study(**few))
     lab.admin.export_ledger(tmp_path / "small.jsonl.gz", "small")
     elsewhere.admin.import_ledger(tmp_path / "small.jsonl.gz")
     assert elsewhere.runs.run(study, offline=True).status == "complete"  # whatever the budget
