@@ -336,7 +336,7 @@ def test_coverage_of_the_slope_over_doses() -> None:
 
 @pytest.mark.slow
 def test_coverage_of_agreement() -> None:
-    rng, count, draws, items = np.random.default_rng(9), 50, 6, 20
+    rng, count, draws, items = np.random.default_rng(9), 50, 6, 60
     place = rng.uniform(0, 3, (count, items, 1)) + rng.normal(0, 0.5, (count, items, 2))
     parts = []
     for draw in range(draws):

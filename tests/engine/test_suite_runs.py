@@ -82,8 +82,8 @@ def test_a_killed_and_resumed_run_ends_like_an_undisturbed_one(bench: Bench) -> 
     there = results(bench)
     assert 40 <= there < EVALS
 
-    said = bench.json(*command)
-    assert (said["run"], said["status"], said["targets"]) == (1, "complete", EVALS)
+    [run] = bench.json(*command)["runs"]
+    assert (run["run"], run["status"], run["targets"]) == (1, "complete", EVALS)
     assert results(bench) == EVALS, "what was judged is not judged again"
     assert bench.answered_twice() == 0
     stats = bench.stats()
@@ -92,7 +92,7 @@ def test_a_killed_and_resumed_run_ends_like_an_undisturbed_one(bench: Bench) -> 
     assert stats["bodies"]["repeated"] <= FLYING
 
     peace = Bench(bench.folder, f"{bench.database}.peace", bench.endpoint)
-    assert peace.json(*command)["counts"] == said["counts"]
+    assert peace.json(*command)["runs"][0]["counts"] == run["counts"]
     resumed, undisturbed = outcomes(bench), outcomes(peace)
     peace.close()
     assert resumed == undisturbed

@@ -333,6 +333,8 @@ def test_a_study_is_planned_and_started_from_its_text(lab: ServedLab) -> None:
     assert [row["tag"] for row in lab.lab.store.experiments.rows(study="sent")] == sorted(started)
     assert lab.lab.store.studies.budget("sent")["calls"] == 100
     assert lab.post("/api/runs/retune", target="sent", budget={"usd": 3})["budget"]["usd"] == 3
+    limits = lab.post("/api/runs/retune", target="sent", limits={"rpm": 600, "tpm": None})["limits"]
+    assert limits == {"rpm": 600}, "what is null is left as it is"
     assert set(lab.post("/api/runs/pause", target="sent")["paused"]) == set(started)
     assert {row["status"] for row in lab.get("/api/experiments", study="sent")["items"]} == {
         "paused"

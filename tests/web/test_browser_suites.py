@@ -13,7 +13,7 @@ from lab_server import serve_lab
 from suite_folders import known_by, write_suite
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
-EVALS = 60
+EVALS = 150
 
 
 def test_a_run_is_started_watched_paused_resumed_and_read(

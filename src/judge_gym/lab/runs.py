@@ -584,7 +584,7 @@ class Runs:
         target: str,
         *,
         budget: Mapping[str, Any] | None = None,
-        limits: Mapping[str, int] | None = None,
+        limits: Mapping[str, int | None] | None = None,
     ) -> Retuned:
         """Changes the budget of a study, or limits on calls, while its runs continue."""
         suite_run = self._suite_run(target)
@@ -594,10 +594,11 @@ class Runs:
             study = str(self._experiments.find(target)[0]["study"])
         changed = self._change_budget(study, budget or {})
         budget_now = changed.model_dump(exclude_none=True)
-        detail = {"budget": budget_now, "limits": dict(limits or {})}
+        set_now = {name: limit for name, limit in (limits or {}).items() if limit is not None}
+        detail = {"budget": budget_now, "limits": set_now}
         parts = (f"{name}: {_limits_text(given)}" for name, given in detail.items() if given)
         self._record(target, "retuned", "; ".join(parts), detail)
-        return {"budget": budget_now, "limits": dict(limits or {})}
+        return {"budget": budget_now, "limits": set_now}
 
     def _change_budget(self, study: str, budget: Mapping[str, Any]) -> BudgetSpec:
         before = BudgetSpec.model_validate(self._store.studies.budget(study))
