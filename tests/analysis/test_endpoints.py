@@ -22,7 +22,7 @@ from judge_gym.analysis.endpoints import (
     status_rates,
 )
 from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, ordinal, tidy
-from judge_gym.analysis.stats.intervals import bounds, seeded, skewed
+from judge_gym.analysis.stats.intervals import mean_bounds, seeded, skewed
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
 from panel_frames import samples, simulated
@@ -365,7 +365,7 @@ def test_missing_verdicts_bound_the_expected_stage() -> None:
     [row] = stage_bounds(gone, CELL).to_dict("records")
     # Half of the verdicts abstained, so each item is between half its stage and half more.
     least = np.array([0.5 / 3 if item % 2 else 1.0 / 3 for item in range(10)])
-    assert (row["lowest"], row["highest"]) == pytest.approx(bounds(least, least + 0.5))
+    assert (row["lowest"], row["highest"]) == pytest.approx(mean_bounds(least, least + 0.5))
 
 
 # --- known answers -------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from judge_gym.analysis.stats.intervals import (
     above_chance,
     bootstrap,
     bounded,
-    bounds,
     jackknife_error,
+    mean_bounds,
     seeded,
     skewed,
     student,
@@ -72,7 +72,7 @@ def test_a_mean_has_students_interval() -> None:
 
 def test_bounds_without_a_gap_are_students_interval() -> None:
     values = seeded("bounds").normal(size=15)
-    assert bounds(values, values) == pytest.approx(student(values)[1:3])
+    assert mean_bounds(values, values) == pytest.approx(student(values)[1:3])
 
 
 def test_with_a_wide_gap_each_bound_has_a_one_sided_error() -> None:
@@ -80,7 +80,7 @@ def test_with_a_wide_gap_each_bound_has_a_one_sided_error() -> None:
     values = seeded("gap").normal(size=15)
     reach = stats.t.ppf(0.95, 14) * stats.sem(values)
     expected = values.mean() - reach, values.mean() + 100 + reach
-    assert bounds(values, values + 100) == pytest.approx(expected)
+    assert mean_bounds(values, values + 100) == pytest.approx(expected)
 
 
 def test_bounds_cover_a_mean_whose_low_values_are_missing() -> None:
@@ -88,7 +88,7 @@ def test_bounds_cover_a_mean_whose_low_values_are_missing() -> None:
     values = rng.uniform(0, 1, (panels, items))
     missing = rng.random((panels, items)) < 0.8 * (1 - values)  # low values abstain more often
     least, most = np.where(missing, 0.0, values), np.where(missing, 1.0, values)
-    ends = [bounds(*one) for one in zip(least, most, strict=True)]
+    ends = [mean_bounds(*one) for one in zip(least, most, strict=True)]
     assert np.mean([low <= 0.5 <= high for low, high in ends]) >= 0.93
     kept = [student(one[~gone]) for one, gone in zip(values, missing, strict=True)]
     assert np.mean([low <= 0.5 <= high for _, low, high, _ in kept]) < 0.9

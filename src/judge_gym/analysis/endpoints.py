@@ -26,8 +26,8 @@ from judge_gym.analysis.stats.intervals import (
     Estimator,
     Skewed,
     bounded,
-    bounds,
     estimate_over_items,
+    mean_bounds,
     skewed,
     variances,
     without_each_draw,
@@ -340,7 +340,7 @@ def stage_bounds(cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     rows = []
     for group, part in cells.groupby(list(by), observed=True):
         if 1 - part["effective_n"].sum() / part["n"].sum() >= MISSING_FROM:
-            ends = bounds(part["stage_lowest"], part["stage_highest"])
+            ends = mean_bounds(part["stage_lowest"], part["stage_highest"])
             rows.append((*group, max(ends.lowest, 0.0), min(ends.highest, 1.0)))
     return pd.DataFrame(rows, columns=[*by, "lowest", "highest"])
 

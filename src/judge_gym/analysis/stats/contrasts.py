@@ -27,7 +27,13 @@ from judge_gym.analysis.frames import (
     varied_knobs,
 )
 from judge_gym.analysis.panels import Dataset, Samples
-from judge_gym.analysis.stats.intervals import Bounded, Floats, bounds, pseudo_values, undefined
+from judge_gym.analysis.stats.intervals import (
+    Bounded,
+    Floats,
+    mean_bounds,
+    pseudo_values,
+    undefined,
+)
 from judge_gym.analysis.stats.paired_tests import (
     among_known,
     benjamini_hochberg,
@@ -114,7 +120,7 @@ class Sides:
         if not max(gaps) >= MISSING_FROM:
             return {}
         least, most = left[..., 0] - right[..., 1], left[..., 1] - right[..., 0]
-        ends = bounds(least.mean(axis=0), most.mean(axis=0))
+        ends = mean_bounds(least.mean(axis=0), most.mean(axis=0))
         return {"lowest": max(ends.lowest, -1.0), "highest": min(ends.highest, 1.0)}
 
     def _calls_by_side(self, column: str) -> dict[Side, tuple[int, set[int]]]:

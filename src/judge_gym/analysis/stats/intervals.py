@@ -180,6 +180,7 @@ class Skewed:
         """Returns the mean with its interval, ignoring missing values."""
         known = _known(values)
         n = len(known)
+        # A scale without a lower end begins at the smallest item, or at 0.
         rest = Bounded(max(self.low, min(0.0, float(known.min(initial=0.0)))), self.high)
         if n < SKEWED_FROM or n >= NORMAL_FROM:
             return rest(known)
@@ -218,7 +219,7 @@ class Bounds(NamedTuple):
     highest: float
 
 
-def bounds(least: npt.ArrayLike, most: npt.ArrayLike) -> Bounds:
+def mean_bounds(least: npt.ArrayLike, most: npt.ArrayLike) -> Bounds:
     """Returns Imbens and Manski's (2004) interval of a mean whose items are known up to bounds.
 
     Each item has the least and the most that its value can be. The interval covers the mean in
