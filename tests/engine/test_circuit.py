@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from judge_gym.engine.calls.circuit import Circuit, EndpointDown
 from judge_gym.engine.runs import executor
 from judge_gym.errors import UnavailableError
 from judge_gym.lab import Lab
+from judge_gym.models.model_card import Limits
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
 from judge_gym.store import Event
@@ -123,6 +125,42 @@ def test_a_pause_by_the_user_wins_over_an_endpoint_that_fails_at_the_same_time(
     lab.runs.work(until_idle=True)
     assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"paused"}
     assert [event.kind for event in events(lab)] == ["started", "paused"]
+
+
+def test_a_run_resumed_while_its_pause_takes_effect_goes_on(
+    lab: Lab, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "LISTEN", 0.005)
+    apply, record_end = executor.Executor._apply, executor.Executor._record_end
+    applied: list[str] = []
+
+    def note(self: executor.Executor, event: Event) -> None:
+        apply(self, event)
+        applied.append(event.kind)
+
+    def resume_first(self: executor.Executor, *ended: Any) -> None:
+        if applied[-1] == "paused":
+            lab.runs.resume("small")
+        record_end(self, *ended)
+
+    monkeypatch.setattr(executor.Executor, "_apply", note)
+    monkeypatch.setattr(executor.Executor, "_record_end", resume_first)
+
+    class PausedMeanwhile(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            if "paused" not in applied and "VERDICT: [" in request.messages[-1].content:
+                lab.runs.pause("small")
+                while "paused" not in applied:
+                    await asyncio.sleep(0.005)
+            return await SimulatedModel(request.model).complete(request)
+
+    models = PausedMeanwhile(lambda request: "")
+    replace_engine(lab, Engine(lab.store, models, limits=Limits(concurrency=1)))
+    lab.runs.start(study)
+    lab.runs.work(until_idle=True)
+    assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"complete"}
+    kinds = [event.kind for event in events(lab)]
+    assert kinds == ["started", "paused", "started", "waiting", "started", "ended"]
 
 
 def test_a_command_ends_and_no_worker_continues_what_it_followed(lab: Lab, study: Path) -> None:

@@ -24,6 +24,7 @@ def test_a_run_is_started_watched_paused_resumed_and_read(
     with serve_lab(tmp_path, run=False, work=True) as lab, open_page(browser, lab) as page:
         open_path(page, lab, "/suites")
         page.get_by_role("link", name="New run").click()
+        page.wait_for_url("**/suites/new")
         page.locator("select[name=suite]").select_option("tiny")
         page.wait_for_url("**/suites/new?suite=tiny*")
         page.get_by_label("Model").fill("sim:strict")

@@ -82,15 +82,14 @@ class Events:
             return {row.run_id: Event(*row) for row in rows}
 
     def retries(self) -> list[Event]:
-        """Returns the last events of runs that wait for an endpoint which is tried again later."""
+        """Returns the last events of runs that workers queue again at a later time."""
         e, later = t.events.c, t.events.alias().c
         changed = sa.exists().where(
             later.run_id == e.run_id, later.id > e.id, later.kind.in_(STATES)
         )
-        query = (
-            sa.select(t.events)
-            .join(t.runs, t.runs.c.id == e.run_id)
-            .where(e.kind == "waiting", t.runs.c.superseded.is_(None), ~changed)
+        superseded = sa.select(t.runs.c.id).where(t.runs.c.superseded.is_not(None))
+        query = sa.select(t.events).where(
+            e.kind == "waiting", e.run_id.not_in(superseded), ~changed
         )
         with self._database.read() as connection:
             waiting = [Event(*row) for row in connection.execute(query)]

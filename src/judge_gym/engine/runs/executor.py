@@ -27,6 +27,7 @@ from judge_gym.engine.runs.orders import (
     Cancelled,
     Outcome,
     Paused,
+    PausedAsOrdered,
     ProcessEnding,
     WorkOrder,
     end_of,
@@ -295,7 +296,7 @@ class Executor:
             self.errors[id] = error
         if parent(id) == id:
             with contextlib.suppress(StoreError):  # it has ended all the same
-                self._record_end(order, outcome)
+                self._record_end(order, outcome, error)
             self.outcomes[id] = outcome
             self.changed.set()
         return asdict(outcome)
@@ -355,7 +356,7 @@ class Executor:
         finally:
             self._awaiting_shards.discard(id)
 
-    def _record_end(self, order: WorkOrder, outcome: Outcome) -> None:
+    def _record_end(self, order: WorkOrder, outcome: Outcome, error: Exception | None) -> None:
         kind: Any = EVENTS.get(outcome.end, outcome.end)
         detail: dict[str, Any] = {}
         if kind == "waiting" and (order.run in self._awaited or outcome.trial is None):
@@ -365,6 +366,11 @@ class Executor:
             outcome.message += f"; retrying at {retry_at:%H:%M:%S} UTC"
             detail = {**outcome.trial, "retry_at": retry_at.timestamp()}
         latest = self._store.events.latest(order.run)
+        paused = isinstance(error, Paused) and not isinstance(error, PausedAsOrdered)
+        if paused and latest is not None and latest.kind == "started":
+            # A command continued the run while its last calls ended: a worker queues it again.
+            kind, detail = "waiting", {"retry_at": time.time()}
+            outcome.message = "continues as soon as its last calls have ended"
         if latest is not None and latest.kind in (kind, "paused", "cancelled"):
             return  # the command that pauses records it, and only a command continues
         if kind == "over-budget":
@@ -384,7 +390,7 @@ class Executor:
             latest = self._store.events.latest(run_id)
             if latest is not None and latest.kind == "waiting":
                 # For a process like this one, or for an endpoint that is tried again now.
-                detail = {"trial": latest.detail} if "retry_at" in latest.detail else {}
+                detail = {"trial": latest.detail} if "endpoint" in latest.detail else {}
                 self._store.events.record([run_id], "started", detail=detail)
                 latest = self._store.events.latest(run_id)
             self._followed.setdefault(run_id, 0)

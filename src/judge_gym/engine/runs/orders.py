@@ -54,6 +54,10 @@ class Paused(Stopped):
     """The run was paused; it can be resumed."""
 
 
+class PausedAsOrdered(Paused):
+    """The run has done the workflow after which its order pauses it."""
+
+
 class Cancelled(Stopped):
     """The run was cancelled; only starting it again continues it."""
 

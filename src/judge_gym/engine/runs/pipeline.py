@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from judge_gym.engine.calls.ask import Asker, OnAnswers
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import WORKFLOWS, Paused, WorkOrder
+from judge_gym.engine.runs.orders import WORKFLOWS, PausedAsOrdered, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
@@ -207,7 +207,7 @@ class StudyPipeline:
             for warning in self._unread_views():
                 self.progress.warn(warning)
         if self.order.pause_after == step:
-            raise Paused(f"paused after {step}, as ordered")
+            raise PausedAsOrdered(f"paused after {step}, as ordered")
 
     # --- W1 --------------------------------------------------------------------------------------
 
