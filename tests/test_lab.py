@@ -580,17 +580,20 @@ def test_exports_read_back_as_the_frame(lab: Lab, write_study: WriteStudy, tmp_p
     assert list(parquet["probe"].dropna()) == list(frame["probe"].dropna())
 
 
-def test_a_corrected_truth_shows_without_paying_again(
+def test_a_corrected_truth_and_a_later_cluster_show_without_paying_again(
     lab: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:
     path = write_study()
     lab.runs.run(path)
     lines = [json.loads(line) for line in (tmp_path / "evidence.jsonl").read_text().splitlines()]
-    with_truth = [json.dumps({**line, "truth": n + 1}) for n, line in enumerate(lines)]
+    given = [{"truth": n + 1, "cluster": f"outlet {n % 2}"} for n in range(len(lines))]
+    with_truth = [json.dumps(line | more) for line, more in zip(lines, given, strict=True)]
     (tmp_path / "evidence.jsonl").write_text("\n".join(with_truth))
     assert paid(lab.runs.run(path)) == 0
-    truths = lab.experiments.samples("small").groupby("evidence_title")["truth"].first()
-    assert dict(truths) == {line["title"]: n + 1 for n, line in enumerate(lines)}
+    items = lab.experiments.samples("small").groupby("evidence_title")[["truth", "cluster"]].first()
+    assert items.T.to_dict() == {
+        line["title"]: more for line, more in zip(lines, given, strict=True)
+    }
 
 
 # --- which pairs to swap -------------------------------------------------------------------------

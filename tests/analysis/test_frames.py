@@ -181,6 +181,7 @@ def test_empty_cells_have_the_default_of_a_missing_column() -> None:
         "call_id",
         "probe_status",
         "rubric.author",
+        "cluster",
     ]
     for empty in (None, np.nan, ""):
         cells = {name.replace(".", "__"): [empty] * 4 for name in columns}
@@ -342,6 +343,7 @@ def test_an_unknown_status_comes_with_the_choices() -> None:
         ),
         ({"truth": [1, 2, 9, 4]}, "truth 9 of sample 3 is not a stage of its scale; choose"),
         ({"truth": [1.5, 2, 3, 4]}, "mine.csv: truth 1.5 of sample 1 is not a stage"),
+        ({"cluster": ["A", "B", "A", "C"]}, "mine.csv: cluster 'C' of sample 4 differs from other"),
         ({"n_stages": [4, 4, 4, 5]}, "mine.csv: n_stages 5 of sample 4 differs from other samples"),
         (
             {"task_type": ["ecc", "ecc", "ECC", "ecc"]},

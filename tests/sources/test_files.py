@@ -11,7 +11,7 @@ from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, NominalRubric, OrdinalRubric, Window
 from judge_gym.sources import load_files, load_rubric
 
-FIELDS = ("title", "text", "responses", "url", "date", "source", "truth", "metadata")
+FIELDS = ("title", "text", "responses", "url", "date", "source", "cluster", "truth", "metadata")
 KINDS = (".md", ".txt", ".html", ".htm", ".json", ".jsonl", ".csv")
 PAGE = """<!doctype html><html><head><title>Court reopens | The Gazette</title>
 <meta property="og:title" content="Court reopens">
@@ -49,6 +49,7 @@ def test_a_line_of_jsonl_is_an_item_with_all_its_fields(tmp_path: Path) -> None:
         "url": "https://x/1",
         "date": "2026-01-04",
         "source": "wire",
+        "cluster": "The Gazette",
         "truth": 2,
         "metadata": {"latent": 0.3},
     }
@@ -91,7 +92,7 @@ def test_front_matter_gives_the_fields_and_never_reaches_the_text(
     tmp_path: Path, newline: str, mark: str
 ) -> None:
     text = (
-        "---\ntitle: Court\nurl: https://x/1\ndate: 2026-01-04\ntruth: 4\n"
+        "---\ntitle: Court\nurl: https://x/1\ndate: 2026-01-04\ntruth: 4\ncluster: 12\n"
         "metadata: {latent: 0.9}\n---\n\nThe court --- was closed.\n\n---\n\nIt reopened.\n"
     )
     (tmp_path / "court.md").write_bytes((mark + text).replace("\n", newline).encode())
@@ -103,6 +104,7 @@ def test_front_matter_gives_the_fields_and_never_reaches_the_text(
         "2026-01-04",
         truth=4,
         metadata={"latent": 0.9},
+        cluster="12",
     )
 
 

@@ -293,6 +293,7 @@ def test_a_tidy_row_carries_verdict_display_rubric_probe_and_call(store: Store) 
         "dose": 1.0,
         "series": "3",
         "evidence_title": "T0",
+        "cluster": "",
         "truth": 2,
         "replicate": 0,
         "flipped": False,

@@ -110,15 +110,21 @@ def test_truth_and_dose_are_annotations_that_may_change_under_the_same_experimen
     assert (row["digest"], row["dose"], row["truth"]) == (made.digest, 2.5, None)
 
 
-def test_a_corrected_truth_of_an_item_reaches_the_experiment(store: Store) -> None:
+def test_a_corrected_truth_or_cluster_of_an_item_reaches_the_experiment(store: Store) -> None:
     made = experiment(store)
-    corrected = tuple(replace(item, truth=9) for item in made.task.pool.items)
+    items = made.task.pool.items
+    corrected = tuple(replace(item, truth=9, cluster="outlet") for item in items)
     pool = store.evidence.save_pool(replace(made.task.pool, items=corrected))
     again = replace(made, task=replace(made.task, pool=pool))
     assert again.digest == made.digest
     store.experiments.save(again, "study")
     found, _ = store.experiments.find(made.tag)
-    assert [item.truth for item in found.task.pool.items] == [9, 9]
+    stored = [(item.truth, item.cluster) for item in found.task.pool.items]
+    assert stored == [(9, "outlet"), (9, "outlet")]
+    assert store.evidence.save_pool(replace(made.task.pool, items=items)).hash == pool.hash
+    found, _ = store.experiments.find(made.tag)
+    kept = [item.cluster for item in found.task.pool.items]
+    assert kept == ["outlet"] * 2, "a file without the column changes no cluster"
 
 
 @pytest.mark.postgres

@@ -160,7 +160,7 @@ KINDS = ("ordinal", "nominal")
 """The kinds of rubrics."""
 _TASK = ["concept", "task_type", "country", "pool"]
 _TEXTS = {
-    **dict.fromkeys(("stages", "tag", "study", "protocol", *_TASK, "series", "display"), ""),
+    **dict.fromkeys(("stages", "tag", "study", "protocol", *_TASK, "series", "display", "cluster"), ""),
     **{"rubric_author": "provided", "probe_status": None},
 }
 """Text columns, with the value of an empty cell."""
@@ -283,6 +283,10 @@ def _refuse_contradictions(frame: pd.DataFrame, read: Columns) -> None:
     most = frame.groupby("evidence", observed=True)["n_stages"].transform("max")
     valid = truth.isna() | ((truth % 1 == 0) & truth.between(1, most))
     read.check("truth", valid, "is not a stage of its scale; choose 1 to n_stages, or a label")
+    if (frame["cluster"] != "").any():
+        clusters = frame.groupby(["task", "evidence"], observed=True)["cluster"]
+        problem = "differs from other samples of its item; an item belongs to one cluster"
+        read.check("cluster", frame["cluster"] == clusters.transform("first"), problem)
     scale = frame.groupby(["task", "variant", "rubric", "pair"], observed=True)["n_stages"]
     if (scale.transform("nunique") > 1).any():
         usual = scale.transform(lambda part: part.mode().iloc[0])

@@ -188,7 +188,7 @@ def show(
     if json:
         display.print_json(item)
         return
-    about = [f"{name}: {item[name]}" for name in ("url", "date", "source") if item[name]]
+    about = [f"{name}: {item[name]}" for name in ("url", "date", "source", "cluster") if item[name]]
     typer.echo("\n".join([f"{item['id']}. {item['title']}", *about, ""]))
     raw = "\n\n".join(
         [

@@ -402,6 +402,7 @@ def _described(item: Evidence) -> ItemSummary:
         "url": item.url,
         "date": item.date,
         "source": item.source,
+        "cluster": item.cluster,
         "words": len(item.text.split()),
         "truth": item.truth,
     }

@@ -29,7 +29,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One text to judge. Truth and metadata are for analysis and appear in no prompt.
+    """One text to judge. Truth, cluster and metadata are for analysis and appear in no prompt.
 
     A pair is a task with two responses, which a judge compares.
     """
@@ -45,6 +45,8 @@ class Evidence:
     id: int = 0
     responses: tuple[str, ...] = ()
     """Two for a pair, otherwise none."""
+    cluster: str = ""
+    """What makes items dependent (an outlet, a conversation, an event); empty: nothing does."""
 
     @property
     def body(self) -> str:

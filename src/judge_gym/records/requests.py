@@ -95,6 +95,9 @@ class Item(VerbRequest):
     url: str = ""
     date: Annotated[str, Field(description="YYYY-MM-DD")] = ""
     source: str = ""
+    cluster: Annotated[
+        str, Field(description="What makes items dependent: an outlet, a conversation, an event.")
+    ] = ""
     truth: int | str | None = None
     responses: Sequence[str] | None = None
     metadata: Mapping[str, str] | None = None

@@ -52,6 +52,7 @@ class ItemSummary(TypedDict):
     url: UntrustedText
     date: str
     source: UntrustedText
+    cluster: UntrustedText
     words: int
     truth: Annotated[int | str | None, UNTRUSTED]
 
@@ -284,6 +285,8 @@ class SampleRow(ProbeRow):
     run: int
     series: str
     evidence_title: UntrustedText
+    cluster: UntrustedText
+    """What makes items dependent; empty where nothing does."""
     pair: bool
     truth: Annotated[int | str | None, UNTRUSTED]
     flipped: bool

@@ -28,7 +28,7 @@ from judge_gym.errors import DesignError, unknown
 from judge_gym.records import Evidence, Rubric, Window, evidence, provided_rubric
 from judge_gym.sources.search import SearchResult
 
-FIELDS = ("title", "text", "responses", "url", "date", "source", "truth", "metadata")
+FIELDS = ("title", "text", "responses", "url", "date", "source", "cluster", "truth", "metadata")
 COLUMNS = tuple(name for name in FIELDS if name not in ("responses", "metadata"))
 LISTED = 10
 """The number of invalid files that an error lists."""
@@ -328,6 +328,7 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
         truth=fields.get("truth"),
         metadata=metadata,
         responses=tuple(texts[1:]),
+        cluster=str(given if (given := fields.get("cluster")) is not None else "").strip(),
     )
 
 

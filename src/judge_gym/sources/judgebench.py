@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judge_gym.errors import DesignError, unknown
-from judge_gym.records import Evidence
+from judge_gym.records import Evidence, content_hash
 from judge_gym.sources.files import json_lines
 from judge_gym.stages.answer_lines import LabelledLine, adjacent_lines, clean_lines
 
@@ -80,6 +80,7 @@ def read_pairs(path: Path) -> tuple[Evidence, ...]:
                 "response_model": row.get("response_model") or "",
             },
             responses=(row["response_A"], row["response_B"]),
+            cluster=f"question {content_hash(row['question'])[:12]}",  # it may have several pairs
         )
         for row, where in _rows(path, ("question", "response_A", "response_B"))
     )

@@ -22,9 +22,9 @@ from judge_gym.errors import (
 )
 from judge_gym.store import tables as t
 
-HEAD = "0019"
+HEAD = "0020"
 """The newest schema revision, as a test checks."""
-NEEDED = "0019"
+NEEDED = "0020"
 """The oldest schema revision that this version works with."""
 OLDEST = "0008"
 """The oldest schema revision that can be upgraded."""

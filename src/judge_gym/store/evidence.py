@@ -294,6 +294,12 @@ class EvidenceRecords:
         self._database.insert_new(connection, t.texts, [*texts.values()])
         self._database.insert_new(connection, t.evidence, [*rows.values()])
         ids |= by_key(connection, e.text, e.id, rows)
+        clusters = {hash: storable(item.cluster) for hash, item in zip(hashes, items, strict=True)}
+        stored = by_key(connection, e.text, e.cluster, [hash for hash in clusters if clusters[hash]])
+        for hash, before in stored.items():  # a cluster that is given later, or corrected
+            if clusters[hash] != before:
+                change = t.evidence.update().where(e.text == hash)
+                connection.execute(change.values(cluster=clusters[hash]))
         return [ids[hash] for hash in hashes]
 
     def _evidence(self, query: sa.Select[Any]) -> tuple[Evidence, ...]:
@@ -392,6 +398,7 @@ def _row(text: str, item: Evidence) -> dict[str, Any]:
         **{name: storable(getattr(item, name)) for name in ("title", "url", "date", "source")},
         "metadata": dict(item.metadata),
         "pair": bool(item.responses),
+        "cluster": storable(item.cluster),
     }
 
 
@@ -455,4 +462,5 @@ def _item(row: Mapping[str, Any]) -> Evidence:
         metadata=row["metadata"],
         id=row["id"],
         responses=tuple(responses),
+        cluster=row["cluster"],
     )

@@ -226,6 +226,6 @@ def _evidence(connection: sa.Connection, tags: Sequence[str] | None) -> Iterator
 
 def _evidence_line(row: sa.RowMapping) -> EvidenceLine:
     place = {name: row[name] for name in ("country", "start", "end", "search")}
-    kept = ("text", "title", "url", "date", "source", "metadata", "pair", "truth", "pool")
+    kept = EvidenceLine.model_fields.keys() - {"line", "window"}
     window = WindowLine(**place) if row["country"] is not None else None
     return EvidenceLine(window=window, **{name: row[name] for name in kept})

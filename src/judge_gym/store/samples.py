@@ -222,6 +222,7 @@ def _tidy_rows() -> sa.Select[Any]:
             s.id.label("sample"),
             s.evidence_id.label("evidence"),
             t.evidence.c.title.label("evidence_title"),
+            t.evidence.c.cluster,
             t.evidence.c.pair,
             sa.cast(t.pool_items.c.truth, sa.Text).label("truth"),
             s.replicate,

@@ -118,6 +118,7 @@ evidence = _table(
     sa.Column("source", sa.String, nullable=False),
     sa.Column("metadata", JSON, nullable=False),
     sa.Column("pair", sa.Boolean, nullable=False, server_default=sa.false()),  # text is a JSON list
+    sa.Column("cluster", sa.String, nullable=False, server_default=""),  # empty: the item itself
 )
 
 window_items = _table(
