@@ -160,7 +160,9 @@ KINDS = ("ordinal", "nominal")
 """The kinds of rubrics."""
 _TASK = ["concept", "task_type", "country", "pool"]
 _TEXTS = {
-    **dict.fromkeys(("stages", "tag", "study", "protocol", *_TASK, "series", "display", "cluster"), ""),
+    **dict.fromkeys(
+        ("stages", "tag", "study", "protocol", *_TASK, "series", "display", "cluster"), ""
+    ),
     **{"rubric_author": "provided", "probe_status": None},
 }
 """Text columns, with the value of an empty cell."""

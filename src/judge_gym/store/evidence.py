@@ -295,7 +295,9 @@ class EvidenceRecords:
         self._database.insert_new(connection, t.evidence, [*rows.values()])
         ids |= by_key(connection, e.text, e.id, rows)
         clusters = {hash: storable(item.cluster) for hash, item in zip(hashes, items, strict=True)}
-        stored = by_key(connection, e.text, e.cluster, [hash for hash in clusters if clusters[hash]])
+        stored = by_key(
+            connection, e.text, e.cluster, [hash for hash in clusters if clusters[hash]]
+        )
         for hash, before in stored.items():  # a cluster that is given later, or corrected
             if clusters[hash] != before:
                 change = t.evidence.update().where(e.text == hash)
