@@ -27,7 +27,8 @@ def analyze(
         list[str],
         typer.Option(
             metavar="MODEL",
-            help="A judge that classifies failures; repeatable. For a simulated model: simulated.",
+            help="A judge that classifies failures; repeatable. Default where the model is "
+            "simulated: two simulated judges.",
         ),
     ] = NONE,
     samples: Annotated[int, typer.Option(min=1, help="Verdicts per judge and failure.")] = 3,
