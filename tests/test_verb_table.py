@@ -124,6 +124,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("runs.logs", {"target": "later"}),
     ("reports.show", {"target": "pilot"}),
     ("reports.table", {"target": "pilot", "table": "statuses"}),
+    ("reports.judges", {"target": "pilot", "others": ["pilot/strict"]}),
     ("reports.write_file", {"target": "pilot", "path": "out/pilot.md"}),
     ("experiments.export_file", {"targets": ["pilot"], "path": "out/pilot.csv"}),
     ("experiments.export_file", {"targets": ["pilot"], "path": "../pilot.csv"}),

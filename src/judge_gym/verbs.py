@@ -14,6 +14,7 @@ from urllib.parse import quote
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import requests as ask
 from judge_gym.records import responses as say
+from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.origins import BUILT_IN
 
 Effect = Literal["reads", "pays", "writes", "destroys"]
@@ -224,6 +225,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("runs.logs", ask.OptionalTarget, Sequence[say.LogRow], "reads", "GET /logs",
          result="items", page="page_logs"),
     # --- reports ---------------------------------------------------------------------------------
+    Verb("reports.judges", ask.JudgesOf, JudgeTable, "reads", "GET /judges"),
     Verb("reports.show", ask.OfTarget, say.ReportDigest, "reads", "GET /report",
          note="`reports_table` reads one of its tables."),
     Verb("reports.table", ask.ReportTable, Sequence[say.AnyRow], "reads", "GET /report/table",

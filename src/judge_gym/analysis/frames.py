@@ -175,7 +175,15 @@ _ORDER = [JUDGE, "evidence", "replicate", "task", "variant", "series", "is_swap"
 _ORDER += ["rubric", "flipped", "tag", "call_id", "mask", "probe"]
 _WHOLE = re.compile(r"\b(\d+)\.0+\b")
 """A stage as a spreadsheet may write it."""
-_NUMBERS = ("dose", "probe_call_id", "observability", "discriminability", "call_id", "usd")
+_NUMBERS = (
+    "dose",
+    "probe_call_id",
+    "observability",
+    "discriminability",
+    "call_id",
+    "usd",
+    "seconds",
+)
 
 
 def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:

@@ -17,12 +17,12 @@ COMMANDS = dict(
     entry.split(":")
     for entry in (
         "init:studies demo:demo plan:studies run:runs start:runs status:runs pause:runs "
-        "resume:runs cancel:runs retry:runs retune:runs reparse:runs cleanup:runs report:reports "
-        "answers:reports export:reports usage:reports analyze:failures schedule:schedule "
-        "calibrate:calibrate axes:axes lab:serve mcp:serve worker:runs evidence:evidence "
-        "rubric:workflows score:workflows swap:workflows probe:workflows pool:evidence "
-        "labels:evidence benchmark:benchmarks suite:suites models:models token:admin db:admin "
-        "ledger:admin sim:serve"
+        "resume:runs cancel:runs retry:runs retune:runs reparse:runs cleanup:runs judges:reports "
+        "report:reports answers:reports export:reports usage:reports analyze:failures "
+        "schedule:schedule calibrate:calibrate axes:axes lab:serve mcp:serve worker:runs "
+        "evidence:evidence rubric:workflows score:workflows swap:workflows probe:workflows "
+        "pool:evidence labels:evidence benchmark:benchmarks suite:suites models:models "
+        "token:admin db:admin ledger:admin sim:serve"
     ).split()
 )
 """The commands and groups in the order of the help, each with the module that declares it."""

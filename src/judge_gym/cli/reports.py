@@ -1,4 +1,4 @@
-"""Commands that read results: report, answers, export and usage."""
+"""Commands that read results: report, judges, answers, export and usage."""
 
 import sys
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import typer
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, read_lab
 from judge_gym.cli.options import NONE, AsJson, Target, parse_pairs
-from judge_gym.cli.results import print_report
+from judge_gym.cli.results import judge_rows, print_report
 from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.records import Status
 
@@ -61,6 +61,24 @@ def report(
     print_report(built)
     if out is not None:
         typer.echo(f"\nwrote {out}")
+
+
+@app.command()
+def judges(
+    targets: Annotated[
+        list[str], typer.Argument(metavar="STUDY|TAG...", help="Studies, their files, or tags.")
+    ],
+    json: AsJson = False,
+) -> None:
+    """Show which judge to use: how good each setup is, how consistent, and at what price."""
+    with read_lab() as lab:
+        table = lab.reports.judges(targets[0], others=targets[1:])
+    if json:
+        display.print_json(table)
+        return
+    typer.echo(table["sentence"])
+    display.table("", judge_rows(table))
+    notes(*table["notes"])
 
 
 @app.command()

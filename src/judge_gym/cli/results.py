@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from judge_gym.engine import Result, StagePlan
     from judge_gym.lab import Lab
     from judge_gym.lab.collection import CollectionResult
+    from judge_gym.records.judge_table import JudgeTable, Quantity
 
 LISTED = 12
 """Finished experiments that are listed one by one; `status` lists any number."""
@@ -163,3 +164,38 @@ def print_report(report: Any) -> None:
     notes(*report.warnings)
     if report.banner:
         display.console().print(report.banner, style="bold yellow")
+
+
+# --- the judge table -----------------------------------------------------------------------------
+
+
+def judge_rows(table: "JudgeTable") -> list[dict[str, Any]]:
+    """Returns the rows of a judge table as printed; columns without a value are omitted."""
+    rows = [
+        {
+            "setup": row["setup"],
+            table["kind"] or "accuracy": _quantity(row["truth"], 100, " %") or "unknown",
+            "standing": row["standing"],
+            "consistency": _quantity(row["consistency"], 100, " %"),
+            "position bias": _quantity(row["position_bias"], 100, " %"),
+            "abstained": _quantity(row["abstained"], 100, " %"),
+            "unreadable": _quantity(row["unreadable"], 100, " %"),
+            "$ per 1,000": _quantity(row["usd_per_1000"]),
+            "seconds": _quantity(row["seconds"]),
+        }
+        for row in table["rows"]
+    ]
+    empty = {name for name in rows[0] if all(row[name] is None for row in rows)}
+    return [{name: value for name, value in row.items() if name not in empty} for row in rows]
+
+
+def _quantity(quantity: "Quantity | None", factor: float = 1, unit: str = "") -> str | None:
+    """Formats a quantity with its interval."""
+    if quantity is None:
+        return None
+    number = "{:.0f}" if unit else "{:.3g}"
+    value, low, high = (
+        None if part is None else number.format(part * factor)
+        for part in (quantity["value"], quantity["low"], quantity["high"])
+    )
+    return f"{value}{unit}" if low is None else f"{value}{unit} [{low}, {high}]"

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from judge_gym.client.connection import Connection
 from judge_gym.records import Status, TaskType, responses
+from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.requests import UsageColumn, Workflow
 
 
@@ -308,6 +309,10 @@ class Reports:
 
     def __init__(self, connection: Connection) -> None:
         self._call = connection.call
+
+    def judges(self, target: str, *, others: Sequence[str] = ()) -> JudgeTable:
+        """Returns the judge table: which setup is best, how good it is, and at what price."""
+        return self._call("reports.judges", locals())
 
     def show(self, target: str) -> responses.ReportDigest:
         """Returns the report on a study or an experiment in short, and the names of its tables."""

@@ -11,6 +11,7 @@ from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.texts import new_file
+from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.responses import (
     AnyRow,
     ExperimentSummary,
@@ -49,7 +50,6 @@ class Reports:
             gates: where validity checks pass, if not at their defaults (`analysis.validity`).
         """
         import pandas as pd
-        import yaml
 
         from judge_gym.analysis.report import build_report
         from judge_gym.analysis.validity import Thresholds
@@ -64,8 +64,40 @@ class Reports:
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
-            margin=(yaml.safe_load(self._store.studies.file(name) or "") or {}).get("margin"),
+            margin=self._margin(name),
         )
+
+    def judges(self, target: str, *, others: Sequence[str] = ()) -> JudgeTable:
+        """Returns the judge table: which setup is best, how good it is, and at what price.
+
+        Args:
+            target: the study or tag.
+            others: more studies or tags, whose setups stand in the same table.
+        """
+        from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.judges.table import judge_table
+        from judge_gym.analysis.report.page import simulation_banner
+
+        rows = self._experiments.find(target, *others)
+        samples = stored_samples(self._store, rows)
+        if samples.empty:
+            raise ConflictError(f"{target} has no samples yet; run it first")
+        frame = tidy(samples, source=target)
+        return judge_table(
+            frame,
+            self._labels.frame_of(rows),
+            margin=None if others else self._margin(self._experiments.study_name(target)),
+            simulated=simulation_banner({*map(str, frame["judge.model"])}),
+        )
+
+    def _margin(self, study: str) -> float | None:
+        """Returns the size below which a study calls a difference negligible."""
+        import yaml
+
+        margin: float | None = (yaml.safe_load(self._store.studies.file(study) or "") or {}).get(
+            "margin"
+        )
+        return margin
 
     def show(self, target: str) -> ReportDigest:
         """Returns the report on a study or an experiment in short, and the names of its tables."""

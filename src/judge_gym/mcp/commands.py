@@ -37,6 +37,8 @@ CALLS: Mapping[str, Call] = {
     "cleanup": Call("experiments_cleanup", "experiment_tag"),
     "answers": Call("experiments_list_answers", "target"),
     "report": Call("reports_show", "target"),
+    "judges": Call("reports_judges", "target"),
+    "labels import": Call("labels_add"),
     "init": Call("experiments_template"),
     "suite runs": Call("suites_list_runs"),
     "suite show": Call("suites_show_run", "run"),

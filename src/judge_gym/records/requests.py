@@ -259,6 +259,16 @@ class WriteReport(VerbRequest):
     path: NewFile
 
 
+class JudgesOf(VerbRequest):
+    """Whose judges are compared."""
+
+    target: Target
+    others: Annotated[
+        Sequence[Target],
+        Field(max_length=1000, description="More studies or experiments, in the same table."),
+    ] = ()
+
+
 class ReportTable(VerbRequest):
     """A table of a report."""
 

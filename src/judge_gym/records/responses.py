@@ -304,6 +304,7 @@ class SampleRow(ProbeRow):
     call_id: int | None
     reported_model: str | None
     usd: float | None
+    seconds: float | None
 
 
 class UsageRow(TypedDict):

@@ -244,6 +244,7 @@ def _tidy_rows() -> sa.Select[Any]:
             s.call_id,
             t.attempts.c.reported_model,
             t.attempts.c.usd,
+            t.attempts.c.seconds,
         )
         .join(t.runs, t.runs.c.id == s.run_id)
         .join(t.experiments, t.experiments.c.digest == t.runs.c.digest)

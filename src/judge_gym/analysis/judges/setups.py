@@ -1,0 +1,125 @@
+"""Setups: a judge as it would be used, that is a model with a design and a source of its rubric."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from judge_gym.analysis.frames import JUDGE, level_name, usual_levels, varied_knobs
+
+NOT_ASKED = ("probe.", "rubric.critic", "prompt.slots.prober.", "prompt.slots.critic.")
+"""Knobs that act after the verdict, or beside it: they make no other setup."""
+LONGEST = 32
+"""The number of characters of a level in a name."""
+Levels = tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A judge as it would be used, with its samples."""
+
+    name: str
+    judge: str
+    knobs: Mapping[str, Any]
+    """The level of each knob that varies between setups."""
+    rubric: str
+    rows: pd.DataFrame
+
+
+def setups_of(own: pd.DataFrame) -> list[Setup]:
+    """Returns the setups in tidy samples without swaps, by name.
+
+    A knob counts if it varies within some task. Where it cannot act, as the author of a rubric that
+    the task provides, samples belong to every setup that agrees with them in the other knobs.
+    """
+    knobs = _varied(own)
+    columns = [JUDGE, *knobs]
+    codes = own.groupby(columns, sort=False, dropna=False, observed=True).ngroup().to_numpy()
+    idle = np.column_stack([_idle(own, knob) for knob in knobs]) if knobs else None
+    parts: dict[Levels, npt.NDArray[np.bool_]] = {}
+    for code in np.unique(codes):
+        rows = codes == code
+        first = own.iloc[int(rows.argmax())]
+        patterns = np.unique(idle[rows], axis=0) if idle is not None else [()]
+        for pattern in patterns:
+            same = rows if idle is None else rows & (idle == pattern).all(axis=1)
+            levels = [None if off else first[k] for k, off in zip(knobs, pattern, strict=True)]
+            key = (first[JUDGE], *levels)
+            parts[key] = parts.get(key, False) | same
+    whole = [key for key in parts if not any(_covers(key, other) for other in parts)]
+    usual = {knob: _usual(own, knob) for knob in knobs}
+    names = _names(whole, knobs, usual)
+    made = []
+    for key, name in zip(whole, names, strict=True):
+        masks = [mask for part, mask in parts.items() if part == key or _covers(part, key)]
+        rows = own[np.logical_or.reduce(masks)]
+        named = dict(zip(knobs, key[1:], strict=True))
+        authors = [str(author) for author in rows["rubric.author"].unique()]
+        made.append(Setup(name, str(key[0]), named, ", ".join(sorted(authors)), rows))
+    return sorted(made, key=lambda setup: setup.name)
+
+
+def _varied(own: pd.DataFrame) -> list[str]:
+    """Returns the knobs that change a verdict and vary within some task."""
+    found = [varied_knobs(part) for _, part in own.groupby("task", observed=True)]
+    knobs = dict.fromkeys(knob for part in found for knob in part)
+    return [knob for knob in knobs if not knob.startswith(NOT_ASKED)]
+
+
+def _idle(own: pd.DataFrame, knob: str) -> npt.NDArray[np.bool_]:
+    """Returns on which samples a knob cannot act (`studies.sweep` sets it to its default there)."""
+    pair = own["pair"].to_numpy(dtype=bool)
+    given = (own["rubric.author"] == "provided").to_numpy(dtype=bool)
+    if knob == "presentation.pair_order":
+        return ~pair
+    if knob == "evidence.view":
+        return pair
+    if knob.startswith(("evidence.editor", "prompt.slots.neutralizer.")):
+        return pair | (own["evidence.view"] == "raw").to_numpy(dtype=bool)
+    if knob == "rubric.author":
+        return np.zeros(len(own), dtype=bool)
+    if knob.startswith(("rubric.", "prompt.slots.rubricer.")):
+        return given
+    return np.zeros(len(own), dtype=bool)
+
+
+def _covers(part: Levels, whole: Levels) -> bool:
+    """Returns whether samples of one combination belong to another, where some knobs are idle."""
+    pairs = [*zip(part, whole, strict=True)]
+    return part != whole and all(mine is None or mine == other for mine, other in pairs)
+
+
+def _usual(own: pd.DataFrame, knob: str) -> Any:
+    """Returns the level that names leave out: the default if it occurs, else the most frequent."""
+    counts = own[knob].value_counts(dropna=False, sort=True)
+    default = usual_levels(own)[knob]
+    if any(level_name(level) == level_name(default) for level in counts.index):
+        return default
+    return counts.index[0]
+
+
+def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any]) -> list[str]:
+    """Returns a name for each setup: its model, and the levels that are not the usual ones."""
+    models = {str(key[0]) for key in keys}
+    short = Counter(model.partition(":")[2] or model for model in models)
+    ends = Counter(knob.rpartition(".")[2] for knob in knobs)
+    names = []
+    for model, *levels in keys:
+        bare = str(model).partition(":")[2] or str(model)
+        parts = [bare if short[bare] == 1 else str(model)]
+        for knob, level in zip(knobs, levels, strict=True):
+            if level is None or level_name(level) == level_name(usual[knob]):
+                continue
+            end = knob.rpartition(".")[2]
+            text = level_name(level)
+            text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+            parts.append(f"{end if ends[end] == 1 else knob} {text}")
+        names.append(", ".join(parts))
+    taken = Counter(names)
+    return [
+        name if taken[name] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)
+    ]

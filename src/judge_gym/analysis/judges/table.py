@@ -1,0 +1,544 @@
+"""The judge table: one row per setup, with its quality, consistency, price and time.
+
+The unit is one verdict on one item (both orders of a pair), averaged over repeats and draws of
+rubrics. Intervals are over items by cluster, and hold for all rows of a column together.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from judge_gym.analysis.frames import once_per_call, own_rows
+from judge_gym.analysis.judges.sentence import sentence
+from judge_gym.analysis.judges.setups import Setup, setups_of
+from judge_gym.analysis.judges.standing import (
+    MIN_CLUSTERS,
+    Codes,
+    choose,
+    cluster_sums,
+    compare,
+    cross_fitted,
+    simultaneous_level,
+)
+from judge_gym.analysis.stats.intervals import LEVEL, Floats, t_quantile
+from judge_gym.records.judge_table import (
+    ChosenQuality,
+    JudgeRow,
+    JudgeTable,
+    Quality,
+    Quantity,
+    Standing,
+    TruthKind,
+)
+
+UNIT = ["concept", "evidence"]
+"""What one verdict is about."""
+TIE = 3
+"""The stage of a pair's rubric that says that both responses are equally good."""
+UNREADABLE = ("refused", "truncated", "parse_failed")
+Scale = Literal["share", "bias", "median"]
+SCALES: Mapping[str, Scale] = {
+    "truth": "share",
+    "consistency": "share",
+    "position_bias": "bias",
+    "abstained": "share",
+    "unreadable": "share",
+    "usd_per_1000": "median",
+    "seconds": "median",
+    "answered": "share",
+    "right_of_answered": "share",
+    "majority": "share",
+    "disagreement": "share",
+}
+"""The columns of quantities, with the scale of each."""
+
+
+def judge_table(
+    frame: pd.DataFrame,
+    people: pd.DataFrame | None = None,
+    *,
+    margin: float | None = None,
+    simulated: str = "",
+) -> JudgeTable:
+    """Returns the judge table of tidy samples.
+
+    Args:
+        frame: the tidy samples; a column `seconds` is the time of each call.
+        people: raters' stages, with columns tag, evidence, rater, stage.
+        margin: the difference below which the study calls two setups equally good.
+        simulated: the warning that judges were simulated.
+    """
+    own, clusters = _with_units(own_rows(frame))
+    labels = _labels(own, people)
+    own = _with_values(own, labels)
+    kind: TruthKind | None = "accuracy" if own["right"].notna().any() else None
+    if kind is None and own["agrees"].notna().any():
+        kind = "agreement"
+    setups = setups_of(own)
+    parts = [_unit_values(setup.rows, kind) for setup in setups]
+    columns = {
+        name: _quantities([part.get(name) for part in parts], scale, clusters)
+        for name, scale in SCALES.items()
+    }
+    found = _compared(parts, columns, clusters, margin)
+    rows = [_row(setup, place, columns, found, kind) for place, setup in enumerate(setups)]
+    _mark_frontier(rows)
+    rows.sort(key=_rank)
+    chosen = None if found.chosen is None else setups[found.chosen].name
+    table: JudgeTable = {
+        "sentence": "",
+        "chosen": chosen,
+        "chosen_quality": None if kind is None else _chosen_quality(found, kind),
+        "kind": kind,
+        "people_with_each_other": _people(labels, clusters) if kind == "agreement" else None,
+        "raters": 0 if labels is None else int(labels["rater"].nunique()),
+        "known_items": int(own.loc[own["known"], "evidence"].nunique()),
+        "compared_items": len(found.items),
+        "clusters": found.clusters,
+        "margin": margin,
+        "split": None,
+        "simulated": simulated,
+        "notes": _notes(rows, found),
+        "rows": rows,
+    }
+    return {**table, "sentence": sentence(table)}
+
+
+# --- samples with what they count ----------------------------------------------------------------
+
+
+def _with_units(own: pd.DataFrame) -> tuple[pd.DataFrame, Codes]:
+    """Returns samples with the number of the unit that each is about, and each unit's cluster."""
+    own = own.reset_index(drop=True)
+    unit = own.groupby(UNIT, observed=True).ngroup().to_numpy()
+    names = own["evidence"].astype(str)
+    if "cluster" in own:
+        given = own["cluster"].astype("str").fillna("")
+        names = names.where(given == "", "cluster " + given)
+    first = pd.Series(unit).drop_duplicates()
+    of_unit = names.iloc[first.index].to_numpy()[np.argsort(first.to_numpy())]
+    return own.assign(unit=unit), pd.factorize(of_unit)[0]
+
+
+def _labels(own: pd.DataFrame, people: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Returns people's stages with the unit of each; None without any."""
+    if people is None or people.empty:
+        return None
+    items = own[["tag", "evidence", "unit"]].drop_duplicates()
+    found = people.merge(items, on=["tag", "evidence"])
+    return found if len(found) else None
+
+
+def _with_values(own: pd.DataFrame, labels: pd.DataFrame | None) -> pd.DataFrame:
+    """Adds how right each verdict is: `right`, `agrees` with raters, `agrees_most` of them.
+
+    They are NaN where nothing is known or the call failed, and 0 without a score.
+    """
+    asked = (own["status"] != "provider_error").to_numpy()
+    truth = pd.to_numeric(own["truth"], errors="coerce").to_numpy(dtype=float)
+    stages = int(own["n_stages"].max())
+    known = np.zeros((len(own), stages))
+    has = truth >= 1
+    known[has, truth[has].astype(int) - 1] = 1.0
+    given, most = np.zeros_like(known), np.zeros_like(known)
+    if labels is not None:
+        counts = pd.crosstab([labels["tag"], labels["evidence"]], labels["stage"])
+        counts = counts.reindex(columns=range(1, stages + 1), fill_value=0)
+        keys = pd.MultiIndex.from_frame(own[["tag", "evidence"]])
+        place = counts.index.get_indexer(keys)
+        votes = np.where((place >= 0)[:, None], counts.to_numpy(dtype=float)[place], 0.0)
+        total, top = votes.sum(axis=1, keepdims=True), votes.max(axis=1, keepdims=True)
+        given = votes / np.maximum(total, 1)
+        most = (votes == top) & (top > 0)
+        most = np.where(most.sum(axis=1, keepdims=True) == 1, most, 0.0)
+    weights = {"right": known, "agrees": given, "agrees_most": most}
+    made = {
+        name: np.where(asked & (weight.sum(axis=1) > 0), _score(own, weight), np.nan)
+        for name, weight in weights.items()
+    }
+    return own.assign(
+        **made, asked=asked, known=asked & ~np.isnan(made["right"]) | ~np.isnan(made["agrees"])
+    )
+
+
+def _score(own: pd.DataFrame, weight: Floats) -> Floats:
+    """Returns the weight of each verdict's stages; a subset is spread equally.
+
+    A tie on a pair counts one half where no answer or label of the task is a tie.
+    """
+    masks = own["mask"].to_numpy()
+    chosen = (masks[:, None] >> np.arange(weight.shape[1])) & 1
+    found: Floats = (chosen * weight).sum(axis=1) / np.maximum(chosen.sum(axis=1), 1)
+    pair = own["pair"].to_numpy(dtype=bool)
+    if pair.any() and weight.shape[1] >= TIE:
+        has_ties = pd.Series(weight[:, TIE - 1] > 0).groupby(own["concept"].to_numpy())
+        half = pair & (masks == 1 << (TIE - 1)) & ~has_ties.transform("any").to_numpy()
+        found[half] = 0.5
+    return found
+
+
+# --- one setup -----------------------------------------------------------------------------------
+
+
+class _Ratio(NamedTuple):
+    """A quantity as a ratio of sums over units: of a mean, the denominators are 1."""
+
+    units: Codes
+    above: Floats
+    below: Floats
+
+    @classmethod
+    def of(cls, above: pd.Series, below: pd.Series | None = None) -> "_Ratio":
+        """Returns the ratio of two series that are indexed by unit."""
+        ones = np.ones(len(above))
+        under = ones if below is None else np.asarray(below.to_numpy(), dtype=np.float64)
+        return cls(
+            np.asarray(above.index.to_numpy(), dtype=np.intp),
+            np.asarray(above.to_numpy(), dtype=np.float64),
+            under,
+        )
+
+
+def _unit_values(samples: pd.DataFrame, kind: TruthKind | None) -> dict[str, _Ratio]:
+    """Returns the quantities of a setup by unit."""
+    rows = once_per_call(samples, ["unit"])
+    asked = rows[rows["asked"]]
+    if asked.empty:
+        return {}
+    status = asked["status"]
+    found = {
+        "abstained": _mean(asked, status == "abstained"),
+        "unreadable": _mean(asked, status.isin(UNREADABLE)),
+        "usd_per_1000": _sum_over_orders(asked, "usd", 1000),
+        "consistency": _equal_pairs(asked),
+        "position_bias": _leanings(asked),
+    }
+    if "seconds" in asked:
+        found["seconds"] = _sum_over_orders(asked, "seconds")
+    if kind is not None:
+        column = "right" if kind == "accuracy" else "agrees"
+        known = asked[asked[column].notna()]
+        truth, answered = _mean(known, known[column]), _mean(known, known["status"] == "scored")
+        found |= {
+            "truth": truth,
+            "answered": answered,
+            "right_of_answered": _Ratio(truth.units, truth.above, answered.above),
+        }
+        if kind == "agreement":
+            clear = asked[asked["agrees_most"].notna()]
+            found["majority"] = _mean(clear, clear["agrees_most"])
+    return {name: ratio for name, ratio in found.items() if len(ratio.units) and ratio.below.any()}
+
+
+def _mean(rows: pd.DataFrame, values: pd.Series) -> _Ratio:
+    """Returns the mean of each unit, with equal weight of both orders of a pair."""
+    by_order = values.astype(float).groupby([rows["unit"], rows["flipped"]]).mean()
+    return _Ratio.of(by_order.groupby(level=0).mean())
+
+
+def _sum_over_orders(rows: pd.DataFrame, column: str, factor: float = 1) -> _Ratio:
+    """Returns the sum over the orders of each unit of their mean over repeats; known ones only."""
+    known = rows[rows[column].notna()]
+    by_order = known[column].groupby([known["unit"], known["flipped"]]).mean()
+    return _Ratio.of(by_order.groupby(level=0).sum() * factor)
+
+
+def _equal_pairs(rows: pd.DataFrame) -> _Ratio:
+    """Returns the numbers of equal and of all pairs of repeats, by unit; abstaining is a verdict.
+
+    Another rubric, or a pair shown in the other order, is not a repeat.
+    """
+    read = rows[rows["status"].isin(("scored", "abstained"))]
+    by = [read["unit"], read["rubric"], read["flipped"]]
+    n = read.groupby(by, observed=True).size()
+    same = read.groupby([*by, read["mask"]], observed=True).size()
+    equal = (same * (same - 1) / 2).groupby(level=0).sum()
+    pairs = (n * (n - 1) / 2).groupby(level=0).sum()
+    return _Ratio.of(equal, pairs)
+
+
+def _leanings(rows: pd.DataFrame) -> _Ratio:
+    """Returns, by pair shown in both orders, decisions for the first minus the second, and all."""
+    both = rows.groupby("unit")["flipped"].transform("nunique") == 2
+    decided = rows[rows["pair"].astype(bool) & both & rows["mask"].isin((1, 2, 1 << (TIE - 1)))]
+    side = decided["mask"].map({1: 1.0, 2: -1.0}).fillna(0.0)
+    shown = side.where(~decided["flipped"].astype(bool), -side)
+    sums = shown.groupby(decided["unit"]).agg(["sum", "count"])
+    return _Ratio.of(sums["sum"], sums["count"])
+
+
+# --- columns with intervals ----------------------------------------------------------------------
+
+
+def _quantities(
+    ratios: Sequence[_Ratio | None], scale: Scale, clusters: Codes
+) -> list[Quantity | None]:
+    """Returns a column of the table, with intervals that hold for all of its rows together."""
+    known = [ratio for ratio in ratios if ratio is not None]
+    if not known:
+        return [None] * len(ratios)
+    level = simultaneous_level(np.stack([_influence(ratio, scale, clusters) for ratio in known]))
+    return [None if ratio is None else _quantity(ratio, scale, clusters, level) for ratio in ratios]
+
+
+def _influence(ratio: _Ratio, scale: Scale, clusters: Codes) -> Floats:
+    """Returns how far each cluster moves an estimate."""
+    if scale == "median":
+        moved = (ratio.above > np.median(ratio.above)) - 0.5
+    else:
+        value = ratio.above.sum() / ratio.below.sum()
+        moved = (ratio.above - value * ratio.below) / ratio.below.sum()
+    sums = np.zeros(int(clusters.max()) + 1)
+    np.add.at(sums, clusters[ratio.units], moved)
+    return sums
+
+
+def _quantity(ratio: _Ratio, scale: Scale, clusters: Codes, level: float) -> Quantity:
+    """Returns an estimate with its interval."""
+    used = ratio.below > 0
+    ratio = _Ratio(ratio.units[used], ratio.above[used], ratio.below[used])
+    of_cluster = np.unique(clusters[ratio.units], return_inverse=True)[1]
+    n = len(ratio.units)
+    if scale == "median":
+        value = float(np.median(ratio.above))
+        low, high = _median_ends(ratio.above, of_cluster, level)
+    else:
+        value = float(ratio.above.sum() / ratio.below.sum())
+        wide = 2.0 if scale == "bias" else 1.0
+        sums = cluster_sums(
+            (ratio.above - value * ratio.below) / ratio.below.sum() / wide, of_cluster
+        )
+        share = (value + 1) / 2 if scale == "bias" else value
+        low, high = _share_ends(share, sums, n, level)
+        if scale == "bias":
+            low, high = low * 2 - 1, high * 2 - 1
+    if np.isnan(low):
+        return {"value": value, "low": None, "high": None, "n": n}
+    return {"value": value, "low": float(low), "high": float(high), "n": n}
+
+
+def _share_ends(share: float, sums: Floats, items: int, level: float) -> tuple[float, float]:
+    """Returns the ends of Korn and Graubard's (1998) interval of a share.
+
+    It is Clopper and Pearson's with the effective number of items, which is that of clusters if
+    all items are equal. `sums` are the deviations of the clusters.
+    """
+    groups = len(sums)
+    if groups < 2:
+        return np.nan, np.nan
+    variance = groups / (groups - 1) * float((sums**2).sum())
+    size = share * (1 - share) / variance if variance > 1e-12 and 0 < share < 1 else groups
+    size = min(size, items)
+    size *= float(t_quantile(items - 1, level) / t_quantile(groups - 1, level)) ** 2
+    return clopper_pearson(share, size, level)
+
+
+def clopper_pearson(share: float, size: float, level: float) -> tuple[float, float]:
+    """Returns the ends of the interval of a share of `size` items, which may be fractional."""
+    tail, hits = (1 - level) / 2, share * size
+    low = special.betaincinv(hits, size - hits + 1, tail) if hits > 0 else 0.0
+    high = special.betaincinv(hits + 1, size - hits, 1 - tail) if hits < size else 1.0
+    return float(low), float(high)
+
+
+def _median_ends(values: Floats, clusters: Codes, level: float) -> tuple[float, float]:
+    """Returns the ends of a median's interval: order statistics, by cluster (Woodruff 1952)."""
+    below = (values <= np.median(values)).astype(float) - 0.5
+    sums = cluster_sums(below / len(values), clusters)
+    low, high = _share_ends(0.5, sums, len(values), level)
+    if np.isnan(low):
+        return low, high
+    ordered = np.sort(values)
+    places = np.array([np.floor(low * len(values)) - 1, np.ceil(high * len(values))])
+    first, last = np.clip(places, 0, len(values) - 1).astype(int)
+    return float(ordered[first]), float(ordered[last])
+
+
+def _people(labels: pd.DataFrame | None, clusters: Codes) -> Quantity | None:
+    """Returns the share of equal labels among pairs of raters on the same items."""
+    if labels is None:
+        return None
+    given = labels.drop_duplicates(["unit", "rater"])
+    n = given.groupby("unit").size()
+    same = given.groupby(["unit", "stage"]).size()
+    equal = (same * (same - 1)).groupby(level=0).sum() / (n * (n - 1)).where(n > 1)
+    equal = equal.dropna()
+    if equal.empty:
+        return None
+    return _quantity(_Ratio.of(equal), "share", clusters, LEVEL)
+
+
+# --- standings and rows --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The setups that were compared, and what came out."""
+
+    items: Codes
+    """The units that all of them judged."""
+    clusters: int
+    standings: Mapping[int, Standing]
+    at_most_worse: Mapping[int, float]
+    differences: Mapping[int, Quantity]
+    chosen: int | None
+    quality: Quantity | None
+    """The quality of the chosen setup, on items that did not take part in its choice."""
+    left_out: int
+    """The number of setups with known answers that judged too few items to be compared."""
+
+
+def _compared(
+    parts: Sequence[Mapping[str, _Ratio]],
+    columns: Mapping[str, Sequence[Quantity | None]],
+    clusters: Codes,
+    margin: float | None,
+) -> _Compared:
+    """Compares the setups on the items that all of them judged."""
+    known = {place: part["truth"] for place, part in enumerate(parts) if "truth" in part}
+    enough = {
+        place: ratio
+        for place, ratio in known.items()
+        if len(np.unique(clusters[ratio.units])) >= MIN_CLUSTERS
+    }
+    used = enough or known
+    if not used:
+        return _Compared(np.array([], dtype=np.intp), 0, {}, {}, {}, None, None, 0)
+    items = np.array(sorted(set.intersection(*({*r.units} for r in used.values()))), dtype=np.intp)
+    of_cluster = np.unique(clusters[items], return_inverse=True)[1]
+    groups = int(of_cluster.max(initial=-1)) + 1
+    places = [*used]
+    left_out = len(known) - len(used)
+    if not len(items):
+        return _Compared(items, 0, {}, {}, {}, None, None, left_out)
+    table = np.column_stack(
+        [used[place].above[np.searchsorted(used[place].units, items)] for place in places]
+    )
+    prices = np.array(
+        [np.nan if (q := columns["usd_per_1000"][p]) is None else q["value"] for p in places]
+    )
+    found = compare(table, of_cluster)
+    best = int(table.mean(axis=0).argmax())
+    scored = cross_fitted(table, of_cluster, prices, margin)
+    ratio = _Ratio(items, scored, np.ones(len(items)))
+    return _Compared(
+        items=items,
+        clusters=groups,
+        standings=dict(zip(places, found.standings, strict=True)),
+        at_most_worse={
+            place: float(worse)
+            for place, worse in zip(places, found.at_most_worse, strict=True)
+            if not np.isnan(worse)
+        },
+        differences=_differences(table, best, places, of_cluster),
+        chosen=places[choose(table, of_cluster, prices, margin)],
+        quality=_quantity(ratio, "share", clusters, LEVEL),
+        left_out=left_out,
+    )
+
+
+def _differences(
+    table: Floats, best: int, places: Sequence[int], clusters: Codes
+) -> dict[int, Quantity]:
+    """Returns how much better each setup is than the best, with intervals for all together."""
+    gaps = table - table[:, [best]]
+    sums = cluster_sums((gaps - gaps.mean(axis=0)) / len(table), clusters)
+    groups = len(sums)
+    others = [column for column in range(len(places)) if column != best]
+    level = simultaneous_level(sums.T[others]) if others else LEVEL
+    found: dict[int, Quantity] = {}
+    for column in others:
+        value = float(gaps[:, column].mean())
+        low = high = None
+        if groups >= MIN_CLUSTERS:
+            error = np.sqrt(groups / (groups - 1) * float((sums[:, column] ** 2).sum()))
+            half = float(t_quantile(groups - 1, level)) * error
+            low, high = max(-1.0, value - half), min(1.0, value + half)
+        found[places[column]] = {"value": value, "low": low, "high": high, "n": len(table)}
+    return found
+
+
+def _row(
+    setup: Setup,
+    place: int,
+    columns: Mapping[str, Sequence[Quantity | None]],
+    found: _Compared,
+    kind: TruthKind | None,
+) -> JudgeRow:
+    quantities = {name: column[place] for name, column in columns.items()}
+    truth = quantities.pop("truth")
+    quality: Quality | None = None
+    if truth is not None and kind is not None:
+        quality = {"kind": kind, **truth}
+    rows = setup.rows
+    row: dict[str, Any] = {
+        "setup": setup.name,
+        "judge": setup.judge,
+        "knobs": {knob: _plain(level) for knob, level in setup.knobs.items()},
+        "rubric": setup.rubric,
+        "tags": sorted(map(str, rows["tag"].unique())),
+        "items": int(rows["evidence"].nunique()),
+        "verdicts": int(rows["asked"].sum()),
+        "failed_calls": int((~rows["asked"]).sum()),
+        "on_frontier": None,
+        "difference": found.differences.get(place),
+        "at_most_worse": found.at_most_worse.get(place),
+        "truth": quality,
+        "standing": found.standings.get(place, "unknown"),
+        **quantities,
+    }
+    return row  # type: ignore[return-value]
+
+
+def _plain(level: Any) -> Any:
+    """Returns a level as JSON has it."""
+    if level is None or pd.isna(level):
+        return None
+    return level.item() if isinstance(level, np.generic) else level
+
+
+def _mark_frontier(rows: Sequence[JudgeRow]) -> None:
+    """Marks the setups that no other beats in price without being worse."""
+    priced = [
+        (row, row["truth"]["value"], row["usd_per_1000"]["value"])
+        for row in rows
+        if row["truth"] is not None and row["usd_per_1000"] is not None
+    ]
+    for row, quality, price in priced:
+        row["on_frontier"] = not any(
+            better >= quality and cheaper <= price and (better > quality or cheaper < price)
+            for _, better, cheaper in priced
+        )
+
+
+def _rank(row: JudgeRow) -> tuple[float, float, str]:
+    truth, steady = row["truth"], row["consistency"]
+    return (
+        -truth["value"] if truth else 1.0,
+        -steady["value"] if steady else 1.0,
+        row["setup"],
+    )
+
+
+def _chosen_quality(found: _Compared, kind: TruthKind) -> ChosenQuality | None:
+    """Returns the quality of the recommended setup, corrected for its having been chosen."""
+    if found.quality is None:
+        return None
+    one = len(found.standings) < 2
+    return {"kind": kind, **found.quality, "method": "single setup" if one else "cross-fitted"}
+
+
+def _notes(rows: Sequence[JudgeRow], found: _Compared) -> list[str]:
+    """Returns what a reader must know beside the numbers."""
+    notes = []
+    for row in rows:
+        if row["failed_calls"]:
+            notes.append(
+                f"{row['setup']}: {row['failed_calls']:,} failed calls are left out; "
+                "'judge-gym retry' asks again"
+            )
+    return notes
