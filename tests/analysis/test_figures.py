@@ -529,9 +529,27 @@ def test_polarization_without_a_null_is_drawn_raw() -> None:
 # --- on the page ---------------------------------------------------------------------------------
 
 
+PAGE = 880
+"""The width in pixels below which a page scrolls a figure, as `report.html.j2` says."""
+
+
+def test_a_judge_has_the_same_colour_whichever_judges_a_figure_shows() -> None:
+    judges = ["c", "a", "b"]
+    rows = Frame(
+        {JUDGE: judge, "panel": "t", "accuracy": 0.5, "low": 0.4, "high": 0.6} for judge in judges
+    )
+    colours = figures.judge_colours(judges)
+    assert len({*colours.values()}) == 3
+    alone = figures.svg(figures.accuracy_figure(rows[rows[JUDGE] == "c"], judges=judges))
+    assert colours["c"] in alone and colours["a"] not in alone
+    assert all(colour in figures.svg(figures.accuracy_figure(rows)) for colour in colours.values())
+
+
 def test_a_figure_fits_its_page(name: str) -> None:
-    width, height = size(drawn(name))
-    assert 50 < width <= 760 and 50 < height < 1000
+    picture = drawn(name)
+    width, height = size(picture)
+    assert 50 < width <= PAGE and 50 < height < 1000
+    assert min(map(float, re.findall(r'font-size="([\d.]+)px"', picture))) >= 12
 
 
 def test_many_long_names_stay_on_the_page_and_are_counted(name: str) -> None:
@@ -540,7 +558,7 @@ def test_many_long_names_stay_on_the_page_and_are_counted(name: str) -> None:
     chart = CASES[name].draw(name, frame, None)
     assert chart is not None
     drawn = figures.svg(chart)
-    assert size(drawn)[0] <= 760 and size(drawn)[1] < 2400
+    assert size(drawn)[0] <= PAGE and size(drawn)[1] < 2400
     if name not in {"rank", "method", "polarization", "cost"}:  # no row per judge
         assert re.search(r"\d+ more of \d+", " ".join(words(ElementTree.fromstring(drawn))))
 

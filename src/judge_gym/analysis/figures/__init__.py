@@ -13,6 +13,7 @@ from judge_gym.analysis.figures.drawing import FIGURES as FIGURES
 from judge_gym.analysis.figures.drawing import Figure as Figure
 from judge_gym.analysis.figures.drawing import FigureKind as FigureKind
 from judge_gym.analysis.figures.drawing import caption as caption
+from judge_gym.analysis.figures.drawing import judge_colours as judge_colours
 from judge_gym.analysis.figures.drawing import panels as panels
 from judge_gym.analysis.figures.drawing import png as png
 from judge_gym.analysis.figures.drawing import svg as svg

@@ -61,7 +61,7 @@ def polarization_figure(data: pd.DataFrame) -> drawing.Drawn:
     rules = drawing.interval_rules(base.transform_filter("datum.measure == 'above chance'"), x)
     used = [kind for kind in kinds if (long["measure"] == kind[0]).any()]
     points = base.mark_point(size=80).encode(x=x, **drawing.symbols("measure", used))
-    return alt.layer(rules, points).properties(width=380, height=alt.Step(step)), [more]
+    return alt.layer(rules, points).properties(width=560, height=alt.Step(step)), [more]
 
 
 def _pair_finding(pairs: pd.DataFrame) -> str:
@@ -88,9 +88,9 @@ def pair_figure(data: pd.DataFrame) -> drawing.Drawn:
     judges = list(dict.fromkeys([*data["judge"], *data["other"]]))
     kept, more = judges[:MAX_ROWS], drawing.omitted(len(judges), MAX_ROWS, "judges")
     steps, worded = len(kept) - 1, len(kept) <= _MAX_WORDED
-    wide = max(62, min(110, 220 // steps)) if worded else max(12, 500 // steps)
-    tall = 36 if worded else max(12, min(22, wide))
-    across = max(1, min(3, 560 // max(200, wide * steps)))
+    wide = max(84, min(130, 300 // steps)) if worded else max(12, 500 // steps)
+    tall = 40 if worded else max(12, min(22, wide))
+    across = max(1, min(3, 760 // max(200, wide * steps)))
     limit = drawing.panel_limit(tall * steps + 30, across)
     shown, fewer = drawing.first_values(_half(data, kept), "panel", limit, "panels")
     high = max(0.1, float(np.ceil(shown["above"].max() * 10) / 10))
@@ -107,8 +107,8 @@ def pair_figure(data: pd.DataFrame) -> drawing.Drawn:
         color=alt.condition(f"datum.above > {0.55 * high}", alt.value("#000"), alt.value("#fff"))
     )
     texts = [
-        words.mark_text(dy=-6, fontSize=12, fontWeight="bold").encode(text="excess:N"),
-        words.mark_text(dy=8, fontSize=9.5).encode(text="difference:N"),
+        words.mark_text(dy=-7, fontWeight="bold").encode(text="excess:N"),
+        words.mark_text(dy=8).encode(text="difference:N"),
     ]
     chart = alt.layer(cells, *(texts if worded else [])).properties(
         width=alt.Step(wide), height=alt.Step(tall)
@@ -170,6 +170,6 @@ def method_figure(data: pd.DataFrame) -> drawing.Drawn:
         .mark_point(fill=BLUE, stroke=INK, strokeWidth=0.5, fillOpacity=0.8, size=45)
         .encode(x=x, y=y, tooltip=["item:N", "single:Q", "subset:Q"])
     )
-    chart = alt.layer(diagonal, points, data=drawn).properties(width=260, height=260)
+    chart = alt.layer(diagonal, points, data=drawn).properties(width=340, height=300)
     note = "Squared distances, one point per item. Below the line, subsets reduce disagreement."
     return drawing.faceted(chart, "task", list(shown["task"])), [note, more]

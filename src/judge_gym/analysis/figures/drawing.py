@@ -5,6 +5,7 @@ rules are in `currentColor`, the colour of the surrounding text. Data colours ar
 for colour-blind readers on both backgrounds; light shades have an outline.
 """
 
+import itertools
 import json
 import re
 import textwrap
@@ -34,11 +35,17 @@ INK: Final = "currentColor"
 # Okabe and Ito's colours without black and yellow, which fade on one of the two backgrounds.
 BLUE, ORANGE, RED, PINK, SKY = "#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#56B4E9"
 GREY: Final = "#8C8C8C"
-WIDTH: Final = 250
+JUDGE_COLOURS: Final = (BLUE, ORANGE, "#009E73", PINK, RED, SKY, "#7A5195", "#6B8E23")
+STATUS_GREYS: Final = ("#B8BEC6", "#8C939C", "#6B727B", "#4F555D", "#383D44", "#23272C")
+"""Shades for scored, abstained, refused, truncated, unreadable and failed: outcomes are no judges,
+and colours are theirs."""
+WIDTH: Final = 330
 """The width of a panel if two are side by side, without the names on its left."""
 MAX_PANELS, MAX_ROWS = 12, 40
 """The largest numbers drawn; the rest is counted in a note."""
-_NAME, _TITLE_LINE, _TITLE_LINES, _MAX_HEIGHT = 28, 92, 3, 1600
+_NAME, _TITLE_LINE, _TITLE_LINES, _MAX_HEIGHT = 28, 105, 3, 1600
+SMALL: Final = 12
+"""The size of the smallest text, in pixels."""
 SHARE: Final = {"domain": [0, 1]}
 OUTLINE: Final[dict[str, Any]] = {"stroke": INK, "strokeWidth": 0.5, "strokeOpacity": 0.55}
 Symbol = tuple[str, str, str, bool]
@@ -59,6 +66,7 @@ class FigureKind:
         columns: the columns that are needed.
         known: the columns in which undefined values are left out.
         optional: columns that are undefined if the frame lacks them.
+        by_judge: whether `draw` takes `judges`, all those of the study, for their colours.
     """
 
     def __init__(
@@ -68,18 +76,30 @@ class FigureKind:
         columns: Sequence[str],
         known: Sequence[str],
         optional: Sequence[str],
+        by_judge: bool,
     ) -> None:
-        self._draw, self._finding = draw, finding
+        self._draw, self._finding, self._by_judge = draw, finding, by_judge
         self.columns, self._known, self._optional = columns, known, optional
         self.__doc__ = draw.__doc__
 
-    def __call__(self, frame: pd.DataFrame, title: str | None = None, **options: Any) -> Figure:
-        """Draws the figure under a title, by default its finding; None without data."""
+    def __call__(
+        self,
+        frame: pd.DataFrame,
+        title: str | None = None,
+        *,
+        judges: Iterable[str] = (),
+        **options: Any,
+    ) -> Figure:
+        """Draws the figure under a title, by default its finding; None without data.
+
+        Given all `judges` of a study, each has the colour that it has in other figures.
+        """
         data = self.data(frame)
         if data.empty:
             return None
         with alt.utils.schemapi.debug_mode(False):  # tests validate each kind of figure
-            chart, notes = self._draw(data, **options)
+            coloured = {"judges": judges} if self._by_judge else {}
+            chart, notes = self._draw(data, **options, **coloured)
             return titled(chart, title or self._finding(data, **options), *notes)
 
     def has_data(self, frame: pd.DataFrame) -> bool:
@@ -116,11 +136,12 @@ def figure(
     known: Sequence[str],
     finding: Callable[..., str],
     optional: Sequence[str] = (),
+    by_judge: bool = False,
 ) -> Callable[[Callable[..., Drawn]], FigureKind]:
     """Registers a function that draws a figure, under its own name."""
 
     def register(draw: Callable[..., Drawn]) -> FigureKind:
-        FIGURES[draw.__name__] = FigureKind(draw, finding, columns, known, optional)
+        FIGURES[draw.__name__] = FigureKind(draw, finding, columns, known, optional, by_judge)
         return FIGURES[draw.__name__]
 
     return register
@@ -270,6 +291,29 @@ def named_colours(
     )
 
 
+def judge_colours(judges: Iterable[str]) -> dict[str, str]:
+    """Returns the colour of each judge of a study, the same in every figure and on every page.
+
+    >>> judge_colours(["b", "a", "b"])
+    {'a': '#0072B2', 'b': '#E69F00'}
+    """
+    names = sorted({str(judge) for judge in judges})
+    return dict(zip(names, itertools.cycle(JUDGE_COLOURS), strict=False))
+
+
+def by_judge(column: str, judges: Iterable[str], of: Iterable[str] = ()) -> Any:
+    """Colours marks by their judge, without a legend, since names are written beside them.
+
+    Args:
+        column: which names the judge.
+        judges: that are drawn.
+        of: all judges of the study, if more than those that are drawn.
+    """
+    colours = judge_colours(of or judges)
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    return alt.Color(f"{field(column)}:N", scale=scale, legend=None)
+
+
 def gradient(column: str, title: str, low: float, high: float) -> Any:
     """Returns colours for an amount from low to high, clamped at the ends."""
     scheme = alt.SchemeParams(name="viridis", extent=[0.08, 0.95])
@@ -349,7 +393,7 @@ def _headings(texts: Iterable[str], room: float) -> dict[str, str | list[str]]:
     lines = {}
     for text in texts:
         parts = [
-            textwrap.wrap(part, int(room / 6.2), max_lines=4, placeholder=" …")
+            textwrap.wrap(part, int(room / 6.8), max_lines=4, placeholder=" …")
             for part in str(text).split(" · ", 1)
         ]
         lines[str(text)] = [line for part in parts for line in part]
@@ -379,7 +423,13 @@ def _rendered(chart: Figure, ground: str) -> str:
 def _config(ground: str) -> dict[str, Any]:
     """Returns the style of all figures; everything but data is in ink."""
     faint = {"gridColor": INK, "gridOpacity": 0.13}
-    guide = {"labelColor": INK, "titleColor": INK, "titleFontWeight": "normal"}
+    guide = {
+        "labelColor": INK,
+        "titleColor": INK,
+        "titleFontWeight": "normal",
+        "labelFontSize": SMALL,
+        "titleFontSize": SMALL,
+    }
     return {
         "background": ground,
         "font": "sans-serif",
@@ -389,7 +439,6 @@ def _config(ground: str) -> dict[str, Any]:
         "legend": {**guide, "symbolStrokeColor": INK, "gradientStrokeColor": INK},
         "header": {
             **guide,
-            "labelFontSize": 11,
             "labelAnchor": "start",
             "labelFontWeight": "bold",
             "labelPadding": 6,
@@ -397,15 +446,15 @@ def _config(ground: str) -> dict[str, Any]:
         "title": {
             "anchor": "start",
             "color": INK,
-            "fontSize": 14,
+            "fontSize": 15,
             "offset": 14,
             "subtitleColor": INK,
-            "subtitleFontSize": 11,
+            "subtitleFontSize": SMALL,
             "subtitlePadding": 6,
         },
         "rule": {"color": INK},
         "tick": {"color": INK},
-        "text": {"color": INK, "fontSize": 10},
+        "text": {"color": INK, "fontSize": SMALL},
         "point": {"opacity": 1, "size": 60, "strokeWidth": 1.5},
     }
 

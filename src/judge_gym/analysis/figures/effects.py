@@ -1,6 +1,7 @@
 """Effects of the axes of the design, ranks of their levels, accuracy and cost."""
 
 import textwrap
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -69,14 +70,14 @@ def forest_figure(data: pd.DataFrame) -> drawing.Drawn:
         .mark_point()
         .encode(x=x, **drawing.symbols("clear", kinds))
     )
-    width = 300
-    notes = base.mark_text(align="left", fontSize=9.5, opacity=0.85, limit=150).encode(
+    width = 480
+    notes = base.mark_text(align="left", opacity=0.85, limit=200).encode(
         x=alt.value(width + 8), text="note:N"
     )
     layers = [zero, drawing.interval_rules(base, x), points]
     layers += [notes] if (shown["note"] != "").any() else []
     chart = alt.layer(*layers).properties(
-        width=width, height=alt.Step(7 + 12 * max(map(len, words.values())))
+        width=width, height=alt.Step(8 + 14 * max(map(len, words.values())))
     )
     more = drawing.omitted(len(data), MAX_ROWS, "contrasts (with larger q)")
     return _blocks(chart, "block", shown), [more]
@@ -144,7 +145,7 @@ def rank_figure(data: pd.DataFrame) -> drawing.Drawn:
     means = base.mark_text(align="left", dx=6).encode(
         x=alt.datum(1), text=alt.Text("mean_rank:Q", aggregate="min", format=".2f")
     )
-    chart = alt.layer(bars, means).properties(width=380, height=alt.Step(22))
+    chart = alt.layer(bars, means).properties(width=560, height=alt.Step(24))
     notes = ["On the right: mean rank.", drawing.omitted(len(levels), MAX_ROWS, "levels")]
     return _blocks(chart, "knob", shown), notes
 
@@ -170,9 +171,12 @@ def _accuracy_finding(scores: pd.DataFrame) -> str:
 
 
 @drawing.figure(
-    [JUDGE, "panel", "accuracy", "low", "high"], known=["accuracy"], finding=_accuracy_finding
+    [JUDGE, "panel", "accuracy", "low", "high"],
+    known=["accuracy"],
+    finding=_accuracy_finding,
+    by_judge=True,
 )
-def accuracy_figure(data: pd.DataFrame) -> drawing.Drawn:
+def accuracy_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
     """Shows accuracy with its interval, a row per judge, a panel per `panel`."""
     shown, more = drawing.first_values(data, JUDGE, MAX_ROWS, "judges")
     limit = drawing.panel_limit(24 * shown[JUDGE].nunique())
@@ -184,7 +188,8 @@ def accuracy_figure(data: pd.DataFrame) -> drawing.Drawn:
         scale=drawing.SHARE,
         axis=alt.Axis(format="%", tickCount=5),
     )
-    points = base.mark_point(filled=True, size=70, color=BLUE).encode(x=x)
+    colour = drawing.by_judge(JUDGE, shown[JUDGE], judges)
+    points = base.mark_point(filled=True, size=70).encode(x=x, color=colour)
     layered = alt.layer(drawing.interval_rules(base, x), points).properties(
         width=drawing.WIDTH, height=alt.Step(24)
     )
@@ -211,7 +216,7 @@ def cost_figure(data: pd.DataFrame) -> drawing.Drawn:
 
     Names are written beside their points if there is room, the filled ones first.
     """
-    width, height = 560, 320
+    width, height = 760, 360
     usd, right = (data[column].to_numpy(dtype=float) for column in ("usd", "accuracy"))
     decades = bool((usd > 0).all()) and usd.max() >= 20 * usd.min()
     ends = (usd.min() / 1.5, usd.max() * 1.5) if decades else (0.0, max(usd.max() * 1.1, 1e-9))
@@ -226,7 +231,7 @@ def cost_figure(data: pd.DataFrame) -> drawing.Drawn:
     texts = list(names.map(drawing.shortened(names, 40)))
     spots = np.column_stack([across * width, (top - right) / (top - foot) * height])
     left = spots[:, 0] > width * 0.66
-    fits = _room(spots, np.array([5.6 * len(text) for text in texts]), left, first=best)
+    fits = _room(spots, np.array([6.7 * len(text) for text in texts]), left, first=best)
     fits &= best | (not crowded)
     shown = data.assign(
         name=texts,
@@ -319,7 +324,7 @@ def spend_figure(data: pd.DataFrame, unit: str = "US $") -> drawing.Drawn:
             y=alt.Y("amount:Q", title=unit),
             color=drawing.named_colours("model", legend, colours, columns=3),
         )
-        .properties(width=560, height=240)
+        .properties(width=760, height=260)
     )
     fewer = drawing.omitted(len(ranked), len(named), "models").replace("not shown", "combined")
     return chart, [drawing.omitted(len(days), drawing.MAX_ROWS, "days"), fewer]

@@ -1,5 +1,6 @@
 """Verdicts: stages, outcomes, shapes, belief and plausibility, and stated expert agreement."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from judge_gym.analysis.figures.drawing import (
     MAX_ROWS,
     ORANGE,
     OUTLINE,
-    PINK,
     RED,
     SHARE,
     SKY,
@@ -25,7 +25,6 @@ from judge_gym.records import STATUSES
 SHAPES = ("abstain", "singleton", "adjacent", "non-adjacent", "broad")
 _SHAPE_COLOURS = [GREY, BLUE, SKY, RED, ORANGE]
 _OPEN = "datum.plausibility - datum.belief > 1e-9"
-_STATUS_COLOURS = [BLUE, ORANGE, RED, PINK, GREY, INK]
 
 
 def _distribution_finding(data: pd.DataFrame) -> str:
@@ -98,7 +97,7 @@ def status_figure(data: pd.DataFrame) -> drawing.Drawn:
     long["rank"] = long["status"].map(STATUSES.index)
     shown, more = _limited(long)
     bars = _share_bars(shown, "share of verdicts").encode(
-        color=drawing.named_colours("status", STATUSES, _STATUS_COLOURS),
+        color=drawing.named_colours("status", STATUSES, drawing.STATUS_GREYS),
         order=alt.Order("rank:Q"),
     )
     return drawing.faceted(bars, "panel", list(shown["panel"])), [more]
@@ -128,8 +127,8 @@ def heat_figure(data: pd.DataFrame) -> drawing.Drawn:
     shown, more = drawing.first_values(data, JUDGE, MAX_ROWS, "judges")
     rows = min(MAX_ROWS, int(shown.groupby("task")["item"].nunique().max()))
     judges = shown[JUDGE].nunique()
-    step = max(13, min(28, 430 // judges))
-    columns = 2 if judges * step < 150 else 1
+    step = max(16, min(40, 520 // judges))
+    columns = 2 if judges * step < 180 else 1
     limit = drawing.panel_limit(16 * rows + 60, columns)
     shown, fewer = drawing.first_values(shown, "task", limit, "tasks")
     most = 34 if columns == 2 else 44
@@ -155,7 +154,11 @@ def _heat_panel(cells: pd.DataFrame, task: str, step: int, most: int) -> Any:
         tooltip=["item:N", f"{drawing.field(JUDGE)}:N", alt.Tooltip("mean:Q", format=".2f")],
     )
     heading = alt.TitleParams(
-        [task, more] if more else task, fontSize=11, offset=6, limit=340, fontWeight="normal"
+        [task, more] if more else task,
+        fontSize=drawing.SMALL,
+        offset=6,
+        limit=420,
+        fontWeight="normal",
     )
     ground = {"fill": GREY, "fillOpacity": 0.25}
     return alt.layer(rects, view=ground, title=heading).properties(
@@ -324,8 +327,9 @@ def _reliability_finding(curve: pd.DataFrame) -> str:
     [JUDGE, "stated", "reference", "low", "high", "n"],
     known=["stated", "reference"],
     finding=_reliability_finding,
+    by_judge=True,
 )
-def reliability_figure(data: pd.DataFrame) -> drawing.Drawn:
+def reliability_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
     """Shows found against stated agreement, a panel per judge; the line is perfect calibration."""
     shown, more = drawing.first_values(data, JUDGE, drawing.MAX_PANELS, "judges")
     most = int(shown["n"].max())
@@ -336,18 +340,20 @@ def reliability_figure(data: pd.DataFrame) -> drawing.Drawn:
     diagonal = alt.Chart(ends).mark_line(color=INK, strokeDash=[4, 3], opacity=0.6).encode(x=x, y=y)
     # Without data of its own, or every panel would show all judges.
     base = alt.Chart().encode(x=x)
-    points = base.mark_point(fill=BLUE, stroke=INK, strokeWidth=0.5, opacity=0.9).encode(
+    colours = drawing.by_judge(JUDGE, shown[JUDGE], judges)
+    points = base.mark_point(filled=True, opacity=0.9).encode(
         y=y,
+        color=colours,
         size=alt.Size(
             "n:Q",
             title="verdicts",
             scale=alt.Scale(range=[20, 220], zero=True),
-            legend=alt.Legend(orient="top", values=sizes, symbolFillColor=BLUE),
+            legend=alt.Legend(orient="top", values=sizes, symbolFillColor=GREY),
         ),
     )
     rules = drawing.interval_rules(base, y)
-    chart = alt.layer(diagonal, rules, points, data=shown).properties(width=180, height=180)
-    grid = drawing.faceted(chart, JUDGE, list(shown[JUDGE]), columns=3, width=180)
+    chart = alt.layer(diagonal, rules, points, data=shown).properties(width=240, height=240)
+    grid = drawing.faceted(chart, JUDGE, list(shown[JUDGE]), columns=3, width=240)
     note = "Below the line, judges are overconfident: other verdicts agree less than stated."
     return grid, [note, more]
 
@@ -376,7 +382,7 @@ def swap_figure(data: pd.DataFrame) -> drawing.Drawn:
         means = means.groupby(by, sort=False)[["own", "rival"]].mean().reset_index()
         rivals = 1
     shown, more = drawing.first_values(means, JUDGE, MAX_ROWS // 2, "judges")
-    height = 14 * rivals * shown[JUDGE].nunique()
+    height = 16 * rivals * shown[JUDGE].nunique()
     shown, fewer = drawing.first_values(shown, "task", drawing.panel_limit(height), "tasks")
     ends = shown.assign(start=shown["own"], end=shown["rival"])
     long = ends.melt([*by, "start", "end"], ["own", "rival"], var_name="rubric")
@@ -396,10 +402,10 @@ def swap_figure(data: pd.DataFrame) -> drawing.Drawn:
         ("rival's rubric", "diamond", drawing.RED, False),
     ]
     points = base.mark_point(size=60).encode(x=x, **drawing.symbols("rubric", kinds))
-    authors = own.mark_text(align="left", dx=9, fontSize=9, opacity=0.8).encode(
+    authors = own.mark_text(align="left", dx=9, opacity=0.8).encode(
         x="last:Q", text=alt.Text("author:N")
     )
     rules = drawing.interval_rules(own, x, "start", "end")
-    chart = alt.layer(rules, points, authors).properties(width=210, height=alt.Step(14))
+    chart = alt.layer(rules, points, authors).properties(width=290, height=alt.Step(16))
     note = f"{_EXPLAINED} Each line: a rival's rubric, named beside it."
-    return drawing.faceted(chart, "task", list(shown["task"]), width=210), [note, more, fewer]
+    return drawing.faceted(chart, "task", list(shown["task"]), width=290), [note, more, fewer]
