@@ -18,7 +18,7 @@ import yaml
 from hypothesis import settings
 
 import postgres
-from judge_gym.cli import main
+from judge_gym.cli import display, main
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
 from judge_gym.models.local_servers import model_file_here
@@ -27,6 +27,7 @@ from judge_gym.records import Completion, Request
 from judge_gym.store import Store
 from shortcuts import take_shortcuts
 from stores import blank
+from table_layouts import check_at_all_widths
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -175,8 +176,9 @@ Call = Callable[..., Said]
 def call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Call:
-    """Calls a verb in a folder of its own."""
+    """Calls a verb in a folder of its own; tables that it prints must fit common terminals."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(display, "fit", check_at_all_widths)
     monkeypatch.delenv("JUDGE_GYM_DATABASE_URL", raising=False)
 
     def run(*words: str | Path) -> Said:

@@ -1,6 +1,7 @@
 """Prints tables and live progress on a terminal, and plain lines elsewhere."""
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -12,18 +13,25 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from judge_gym.cli.layout import Grid, fit, wrap
+from judge_gym.records.numbers import number
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
-    from rich.table import Table
+    from rich.text import Text
 
     from judge_gym.engine import RunProgress
 
     Runs = Sequence[RunProgress] | Mapping[int, RunProgress]
     WatchRuns = Callable[[Runs], None]
 
-PLAIN_WIDTH = 200
-"""Columns where output is no terminal, so that a log or a pipe folds nothing."""
+PIPE_WIDTH = 120
+"""Columns where output is no terminal and the variable COLUMNS is not set."""
+NUMBERED = ("run", "sample", "eval", "evidence", "window", "call", "id", "item")
+"""Columns with the numbers of records."""
+SIDE_WIDTH = 36
+"""The least columns of a text that stands beside another."""
 QUIET_SECONDS = 10.0
 """Seconds between two lines of progress where output is no terminal."""
 
@@ -34,7 +42,7 @@ def console(*, stderr: bool = False) -> "Console":
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PLAIN_WIDTH
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     # What users and models write is text: no markup, no emoji codes.
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
@@ -67,11 +75,29 @@ def heading(title: str, text: str) -> None:
 
 
 def table(
-    title: str, rows: Sequence[Mapping[str, Any]], *, note: str = "", compact: bool = False
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    note: str = "",
+    compact: bool = False,
+    one_line: bool = False,
+    optional: Sequence[str] = (),
 ) -> None:
-    """Prints a table; undefined values are dashes, `compact` omits columns of zeros."""
+    """Prints a table that fits the terminal; undefined values are dashes.
+
+    Args:
+        title: stands above it.
+        rows: of equal keys, which are the heads of its columns.
+        note: stands below it.
+        compact: leave out columns of zeros.
+        one_line: print each row in one line, with fewer columns where there is no room.
+        optional: columns that are left out first where there is no room.
+    """
     if rows:
-        console().print(_table(title, rows, note=note, compact=compact))
+        shown = _table(
+            title, rows, note=note, compact=compact, one_line=one_line, optional=optional
+        )
+        console().print(shown, end="\n\n")
 
 
 def show_rows(
@@ -80,15 +106,14 @@ def show_rows(
     *,
     empty: str = "",
     columns: Collection[str] | None = None,
-    note: str = "",
-    compact: bool = False,
+    **options: Any,
 ) -> None:
     """Prints rows as JSON, or some of their columns as a table; `empty` if there are none."""
     if as_json:
         print_json(rows)
     elif rows:
         chosen = [{k: v for k, v in row.items() if columns is None or k in columns} for row in rows]
-        table("", chosen, note=note, compact=compact)
+        table("", chosen, **options)
     elif empty:
         print(empty)
 
@@ -99,32 +124,62 @@ def facts(title: str, values: Mapping[str, Any]) -> None:
 
 
 def _table(
-    title: str, rows: Sequence[Mapping[str, Any]], *, note: str = "", compact: bool = False
-) -> "Table":
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    note: str = "",
+    compact: bool = False,
+    one_line: bool = False,
+    optional: Sequence[str] = (),
+) -> "Text":
+    from rich.text import Text
 
     zero = [name for name in rows[0] if compact and all(row[name] == 0 for row in rows)]
-    rows = [{name: value for name, value in row.items() if name not in zero} for row in rows]
-    if zero:
-        note = f"{note} Not shown, since all are zero: {', '.join(zero)}."
-    shown = Table(
-        box=SIMPLE_HEAD,
-        title=title or None,
-        title_justify="left",
-        caption=note or None,
-        caption_justify="left",
+    names = [name for name in rows[0] if name not in zero]
+    grid = Grid(
+        tuple(map(_head, names)),
+        tuple(tuple(_cell(name, row[name]) for name in names) for row in rows),
+        tuple(_numeric([row[name] for row in rows]) for name in names),
+        (f"Not shown, since all are zero: {', '.join(zero)}.",) if zero else (),
+        tuple(map(_head, optional)),
     )
-    for name in rows[0]:
-        numeric = all(isinstance(row[name], int | float) or row[name] is None for row in rows)
-        shown.add_column(str(name), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        shown.add_row(*(cell(value) for value in row.values()))
-    return shown
+    layout = fit(grid, width(), one_line=one_line)
+    head, body = layout.lines()
+    lines = [(title, "bold")] if title else []
+    if head:
+        lines += [*((line, "bold") for line in head), ("─" * layout.width(), "dim")]
+    lines += [(line, "") for line in body]
+    ended = [f"{text}." if text[-1:].isalnum() else text for text in (note, *layout.grid.notes)]
+    below = " ".join(filter(None, ended))
+    lines += [(line, "dim") for line in wrap(below, width()) if line]
+    text = Text("\n").join(Text(line, style) for line, style in lines)
+    text.no_wrap, text.overflow = True, "ignore"
+    return text
+
+
+def _numeric(values: Sequence[Any]) -> bool:
+    """Returns whether a column is aligned to the right: most of its values are numbers."""
+    known = [value for value in values if value is not None]
+    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in known]
+    return 2 * sum(numbers) > len(known)
+
+
+def width() -> int:
+    """Returns the columns that a table may take."""
+    return console().width
+
+
+def _head(name: str) -> str:
+    """Returns the head of a column; the path of a knob stays as it is written elsewhere."""
+    return name if "." in name else name.replace("_", " ")
 
 
 def side_by_side(columns: Mapping[str, str]) -> None:
-    """Prints texts beside each other."""
+    """Prints texts beside each other, or below each other where they would be too narrow."""
+    if width() < SIDE_WIDTH * len(columns):
+        for name, text in columns.items():
+            heading(name, text)
+        return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -135,6 +190,12 @@ def side_by_side(columns: Mapping[str, str]) -> None:
     console().print(shown)
 
 
+def _cell(name: str, value: Any) -> str:
+    """Returns a cell; the number of a record is a name, so that nothing separates its digits."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return str(value) if is_number and (name in NUMBERED or name.endswith("_id")) else cell(value)
+
+
 def cell(value: Any) -> str:
     """Returns a value as a table shows it."""
     if value is None or value != value:
@@ -142,10 +203,20 @@ def cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):
-        return value.isoformat(sep=" ", timespec="minutes")
+        return value.isoformat(sep=" ", timespec="minutes").replace("+00:00", " UTC")
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def shortened(text: str | None, most: int = 100) -> str | None:
+    """Returns the beginning of a text in one line.
+
+    >>> shortened("several words", most=9)
+    'several …'
+    """
+    line = " ".join((text or "").split())
+    return line[: most - 1] + "…" if len(line) > most else line or text
 
 
 def duration(seconds: float) -> str:
@@ -174,14 +245,16 @@ def plural(count: int, noun: str) -> str:
 
 
 @contextmanager
-def live_table() -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
+def live_table(
+    optional: Sequence[str] = (),
+) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
     """Yields a function that shows a changing table: live on a terminal, counts elsewhere."""
     live, printed = _live(stderr=False), float("-inf")
 
     def show(rows: Sequence[Mapping[str, Any]]) -> None:
         nonlocal printed
         if live is not None:
-            live.update(_table("", rows))
+            live.update(_table("", rows, one_line=True, optional=optional))
         elif time.monotonic() - printed > QUIET_SECONDS:
             printed = time.monotonic()
             counts = Counter(str(row["status"]) for row in rows)

@@ -15,6 +15,10 @@ from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.records import Status
 
 
+USAGE_DETAILS = ("imported", "attempts", "cached_tokens", "seconds")
+"""Columns of `usage` that are left out first on a narrow terminal."""
+
+
 @app.command()
 def report(
     target: Annotated[
@@ -114,17 +118,22 @@ def export(
 def usage(
     target: Annotated[str | None, typer.Argument(help="Only this study or experiment.")] = None,
     by: Annotated[
-        str, typer.Option(help="Group by any of study, tag, stage, model, day.")
-    ] = "study,tag,stage,model,day",
+        str | None,
+        typer.Option(
+            help="Group by any of study, tag, stage, model, day; default: study, stage and model, "
+            "or all of them with --json."
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Show what was paid, by experiment, step, model and day."""
+    groups = by or ("study,tag,stage,model,day" if json else "study,stage,model")
     with read_lab() as lab:
-        rows = lab.reports.usage(target, by=[name.strip() for name in by.split(",")])
+        rows = lab.reports.usage(target, by=[name.strip() for name in groups.split(",")])
     if target is not None and not rows:
         raise NotFoundError(f"{target!r} has no paid calls; 'judge-gym usage' lists all usage")
     note = "seconds: from request to answer, summed over calls"
-    display.show_rows(rows, json, empty="no calls yet", note=note)
+    display.show_rows(rows, json, empty="no calls yet", note=note, optional=USAGE_DETAILS)
 
 
 # --- answers -------------------------------------------------------------------------------------

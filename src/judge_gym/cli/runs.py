@@ -2,6 +2,7 @@
 
 import shlex
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -39,6 +40,8 @@ OTHERS = (SUITE, "analysis:")
 """The beginnings of targets that are no experiments."""
 WATCH_SECONDS = 1.0
 """Seconds between two updates of `status --watch`."""
+OPTIONAL = ("series", "evidence", "rubric", "swap", "probe", "score")
+"""Columns of `status` that are left out first on a narrow terminal."""
 ENDED = (
     *("complete", "complete-with-failures", "paused", "over-budget", "failed", "cancelled"),
     *("draft", "cleaned-up"),
@@ -266,13 +269,12 @@ def status(
     with read_lab() as lab:
         rows, suite_runs = _experiments(lab, target, type), _suite_runs(lab, target, type)
         models = lab.runs.models(rows[0]["study"]) if target is not None and rows else []
-        with display.live_table() as show:
+        with display.live_table(OPTIONAL) as show:
             while watch and (
                 any(row["status"] not in ENDED for row in rows)
                 or any(run["in_progress"] for run in suite_runs)
             ):
-                lines = [line for row in rows for line in _lines(row)]
-                show(lines or [_suite_line(run) for run in suite_runs])
+                show([_line(row) for row in rows] or [_suite_line(run) for run in suite_runs])
                 time.sleep(WATCH_SECONDS)
                 rows, suite_runs = _experiments(lab, target, type), _suite_runs(lab, target, type)
     if json:
@@ -283,8 +285,8 @@ def status(
             f"no experiments yet in {lab.admin.database}; 'judge-gym init' writes a study, "
             "'judge-gym run STUDY' runs it"
         )
-    display.table("", [line for row in rows for line in _lines(row)])
-    display.table("", [_suite_line(run) for run in suite_runs])
+    display.table("", [_line(row) for row in rows], one_line=True, optional=OPTIONAL)
+    display.table("", [_suite_line(run) for run in suite_runs], one_line=True)
     display.table(
         "by model",
         models,
@@ -331,31 +333,24 @@ def _experiments(lab: "Lab", target: str | None, type: str | None) -> "Sequence[
     return rows
 
 
-def _lines(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns a line for each run of an experiment, or one for an experiment without runs."""
+def _line(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what `status` shows of an experiment, over its runs."""
     from judge_gym.engine import WORKFLOWS
 
-    none: dict[str, Any] = {
+    runs = [run for run in row["runs"] if run["done"]]
+    targets: Counter[str] = sum((Counter(run["targets"]) for run in runs), Counter())
+    done: Counter[str] = sum((Counter(run["done"]) for run in runs), Counter())
+    verdicts: Counter[str] = sum((Counter(run["verdicts"]) for run in runs), Counter())
+    steps = {step: f"{done[step]}/{targets[step]}" if runs else "" for step in WORKFLOWS}
+    total = targets.total()
+    return {
+        "tag": row["tag"],
         "status": row["status"],
-        "series": "",
-        "done": {},
-        "verdicts": {},
+        "done": f"{min(1.0, done.total() / total):.0%}" if total else "",
+        "not scored": ", ".join(f"{n} {name}" for name, n in verdicts.items() if name != "scored"),
+        **steps,
+        "series": ", ".join(dict.fromkeys(run["series"] for run in row["runs"])),
     }
-    return [
-        {
-            "tag": row["tag"],
-            "status": run["status"],
-            "series": run["series"],
-            **{
-                step: f"{run['done'][step]}/{run['targets'][step]}" if run["done"] else ""
-                for step in WORKFLOWS
-            },
-            "not scored": ", ".join(
-                f"{n} {name}" for name, n in run["verdicts"].items() if name != "scored"
-            ),
-        }
-        for run in row["runs"] or [none]
-    ]
 
 
 @app.command()

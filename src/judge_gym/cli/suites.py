@@ -445,7 +445,8 @@ def failed(
     with read_lab() as lab:
         rows = lab.suites.list_failed(run)
     columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason")
-    display.show_rows(rows, json, columns=columns)
+    shown = rows if json else [{**row, "reason": display.shortened(row["reason"])} for row in rows]
+    display.show_rows(shown, json, columns=columns)
     if not json:
         debug = f"inspect one with: judge-gym suite debug {rows[0]['eval']}" if rows else ""
         notes(debug or "every eval passed")

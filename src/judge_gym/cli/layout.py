@@ -1,0 +1,373 @@
+"""Fits tables of text into a width, without ever breaking a word that fits.
+
+A table that is too wide is shortened step by step: tags lose the parts that all of them share, then
+those without which they still differ; what is the same in every row is stated once below; bounds
+join their estimate. If it is still too wide, it is wrapped at words or transposed, whichever takes
+fewer lines; only if neither fits are columns left out, and named.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+GAP = 2
+"""Spaces between two columns."""
+LONG = 32
+"""Longer words may be broken at punctuation, as tags, paths and addresses are."""
+KNOB = re.compile(r"\w+\.[\w.]+=")
+TAGS = ("tag", "experiment", "setup", "path", "eval")
+"""Columns with parts between slashes."""
+BREAKS = (re.compile(r"(?<=[/,;?&])"), re.compile(r"(?<=[-_.:=])"))
+"""Where a long word may be broken, the better places first."""
+JOINED = "\N{NO-BREAK SPACE}"
+BASE = "(base)"
+"""A tag that has no part of its own."""
+ELIDED = 24
+"""The least width of a column whose texts are cut so that every row is one line."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of text: its columns, its rows, and what is stated below them."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: tuple[bool, ...]
+    """For each column, whether it is aligned to the right."""
+    notes: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    """Columns that are left out first where there is no room, before those on the right."""
+
+    def columns(self) -> list[tuple[str, ...]]:
+        """Returns the cells of each column."""
+        return list(zip(*self.rows, strict=True))
+
+    def without(self, left_out: Sequence[int], note: str) -> "Grid":
+        """Returns the table without some columns, and with a note on them."""
+        kept = [at for at in range(len(self.names)) if at not in left_out]
+        return Grid(
+            tuple(self.names[at] for at in kept),
+            tuple(tuple(row[at] for at in kept) for row in self.rows),
+            tuple(self.numeric[at] for at in kept),
+            (*self.notes, note),
+            self.optional,
+        )
+
+    def narrower(self) -> "Iterator[Grid]":
+        """Yields the table with ever fewer columns, down to two (or the one that it has)."""
+        known = [self.names.index(name) for name in self.optional if name in self.names]
+        others = [at for at in range(len(self.names) - 1, 0, -1) if at not in known]
+        order = [*known, *others]
+        for count in range(max(1, len(self.names) - 1)):
+            left_out = sorted(order[:count])
+            names = ", ".join(self.names[at] for at in left_out)
+            yield self.without(left_out, f"Not shown at this width: {names}.") if count else self
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table with a width for each column."""
+
+    grid: Grid
+    widths: tuple[int, ...]
+
+    def lines(self) -> tuple[list[str], list[str]]:
+        """Returns the lines of the head, and those of the rows."""
+        head = [
+            _line(parts, self.widths, self.grid.numeric)
+            for parts in _heights(self.grid.names, self.widths)
+        ]
+        rows = [
+            _line(parts, self.widths, self.grid.numeric)
+            for row in self.grid.rows
+            for parts in _heights(row, self.widths)
+        ]
+        return [line for line in head if line], rows
+
+    def width(self) -> int:
+        """Returns the columns of the terminal that the table takes."""
+        return _total(self.widths)
+
+
+def fit(grid: Grid, width: int, *, one_line: bool = False) -> Layout:
+    """Returns the table as it is shown in a width.
+
+    Args:
+        grid: the table.
+        width: columns of the terminal.
+        one_line: whether every row must be one line: columns are left out and long cells are cut
+            before any is wrapped.
+    """
+    for step in STEPS:
+        if one_line and step is _without_constants:
+            continue
+        grid = step(grid)
+        for wanted in (_natural, _headed):
+            widths = tuple(wanted(name, cells) for name, cells in _named(grid))
+            if _total(widths) <= width:
+                return Layout(grid, widths)
+    if one_line:
+        return _elided(grid, width)
+    shapes = [grid, _transposed(grid)] if len(grid.names) > 2 else [grid]
+    layouts = [layout for shape in shapes if (layout := _wrapped(shape, width)) is not None]
+    return min(layouts or [_narrowed(grid, width)], key=lambda layout: len(layout.lines()[1]))
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Returns the lines of a text; only words that are longer than the width are cut."""
+    lines = []
+    for paragraph in text.splitlines() or [""]:
+        line = ""
+        for piece, follows in _pieces(paragraph, width):
+            joined = f"{line} {piece}" if line and not follows else line + piece
+            if line and _length(joined) > width:
+                lines.append(line)
+                joined = piece
+            line = joined
+        lines.append(line)
+    return lines
+
+
+# --- steps ---------------------------------------------------------------------------------------
+
+
+def _with_own_parts(grid: Grid) -> Grid:
+    """Returns the table with tags that lack the parts that all tags of their column share."""
+    columns, notes = grid.columns(), list(grid.notes)
+    for at in _tag_columns(grid):
+        tags = [cell.split("/") for cell in columns[at]]
+        shared = [part for part in tags[0] if all(part in tag for tag in tags)]
+        if shared:
+            columns[at] = tuple(
+                "/".join(part for part in tag if part not in shared) or BASE for tag in tags
+            )
+            notes.append(f"Every {grid.names[at]} is in {'/'.join(shared)}.")
+    return replace(grid, rows=tuple(zip(*columns, strict=True)), notes=tuple(notes))
+
+
+def _with_distinct_parts(grid: Grid) -> Grid:
+    """Returns the table with tags that lack parts without which they still differ."""
+    columns = grid.columns()
+    for at in _tag_columns(grid):
+        before = columns[at]
+        for shorter in (_without_pool, _with_bare_levels):
+            tags = tuple(shorter(cell) for cell in columns[at])
+            if len(set(tags)) == len(set(before)):
+                columns[at] = tags
+    shortened = replace(grid, rows=tuple(zip(*columns, strict=True)))
+    if shortened == grid:
+        return grid
+    return replace(shortened, notes=(*grid.notes, "Tags are shortened; --json has them whole."))
+
+
+def _without_pool(tag: str) -> str:
+    """Returns a tag without the part before its judge, which is the only one with a colon.
+
+    >>> _without_pool("support/helpfulness/replies/sim:strict/verdict.method=subset")
+    'support/helpfulness/sim:strict/verdict.method=subset'
+    """
+    parts = tag.split("/")
+    judge = next((at for at, part in enumerate(parts) if ":" in part), 0)
+    return "/".join(part for at, part in enumerate(parts) if judge < 2 or at != judge - 1)
+
+
+def _with_bare_levels(tag: str) -> str:
+    """Returns a tag with levels without their knobs.
+
+    >>> _with_bare_levels("sim:strict/verdict.method=subset")
+    'sim:strict/subset'
+    """
+    return "/".join(part.partition("=")[2] if KNOB.match(part) else part for part in tag.split("/"))
+
+
+def _tag_columns(grid: Grid) -> list[int]:
+    columns = grid.columns()
+    return [at for at, name in enumerate(grid.names) if name in TAGS and len(set(columns[at])) > 1]
+
+
+def _without_constants(grid: Grid) -> Grid:
+    """Returns the table without columns, after the first, that are the same in every row."""
+    if len(grid.rows) < 2:
+        return grid
+    same = [at for at, cells in enumerate(grid.columns()) if at and len(set(cells)) == 1]
+    if not same:
+        return grid
+    facts = ", ".join(f"{grid.names[at]} {grid.rows[0][at] or '–'}" for at in same)
+    return grid.without(same, f"In every row: {facts}.")
+
+
+def _with_intervals(grid: Grid) -> Grid:
+    """Returns the table with the bounds of an estimate in its own column."""
+    names, columns, numeric = list(grid.names), grid.columns(), list(grid.numeric)
+    for at in range(len(names) - 3, -1, -1):
+        name = names[at]
+        if tuple(names[at + 1 : at + 3]) in (("low", "high"), (f"{name} low", f"{name} high")):
+            columns[at : at + 3] = [tuple(map(_interval, *columns[at : at + 3]))]
+            names[at : at + 3] = [f"{name} [low, high]"]
+            numeric[at : at + 3] = [False]
+    rows = tuple(zip(*columns, strict=True))
+    return replace(grid, names=tuple(names), rows=rows, numeric=tuple(numeric))
+
+
+def _interval(value: str, low: str, high: str) -> str:
+    return value if low == high == "–" else f"{value} [{low}, {high}]".replace(" ", JOINED)
+
+
+STEPS = (
+    lambda grid: grid,
+    _with_own_parts,
+    _without_constants,
+    _with_intervals,
+    _with_distinct_parts,
+)
+"""What is tried, one after the other, until a table fits."""
+
+
+def _transposed(grid: Grid) -> Grid:
+    """Returns the table with a row for each column and a column for each row."""
+    head, *body = [(name, *cells) for name, cells in _named(grid)]
+    if len(grid.rows) == 1:  # names and values, without a head
+        head, body = ("", ""), [head, *body]
+    return Grid(tuple(head), tuple(body), tuple(False for _ in head), grid.notes)
+
+
+def _narrowed(grid: Grid, width: int) -> Layout:
+    """Returns the table with as many columns as fit; two do, since longer words are cut."""
+    return next(
+        layout for fewer in grid.narrower() if (layout := _wrapped(fewer, width)) is not None
+    )
+
+
+def _elided(grid: Grid, width: int) -> Layout:
+    """Returns the table in one line a row.
+
+    Optional columns are left out first; then long cells are cut in the middle, and further columns
+    left out.
+    """
+    cap = min(ELIDED, (width - GAP) // 2)
+    for count, fewer in enumerate(grid.narrower()):
+        widths = [_headed(name, cells) for name, cells in _named(fewer)]
+        if count >= len(grid.optional):
+            widths = [min(cap, wanted) for wanted in widths]
+        if _total(widths) <= width:
+            break
+    left = width - _total([0, *widths[1:]])
+    widths[0] = min(left, max(_headed(fewer.names[0], fewer.columns()[0]), widths[0]))
+    rows = tuple(
+        tuple(_elide(cell, most) for cell, most in zip(row, widths, strict=True))
+        for row in fewer.rows
+    )
+    return Layout(replace(fewer, rows=rows), tuple(widths))
+
+
+def _elide(text: str, width: int) -> str:
+    """Returns a text in one line, without its middle where it is too long."""
+    line = " ".join(text.split())
+    if _length(line) <= width:
+        return line
+    if width < 3:
+        return "…"
+    ends = _cut(line, width // 2)[0], _cut(line[::-1], width - width // 2 - 1)[0][::-1]
+    return "…".join(ends)
+
+
+def _wrapped(grid: Grid, width: int) -> Layout | None:
+    """Returns the table with widths that share out what there is; None if a word does not fit."""
+    widths = [_minimum(name, cells, width) for name, cells in _named(grid)]
+    if _total(widths) > width:
+        return None
+    for wanted in (_headed, _natural):  # heads are wrapped before cells
+        wants = [wanted(name, cells) for name, cells in _named(grid)]
+        for cap in range(1, width + 1):  # narrow columns get what they want, wide ones share
+            wider = [max(now, min(want, cap)) for now, want in zip(widths, wants, strict=True)]
+            if _total(wider) > width:
+                break
+            widths = wider
+    return Layout(grid, tuple(widths))
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _named(grid: Grid) -> list[tuple[str, tuple[str, ...]]]:
+    columns = grid.columns() or [()] * len(grid.names)
+    return list(zip(grid.names, columns, strict=True))
+
+
+def _natural(name: str, cells: Sequence[str]) -> int:
+    """Returns the width in which a column needs no line break."""
+    lines = [line for cell in (name, *cells) for line in cell.splitlines()]
+    return max(map(_length, lines), default=0)
+
+
+def _headed(name: str, cells: Sequence[str]) -> int:
+    """Returns the width in which only the head of a column needs line breaks."""
+    return max([_natural("", cells), *(_length(word) for word in name.split())])
+
+
+def _minimum(name: str, cells: Sequence[str], width: int) -> int:
+    """Returns the width of the longest word of a column."""
+    most = (width - GAP) // 2
+    return max(
+        (_length(piece) for text in (name, *cells) for piece, _ in _pieces(text, most)), default=0
+    )
+
+
+def _pieces(text: str, most: int) -> list[tuple[str, bool]]:
+    """Returns what a line may be broken between, and whether each continues a word.
+
+    A piece is a word, or a part of a long one; what is longer than `most` is cut.
+    """
+    pieces = []
+    for word in re.split(r"[ \t\r\n]+", text.strip()):
+        parts = [word]
+        for places in BREAKS:
+            parts = [
+                piece
+                for part in parts
+                for piece in (places.split(part) if _length(part) > LONG else [part])
+            ]
+        cut = [part for whole in parts if whole for part in _cut(whole, most)]
+        pieces += [(part, at > 0) for at, part in enumerate(cut)]
+    return pieces
+
+
+def _cut(word: str, most: int) -> list[str]:
+    if _length(word) <= most:
+        return [word]
+    parts, part = [], ""
+    for character in word:
+        if part and _length(part + character) > most:
+            parts.append(part)
+            part = ""
+        part += character
+    return [*parts, part]
+
+
+def _heights(cells: Sequence[str], widths: Sequence[int]) -> list[tuple[str, ...]]:
+    """Returns the lines of a row, each with a part of every cell."""
+    wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    height = max(map(len, wrapped))
+    padded = [lines + [""] * (height - len(lines)) for lines in wrapped]
+    return list(zip(*padded, strict=True))
+
+
+def _line(parts: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    cells = []
+    for part, width, right in zip(parts, widths, numeric, strict=True):
+        space = " " * (width - _length(part))
+        cells.append(space + part if right else part + space)
+    return (" " * GAP).join(cells).replace(JOINED, " ").rstrip()
+
+
+def _length(text: str) -> int:
+    """Returns the columns that a text takes; some characters take two or none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
