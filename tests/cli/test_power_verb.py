@@ -30,7 +30,7 @@ def test_a_difference_needs_the_more_items_the_smaller_it_is(
     ]
     assert pairs and all(one < other for one, other in pairs)
     text = succeed(call("plan", study, "--power", "0.3")).out
-    assert "to detect 0.3" in text and "presentation.first" in text and "items, 90%" in text
+    assert "to detect 0.3" in text and "presentation.first" in text and "90%" in text
 
 
 def test_means_are_planned_where_nothing_was_varied(call: Call, write_study: Write) -> None:

@@ -14,7 +14,6 @@ from judge_gym.cli.results import judge_rows, print_report
 from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.records import Status
 
-
 USAGE_DETAILS = ("imported", "attempts", "cached_tokens", "seconds")
 """Columns of `usage` that are left out first on a narrow terminal."""
 

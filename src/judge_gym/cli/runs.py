@@ -341,7 +341,9 @@ def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     targets: Counter[str] = sum((Counter(run["targets"]) for run in runs), Counter())
     done: Counter[str] = sum((Counter(run["done"]) for run in runs), Counter())
     verdicts: Counter[str] = sum((Counter(run["verdicts"]) for run in runs), Counter())
-    steps = {step: f"{done[step]}/{targets[step]}" if runs else "" for step in WORKFLOWS}
+    steps: dict[str, str] = {
+        step: f"{done[step]}/{targets[step]}" if runs else "" for step in WORKFLOWS
+    }
     total = targets.total()
     return {
         "tag": row["tag"],
