@@ -460,7 +460,7 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
         BARE,
         "{}",
         "bare:",
-        ["files, feeds, gdelt, firecrawl, pool, benchmark, judgebench", "window"],
+        ["files, items, feeds, gdelt, firecrawl, pool, benchmark, judgebench", "window"],
     ),
     "feeds without a window": (
         BARE,
@@ -1327,6 +1327,7 @@ def test_a_swap_skips_pairs() -> None:
     ("origin", "given"),
     [
         ("files", ["a.jsonl", "b.md"]),
+        ("items", ["a text", {"text": "another", "truth": 1}]),
         ("feeds", ["https://x.example/feed"]),
         ("feeds", "https://x.example/feed"),
         ("gdelt", "press freedom"),
@@ -1355,8 +1356,63 @@ def test_the_refusal_of_a_pool_without_an_origin_lists_the_origins() -> None:
     with pytest.raises(DesignError) as refused:
         read(evidence={**MINIMAL["evidence"], "there": {}})
     assert set(refused.value.choices) == {
-        "files", "feeds", "gdelt", "firecrawl", "pool", "benchmark", "judgebench",
+        "files", "items", "feeds", "gdelt", "firecrawl", "pool", "benchmark", "judgebench",
     }  # fmt: skip
+
+
+INLINE = """\
+study: inline
+evidence:
+  texts:
+    items:
+      - thank you, that was quick
+      - {text: "no idea: read the manual", title: manual, truth: rude, ann: 1, bo: polite}
+    labels: [ann, bo]
+tasks:
+  - {concept: politeness, evidence: texts, rubric: [rude, "polite: thanks or apologises"]}
+judges: [sim:strict]
+"""
+
+
+def test_texts_labels_and_a_rubric_may_be_written_in_the_study_file(
+    tmp_path: Path, store: Store
+) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(INLINE)
+    prepared = prepare_file(path, Registry(), store, {})
+    [one] = prepared.sweep.experiments
+    first, second = one.task.pool.items
+    assert (first.title, first.text, first.truth) == ("text 1", "thank you, that was quick", None)
+    assert (second.title, second.text, second.truth) == ("manual", "no idea: read the manual", 1)
+    assert one.task.rubric is not None
+    assert [(stage.label, stage.criteria) for stage in one.task.rubric.stages] == [
+        ("rude", ("rude",)),
+        ("polite", ("thanks or apologises",)),
+    ]
+    assert [(label.text_hash, label.rater, label.stage) for label in prepared.labels] == [
+        (second.hash, "ann", "1"),
+        (second.hash, "bo", "polite"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title: manual", "titel: manual", "study.yaml:4: item 2: unknown field 'titel'"),
+        ("quick\n", 'quick\n      - ""\n', "study.yaml:4: item 2: the text is empty"),
+        ('[rude, "polite: thanks or apologises"]', "[rude]", "a rubric has 2 to 26 stages"),
+        ("[ann, bo]", "[ann, bo, cy]", "unknown column 'cy'"),
+    ],
+)
+def test_an_error_in_a_written_item_or_rubric_names_its_line(
+    tmp_path: Path, store: Store, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "study.yaml"
+    assert old in INLINE
+    path.write_text(INLINE.replace(old, new))
+    with pytest.raises(DesignError, match=r"study\.yaml:\d+: ") as refused:
+        prepare_file(path, Registry(), store, {})
+    assert message in refused.value.message
 
 
 VDEM = """\

@@ -264,16 +264,10 @@ class Experiments:
         return prepare_tags(str(target), self._store, self._models)
 
     def prepare_text(
-        self,
-        text: str,
-        *,
-        overrides: Mapping[str, Any] | None = None,
-        folder: Path | None = None,
+        self, text: str, *, overrides: Mapping[str, Any] | None = None
     ) -> PreparedStudy:
-        """Reads a study from the text of its file; it may name files of one folder, the lab's."""
-        return prepare_text(
-            text, folder or self._folder, self._models, self._store, overrides or {}
-        )
+        """Reads a study from the text of its file; it may name files of the lab's folder."""
+        return prepare_text(text, self._folder, self._models, self._store, overrides or {})
 
     def prepare_benchmark(
         self, path: Path, judges: Sequence[str], *, overrides: Mapping[str, Any] | None = None

@@ -13,8 +13,15 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.collection import collected_window, redacted, window_of
 from judge_gym.models import Registry
 from judge_gym.models.simulated.lexicon import strains
-from judge_gym.records import Benchmark, Evidence, Pool, Window
-from judge_gym.sources import judgebench, load_benchmark, load_files, load_rubric, vdem_truth
+from judge_gym.records import Benchmark, Evidence, Pool, Rubric, Window, provided_rubric
+from judge_gym.sources import (
+    judgebench,
+    load_benchmark,
+    load_files,
+    load_items,
+    load_rubric,
+    vdem_truth,
+)
 from judge_gym.store import Store, Targets
 from judge_gym.studies import (
     BudgetSpec,
@@ -98,13 +105,16 @@ def prepare_study(
         else _pool(name, study, folder, store, warnings)
         for name, spec in study.evidence.items()
     }
-    rubrics = {
-        task.rubric: load_rubric(folder / task.rubric, task.concept, "")
-        for task in study.tasks
-        if task.rubric
-    }
+    rubrics: dict[str, Rubric] = {}
     tasks = []
     for number, task in enumerate(study.tasks):
+        if isinstance(task.rubric, str):
+            rubrics[task.rubric] = load_rubric(folder / task.rubric, task.concept, "")
+        elif task.rubric is not None:
+            name = f"the rubric of task {number + 1}"
+            with study.locate_errors(), errors_at(("tasks", number, "rubric")):
+                rubrics[name] = provided_rubric(task.rubric, task.concept, "")
+            task = task.model_copy(update={"rubric": name})
         with study.locate_errors(), errors_at(("tasks", number, "truth")):
             tasks.append(_with_truth(task, pools[task.evidence], folder))
         truth = tasks[-1].truth
@@ -309,9 +319,13 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
     if spec.pool is not None:
         return store.evidence.find_named_pool(spec.pool)
     window = window_of(spec)
-    if spec.files is not None:
-        cache = _cache(store)
-        found = load_files(spec.files, folder, window, columns=spec.labels, cache=cache)
+    if spec.files is not None or spec.items is not None:
+        if spec.files is not None:
+            cache = _cache(store)
+            found = load_files(spec.files, folder, window, columns=spec.labels, cache=cache)
+        else:
+            with study.locate_errors(), errors_at(("evidence", name, "items")):
+                found = load_items(spec.items or (), window, columns=spec.labels)
         left_out = [f"{count} {reason}" for reason, count in found.dropped.items()]
         if not found.items:
             raise DesignError(f"evidence {name!r}: no item is left: {', '.join(left_out)}")

@@ -1,6 +1,5 @@
 """The noun `lab.runs`: plan, run, start, pause, cancel and watch the runs of studies."""
 
-import json
 import os
 import subprocess
 import sys
@@ -36,7 +35,6 @@ from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments, run_counts
 from judge_gym.lab.prepare import PreparedStudy, targets_of
-from judge_gym.lab.texts import files_of
 from judge_gym.models import Registry
 from judge_gym.records import SuiteRun, digest
 from judge_gym.records.inputs import ARTICLES, STUDY_SUFFIXES
@@ -59,7 +57,6 @@ DEFAULTS = "defaults"
 """The reason for new calls of a study whose file says the same as before."""
 MANY_UNREADABLE = 0.1
 """The share of a judge's answers that may be unreadable without a warning."""
-ITEMS, RUBRIC = "items.jsonl", "rubric.json"
 POLL = 0.3
 """Seconds between two looks at what is waited for."""
 WatchProgress = Callable[[Sequence[RunProgress]], None]
@@ -145,7 +142,19 @@ class Runs:
             "skipped_swaps": [*prepared.sweep.skipped_swaps],
             "budget": prepared.budget.model_dump(exclude_none=True),
             "warnings": [*prepared.warnings],
+            "uncallable": self._uncallable(prepared),
         }
+
+    def _uncallable(self, prepared: PreparedStudy) -> list[str]:
+        """Returns why models of a study cannot be called, such as a key that is not set."""
+        reasons: dict[str, None] = {}
+        for experiment in prepared.sweep.experiments:
+            rivals = prepared.targets[experiment.tag].rivals
+            try:
+                self._engine.refuse_uncallable(experiment.design, rivals, WORKFLOWS)
+            except DesignError as error:
+                reasons[error.message] = None
+        return [*reasons]
 
     def estimate(
         self,
@@ -166,10 +175,7 @@ class Runs:
             if active is not None:
                 asked = active.raised(asked, exact=samples is not None)
             planner.add(Run(0, experiment, prepared.study, drawn, *asked))
-            try:
-                self._engine.refuse_uncallable(experiment.design, asked.rivals, WORKFLOWS)
-            except DesignError as error:
-                notes.append(error.message)
+        notes += self._uncallable(prepared)
         for study, calls in planner.payers().items():
             if study != prepared.study:
                 whose = f"study {study!r}" if study else "experiments without a study"
@@ -340,38 +346,22 @@ class Runs:
         """
         if not budget and any(not self._models.card(judge).simulated for judge in judges):
             raise DesignError("judges that are not simulated need a budget, such as usd: 1")
-        items = [
-            {"title": f"text {number}", **({"text": text} if isinstance(text, str) else text)}
-            for number, text in enumerate(texts, 1)
-        ]
-        split = [stage.partition(":") for stage in stages]
-        rubric = {
-            "kind": "ordinal",
-            "stages": [
-                {"label": label.strip(), "criteria": [criterion.strip() or label.strip()]}
-                for label, _, criterion in split
-            ],
-        }
+        items = [text if isinstance(text, str) else dict(text) for text in texts]
+        task = {"concept": question, "evidence": "texts"}
         study: dict[str, Any] = {
             "study": name or f"quick-{digest([items, question, [*stages]])[:8]}",
             "samples": samples,
-            "tasks": [{"concept": question, "evidence": "texts"}],
+            "evidence": {"texts": {"items": items}},
+            "tasks": [{**task, "rubric": [*stages]} if stages else task],
             "judges": [*judges],
             "vary": {knob: [*levels] for knob, levels in (vary or {}).items()},
             "sweep": "ablate",
             "probe": False,
             "budget": dict(budget or {}),
         }
-        study["evidence"] = {"texts": {"pool": study["study"]}}
-        if stages:
-            study["tasks"][0]["rubric"] = RUBRIC
-        lines = "\n".join(json.dumps(item) for item in items)
-        with files_of({ITEMS: lines, RUBRIC: json.dumps(rubric)}) as folder:
-            self._evidence.freeze_pool(study["study"], files=[ITEMS], folder=folder)
-            text = yaml.safe_dump(study, sort_keys=False, allow_unicode=True, width=100)
-            prepared = self._experiments.prepare_text(text, folder=folder)
-            plan, prepared = self.estimate(prepared)
-            started = self.start(prepared)
+        text = yaml.safe_dump(study, sort_keys=False, allow_unicode=True, width=100)
+        plan, prepared = self.estimate(self._experiments.prepare_text(text))
+        started = self.start(prepared)
         total = plan.total()
         return {
             "study": study["study"],

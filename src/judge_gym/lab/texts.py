@@ -41,7 +41,7 @@ def bare_messages(folder: Path) -> Iterator[None]:
 
 # --- studies -------------------------------------------------------------------------------------
 
-MAX_LENGTH = 256 * 1024
+MAX_LENGTH = 2 * 1024 * 1024
 """Characters of a study."""
 MAX_DEPTH = 50
 OPENING = (
@@ -92,7 +92,7 @@ def _refuse_endless(text: str) -> None:
     """Refuses YAML aliases, which can expand without limit, and deep nesting."""
     depth = 0
     try:
-        for token in yaml.scan(text):
+        for token in yaml.scan(text, Loader=yaml.CSafeLoader):
             depth += isinstance(token, OPENING) - isinstance(token, CLOSING)
             if isinstance(token, yaml.AliasToken) or depth > MAX_DEPTH:
                 raise DesignError(
@@ -108,7 +108,8 @@ def _paths(study: Study) -> Iterator[str]:
         files = [pool.files] if isinstance(pool.files, str) else pool.files or []
         yield from (*files, *_given(pool.benchmark, pool.judgebench))
     for task in study.tasks:
-        yield from _given(task.rubric, task.truth.vdem if task.truth else None)
+        rubric = task.rubric if isinstance(task.rubric, str) else None
+        yield from _given(rubric, task.truth.vdem if task.truth else None)
 
 
 def _given(*paths: str | None) -> Iterable[str]:

@@ -401,6 +401,8 @@ class PlanSummary(TypedDict):
     skipped_swaps: list[str]
     budget: dict[str, Any]
     warnings: list[str]
+    uncallable: list[str]
+    """Why it cannot be started: each model that cannot be called, and what is missing."""
 
 
 class QuickStudy(TypedDict):

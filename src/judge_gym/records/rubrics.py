@@ -73,8 +73,19 @@ RUBRIC_KINDS: dict[str, type[OrdinalRubric] | type[NominalRubric]] = {
 
 
 def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | NominalRubric:
-    """Returns a rubric from JSON that a user provides."""
+    """Returns a rubric from JSON that a user provides.
+
+    A list has the stages of an ordinal rubric, each `label` or `label: criterion`.
+    """
     shape = 'a rubric is {"kind": ..., "stages": [{"label": ..., "criteria": [...]}, ...]}'
+    if isinstance(data, list) and data and all(isinstance(stage, str) for stage in data):
+        named = [stage.partition(":") for stage in data]
+        data = {
+            "stages": [
+                {"label": label.strip(), "criteria": [criterion.strip() or label.strip()]}
+                for label, _, criterion in named
+            ]
+        }
     if not isinstance(data, dict) or not isinstance(data.get("stages"), list):
         raise DesignError(shape)
     kind = data.get("kind", "ordinal")

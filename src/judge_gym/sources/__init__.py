@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint
 from judge_gym.records import Evidence, find_origin
 from judge_gym.records.origins import GROUP
 from judge_gym.sources.benchmarks import judgebench, load_benchmark
-from judge_gym.sources.files import FileSource, load_files, load_rubric
+from judge_gym.sources.files import FileSource, load_files, load_items, load_rubric
 from judge_gym.sources.judgebench import read_judgments
 from judge_gym.sources.labels import read_labels
 from judge_gym.sources.search import OnItem, OnProgress, SearchResult, Source
@@ -24,6 +24,7 @@ __all__ = [
     "judgebench",
     "load_benchmark",
     "load_files",
+    "load_items",
     "load_rubric",
     "open_search",
     "read_judgments",

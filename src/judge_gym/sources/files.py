@@ -114,6 +114,19 @@ def load_files(
     return source.search(window) if cache is None else cached_search(source, window, cache)
 
 
+def load_items(
+    rows: Sequence[Any], window: Window | None = None, *, columns: Sequence[str] = ()
+) -> SearchResult:
+    """Loads evidence that is given as texts or as items, each text and each address once."""
+    from judge_gym.sources.filters import EvidenceFilter
+
+    kept = EvidenceFilter(window, searched=False)
+    for number, row in enumerate(rows, 1):
+        fields = {"text": row} if isinstance(row, str) else _with_metadata(row, columns)
+        kept.add(_evidence(fields, where=f"item {number}", title=f"text {number}"))
+    return kept.result()
+
+
 def load_rubric(path: Path, concept: str, country: str) -> Rubric:
     """Loads a given rubric from its JSON file."""
     data = _parse_json(read_text(path), path)

@@ -36,7 +36,8 @@ class TaskSpec(Spec):
     evidence: str
     dose: float | None = None
     truth: TruthSpec | None = None
-    rubric: str | None = None
+    rubric: str | list[str] | dict[str, Any] | None = None
+    """A file, its content, or stages from the lowest: `label` or `label: criterion`."""
 
 
 class SampleSweep(Spec):

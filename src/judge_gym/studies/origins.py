@@ -32,7 +32,7 @@ class WindowSpec(Spec):
         return self
 
 
-FIXED = ("files", "pool", "benchmark", "judgebench")
+FIXED = ("files", "items", "pool", "benchmark", "judgebench")
 """Origins with fixed content; every other origin is a search."""
 
 
@@ -45,6 +45,8 @@ class PoolSpec(Spec):
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, defer_build=True)
 
     files: str | list[str] | None = None
+    items: list[str | dict[str, Any]] | None = Field(None, min_length=1)
+    """Texts, or items as in a line of a file, in the study file itself."""
     pool: str | None = None
     """The name of a frozen pool."""
     benchmark: str | None = None
@@ -55,7 +57,7 @@ class PoolSpec(Spec):
     query: str = ""
     """What articles of feeds must contain."""
     labels: list[str] = []
-    """The columns of its files in which people gave the stage of an item, one per rater."""
+    """The columns in which people gave the stage of an item, one per rater."""
     limit: int = Field(100, ge=1, le=10_000)
     """The largest number of articles that a search keeps."""
 
@@ -148,7 +150,7 @@ def check_pool(pool: PoolSpec, path: Path) -> None:
             f"evidence comes from one origin, not from {' and '.join(given)}", path=path
         )
     if not given and pool.window is None:
-        choices = ("files", *search_origins(), *FIXED[1:])
+        choices = (*FIXED[:2], *search_origins(), *FIXED[2:])
         raise DesignError(
             f"evidence needs an origin: {', '.join(choices)}, or a window that the lab holds",
             choices=choices,
@@ -175,8 +177,8 @@ def check_pool(pool: PoolSpec, path: Path) -> None:
             f"limit is a key of searches ({searches}); here every item is judged",
             path=(*path, "limit"),
         )
-    if pool.labels and pool.files is None:
-        raise DesignError("labels are columns of files", path=(*path, "labels"))
+    if pool.labels and pool.files is None and pool.items is None:
+        raise DesignError("labels are columns of files or items", path=(*path, "labels"))
     if len(set(pool.labels)) < len(pool.labels):
         raise DesignError("labels names a column twice", path=(*path, "labels"))
     for address in pool.addresses:

@@ -218,12 +218,12 @@ def _task(
         dose=spec.dose,
         truth=spec.truth.reference() if spec.truth else None,
         defaults=benchmark.design if benchmark else {},
-        rubric_file=spec.rubric or "",
+        rubric_file=spec.rubric if isinstance(spec.rubric, str) else "",
         protocol=protocol,
     )
     if protocol and task.type != "benchmark" and not task.country:
         raise DesignError(f"the pool of evidence {task.pool_name!r} has no window, so no country")
-    rubric = benchmark.rubric if benchmark else rubrics.get(spec.rubric or "")
+    rubric = benchmark.rubric if benchmark else rubrics.get(task.rubric_file)
     return with_rubric(task, rubric)
 
 
