@@ -82,6 +82,10 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("labels.add", {"labels": [{"item": "calm", "rater": "ada", "stage": "1"}], "concept": "x"}),
     ("labels.add", {"labels": [{"item": "nothing", "rater": "ada", "stage": "1"}]}),
     ("labels.list", {}),
+    ("labels.status", {"study": "pilot"}),
+    ("labels.split", {"study": "pilot"}),
+    ("labels.split", {"study": "pilot", "seed": 1}),
+    ("labels.split", {"study": "pilo"}),
     (
         "experiments.create",
         {
@@ -245,6 +249,7 @@ def test_a_client_returns_what_the_lab_returns(labs: tuple[Lab, Client]) -> None
         "runs.start_evidence",
         "failures.record_action",
         "failures.start",
+        "labels.split",
     }
     assert refused == expected
 

@@ -163,6 +163,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("labels.list", ask.NoArguments, Sequence[say.LabelRow], "reads", "GET /labels",
          result="items"),
     Verb("labels.add", ask.AddLabels, say.Counts, "destroys", "POST /labels", status=201),
+    Verb("labels.status", ask.OfLabels, say.LabelStatus, "reads", "GET /labels/status"),
+    Verb("labels.split", ask.SplitLabels, say.LabelSplit, "writes", "POST /labels/split",
+         status=201),
     # --- experiments -----------------------------------------------------------------------------
     Verb("experiments.list", ask.ListExperiments, Sequence[say.ExperimentSummary], "reads",
          "GET /experiments", result="items", page="page",

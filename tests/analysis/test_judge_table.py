@@ -1,5 +1,7 @@
 """The judge table: what counts as right, who is best, and what the sentence says."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,9 +9,14 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.judges.splits import split_parts
 from judge_gym.analysis.judges.standing import compare, cross_fitted
 from judge_gym.analysis.judges.table import judge_table
+from judge_gym.errors import DesignError
+from judge_gym.records import Evidence
 from judge_gym.records.judge_table import JudgeRow, JudgeTable, Quantity
+
+PANDALM = Path(__file__).parents[3] / "shared" / "data" / "pandalm"
 
 
 def samples(*rows: tuple[Any, ...], **columns: Any) -> pd.DataFrame:
@@ -159,3 +166,75 @@ def test_the_quality_of_the_chosen_setup_is_not_inflated_by_the_choice() -> None
     error = np.std(corrected) / np.sqrt(len(corrected))
     assert np.mean(highest) > 0.75
     assert np.mean(corrected) == pytest.approx(0.7, abs=3 * error)
+
+
+@pytest.mark.skipif(not PANDALM.is_dir(), reason="the published data is not beside the repository")
+def test_published_agreement_with_people_is_reproduced() -> None:
+    def read(name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((PANDALM / name).read_text())
+        return found
+
+    items, stage = read("testset-v1.json"), {"0": "3", "Tie": "3", "garbage": "parse_failed"}
+    people = pd.DataFrame(
+        [
+            ("t", item["idx"], rater, item[rater] or 3)
+            for item in items
+            for rater in ("annotator1", "annotator2", "annotator3")
+        ],
+        columns=["tag", "evidence", "rater", "stage"],
+    )
+    answers = {"gpt": "gpt-3.5-turbo", "pandalm": "pandalm-7b"}
+    rows = [
+        (f"x:{file}", row["idx"], 0, stage.get(text := str(row[f"{key}_result"]), text), None)
+        for key, file in answers.items()
+        for row in read(f"{file}-testset-v1.json")
+    ]
+    table = judge_table(tidy(samples(*rows, tag="t", pair=True, rubric_kind="nominal")), people)
+    found = {row["setup"]: round(value(row["truth"]), 3) for row in table["rows"]}
+    assert found == {"gpt-3.5-turbo": 0.689, "pandalm-7b": 0.660}
+    assert value(table["people_with_each_other"]) == pytest.approx(0.920, abs=5e-4)
+    assert [row["standing"] for row in table["rows"]] == ["best", "worse"]
+
+
+# --- splits --------------------------------------------------------------------------------------
+
+
+def item(id: int, cluster: str = "") -> Evidence:
+    return Evidence(title=f"item {id}", text=f"text {id}", cluster=cluster, id=id)
+
+
+def test_a_split_keeps_clusters_together_and_items_where_they_are() -> None:
+    items = [item(id, f"outlet {id % 10}") for id in range(40)] + [item(id) for id in range(40, 60)]
+    first = split_parts(items, {}, range(20), 0.5, seed=1)
+    assert all(len({first[id] for id in range(n, 40, 10)}) == 1 for n in range(10))
+    assert sum(first[id] for id in range(10)) == 5  # of the clusters with known answers
+    assert sum(first[id] for id in range(40, 60)) == 10
+    assert split_parts(items[::-1], {}, range(20), 0.5, seed=1) == first
+    assert split_parts(items, {}, range(20), 0.5, seed=2) != first
+    later = split_parts([*items, item(60, "outlet 3"), item(61)], first, range(20), 0.5, seed=1)
+    assert first.items() <= later.items()
+    assert later[60] == first[3]
+
+
+def test_one_cluster_cannot_be_split() -> None:
+    with pytest.raises(DesignError, match="1 cluster of items cannot be split"):
+        split_parts([item(1, "a"), item(2, "a")], {}, [], 0.5, seed=0)
+
+
+def test_the_choice_is_made_on_train_and_quality_is_of_test() -> None:
+    # One judge is right on all of train and never on test, the other the reverse.
+    rows = [
+        (judge, id, 0, "1" if (id < 30) == (judge == "x:a") else "2", 1)
+        for judge in ("x:a", "x:b")
+        for id in range(60)
+    ]
+    table = judge_table(tidy(samples(*rows)), in_test={id: id >= 30 for id in range(60)})
+    assert table["chosen"] == "a"
+    assert table["chosen_quality"] is not None
+    assert (table["chosen_quality"]["value"], table["chosen_quality"]["method"]) == (
+        0,
+        "test split",
+    )
+    assert {row["setup"]: value(row["truth"]) for row in table["rows"]} == {"a": 0, "b": 1}
+    assert table["split"] == {"train": 30, "test": 30, "uses": 0}
+    assert "best on train, but not on test" in table["sentence"]

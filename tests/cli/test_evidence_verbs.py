@@ -208,11 +208,23 @@ def test_labels_of_a_study_are_checked_against_its_stages(
 ) -> None:
     succeed(call("run", write_study(samples=1)))
     labels = tmp_path / "labels.csv"
-    labels.write_text("item,rater,stage\ncalm,ann,4\n")
+    labels.write_text("item,rater,stage\ncalm,ann,4\nharsh,ann,4\n")
     succeed(call("labels", "import", labels, "--study", "small"))
     labels.write_text("item,rater,stage\ncalm,bob,5\n")
     said = call("labels", "import", labels, "--study", "small", "--json")
     assert (said.code, said.json["error"]["choices"]) == (2, ["1", "2", "3", "4"])
+    # Uses of the test part are counted, the same estimates once.
+    assert "no split" in succeed(call("labels", "status", "small")).out
+    parts = succeed(call("labels", "split", "small", "--json")).json
+    assert [parts[part]["known"] for part in ("train", "test")] == [1, 1]
+    assert parts["uses"] == 0
+    for _ in range(2):
+        assert succeed(call("judges", "small", "--json")).json["split"]["uses"] == 1
+    assert "was used once" in succeed(call("labels", "status", "small")).out
+    refused = call("labels", "split", "small", "--seed", "1")
+    assert (refused.code, "is split already, with seed 0" in refused.err) == (1, True)
+    anew = succeed(call("labels", "split", "small", "--seed", "1", "--replace", "--json")).json
+    assert (anew["seed"], anew["uses"]) == (1, 1)
 
 
 # --- a study that searches a feed ----------------------------------------------------------------

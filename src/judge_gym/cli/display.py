@@ -62,6 +62,15 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, default=str))
 
 
+def times(count: int) -> str:
+    """Returns how often something happened, in words.
+
+    >>> [times(0), times(1), times(2)]
+    ['never', 'once', '2 times']
+    """
+    return {0: "never", 1: "once"}.get(count, f"{count:,} times")
+
+
 def records(frame: Any) -> list[dict[str, Any]]:
     """Returns a frame's rows with None for undefined values, which JSON cannot express."""
     rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")

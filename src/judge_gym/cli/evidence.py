@@ -15,9 +15,11 @@ from judge_gym.cli.results import collection_summary, first, same_command
 from judge_gym.cli.workflows import evidence_app
 from judge_gym.errors import DesignError
 from judge_gym.records import search_origins
+from judge_gym.records.judge_table import MIN_CLUSTERS
 
 if TYPE_CHECKING:
     from judge_gym.lab.collection import CollectionResult
+    from judge_gym.records.responses import LabelSplit
     from judge_gym.studies import PoolSpec
 
 SEARCHES = " or ".join(
@@ -324,6 +326,58 @@ def import_labels(
         display.print_json(counts)
     else:
         typer.echo(", ".join(f"{count} {kind}" for kind, count in counts.items()) + " labels")
+
+
+@labels_app.command("split")
+def split_labels(
+    study: Annotated[str, typer.Argument(help="A study file, or a study's name.")],
+    test: Annotated[float, typer.Option(help="The share of clusters in test.")] = 0.5,
+    seed: Annotated[int, typer.Option(help="Decides which clusters are in test.")] = 0,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Draw an existing split anew; its uses stay counted.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Split a study's items by cluster: train for choices, test for estimates alone."""
+    with open_lab() as lab:
+        made = lab.labels.split(study, test=test, seed=seed, replace=replace)
+    if json:
+        display.print_json(made)
+    else:
+        _show_split(made)
+
+
+@labels_app.command("status")
+def label_status(
+    study: Annotated[str, typer.Argument(help="A study file, or a study's name.")],
+    json: AsJson = False,
+) -> None:
+    """Show how many of a study's items are labelled, by whom, and how they are split."""
+    with read_lab() as lab:
+        status = lab.labels.status(study)
+    if json:
+        display.print_json(status)
+        return
+    raters = ", ".join(f"{rater} ({count})" for rater, count in sorted(status["raters"].items()))
+    typer.echo(
+        f"{status['labelled']} of {status['items']} items are labelled"
+        + (f", by {raters}" if raters else "")
+        + f"; {status['known_answers']} have a known answer"
+    )
+    if status["split"] is None:
+        typer.echo(f"no split; make one with: judge-gym labels split {study}")
+    else:
+        _show_split(status["split"])
+
+
+def _show_split(split: "LabelSplit") -> None:
+    """Prints the parts of a split, and how often its test part was used."""
+    train, test = split["train"], split["test"]
+    rows = [{"part": name, **part} for name, part in (("train", train), ("test", test))]
+    display.table("", rows, note="known: with labels or a known answer")
+    typer.echo(f"the test part was used {display.times(split['uses'])}")
+    if test["clusters"] < MIN_CLUSTERS:
+        notes(f"test has {test['clusters']} clusters; to compare setups, {MIN_CLUSTERS} are needed")
 
 
 @labels_app.command("list")

@@ -74,6 +74,8 @@ def judges(
     json: AsJson = False,
 ) -> None:
     """Show which judge to use: how good each setup is, how consistent, and at what price."""
+    from judge_gym.analysis.judges.sentence import share
+
     with read_lab() as lab:
         table = lab.reports.judges(targets[0], others=targets[1:])
     if json:
@@ -81,6 +83,13 @@ def judges(
         return
     typer.echo(table["sentence"])
     display.table("", judge_rows(table))
+    if people := table["people_with_each_other"]:
+        typer.echo(f"people with each other: {share(people)} of pairs of labels")
+    if split := table["split"]:
+        typer.echo(
+            f"chosen on {split['train']} items of train, estimated on {split['test']} of test, "
+            f"which was used {display.times(split['uses'])} so far"
+        )
     notes(*table["notes"])
 
 

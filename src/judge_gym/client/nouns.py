@@ -108,6 +108,16 @@ class Labels:
         """Adds the stages that people gave to items, all or none."""
         return self._call("labels.add", locals())
 
+    def status(self, study: str) -> responses.LabelStatus:
+        """Returns how many of a study's items are labelled, by whom, and how they are split."""
+        return self._call("labels.status", locals())
+
+    def split(
+        self, study: str, *, test: float = 0.5, seed: int = 0, replace: bool = False
+    ) -> responses.LabelSplit:
+        """Splits a study's items by cluster: train for choices, test for estimates alone."""
+        return self._call("labels.split", locals())
+
 
 class Experiments:
     """The noun `experiments` of a remote lab."""

@@ -2,17 +2,19 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from judge_gym.analysis.judges.splits import cluster_name, split_parts
 from judge_gym.axes import Design
-from judge_gym.errors import DesignError, NotFoundError
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.prepare import stage_names
 from judge_gym.lab.texts import files_of
 from judge_gym.records import Evidence
-from judge_gym.records.responses import Counts, LabelRow
+from judge_gym.records.responses import Counts, LabelRow, LabelSplit, LabelStatus, SplitPart
 from judge_gym.sources import read_labels
 from judge_gym.store import Store
 
@@ -94,6 +96,88 @@ class Labels:
         experiments = [self._store.experiments.find(row["tag"])[0] for row in rows]
         items = {item.id: item for experiment in experiments for item in experiment.task.pool.items}
         return tuple(items.values()), stage_names(experiments)
+
+    def split(
+        self, study: str, *, test: float = 0.5, seed: int = 0, replace: bool = False
+    ) -> LabelSplit:
+        """Splits a study's items by cluster: train for choices, test for estimates alone.
+
+        Items that joined the study after a split are added to it; the others stay where they are.
+
+        Args:
+            study: its name or file.
+            test: the share of clusters in test.
+            seed: decides which clusters.
+            replace: draw a split anew; how often its test part was used stays counted.
+        """
+        if not 0 < test < 1:
+            raise DesignError(f"a test part of {test}; choose a share between 0 and 1")
+        name = self._experiments.study_name(study)
+        items, _ = self._labelled(study)
+        if not items:
+            names = [row["study"] for row in self._store.studies.rows()]
+            raise NotFoundError(unknown("study", name, names), choices=names)
+        earlier = None if replace else self._store.splits.find(name)
+        if earlier and (earlier.seed, earlier.test_share) != (seed, test):
+            raise ConflictError(
+                f"{name} is split already, with seed {earlier.seed} and {earlier.test_share:g} of "
+                "the clusters in test; another split would put items into test on which choices "
+                "were made. If none was made, replace it with --replace"
+            )
+        before = {} if earlier is None else earlier.items
+        known = self._known(items)
+        parts = split_parts(items, before, known, test, seed)
+        self._store.splits.save(name, seed, test, parts, replace=replace)
+        made = self._split(name, items, known)
+        assert made is not None
+        return made
+
+    def status(self, study: str) -> LabelStatus:
+        """Returns how many of a study's items are labelled, by whom, and how they are split."""
+        name = self._experiments.study_name(study)
+        items, _ = self._labelled(study)
+        labels = [
+            label
+            for label in self._store.evidence.labels()
+            if label["evidence"] in {item.id for item in items}
+        ]
+        return {
+            "study": name,
+            "items": len(items),
+            "labelled": len({label["evidence"] for label in labels}),
+            "known_answers": sum(item.truth is not None for item in items),
+            "raters": Counter(str(label["rater"]) for label in labels),
+            "split": self._split(name, items, self._known(items)),
+        }
+
+    def _known(self, items: Sequence[Evidence]) -> set[int]:
+        """Returns the numbers of the items with a label or a known answer."""
+        labels = {label["evidence"] for label in self._store.evidence.labels()}
+        return {item.id for item in items if item.truth is not None or item.id in labels}
+
+    def _split(
+        self, study: str, items: Sequence[Evidence], known: Collection[int]
+    ) -> LabelSplit | None:
+        """Returns the split of a study in numbers; None if it has none."""
+        split = self._store.splits.find(study)
+        if split is None:
+            return None
+        parts: dict[bool, SplitPart] = {}
+        for test in (False, True):
+            part = [item for item in items if split.items.get(item.id) is test]
+            parts[test] = {
+                "items": len(part),
+                "clusters": len({cluster_name(item) for item in part}),
+                "known": sum(item.id in known for item in part),
+            }
+        return {
+            "study": study,
+            "seed": split.seed,
+            "test_share": split.test_share,
+            "train": parts[False],
+            "test": parts[True],
+            "uses": split.uses,
+        }
 
     def list(self) -> Sequence[LabelRow]:
         """Returns all labels, in the order in which they were given."""

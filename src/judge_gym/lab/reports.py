@@ -11,6 +11,7 @@ from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.texts import new_file
+from judge_gym.records import digest
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.responses import (
     AnyRow,
@@ -83,12 +84,21 @@ class Reports:
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run it first")
         frame = tidy(samples, source=target)
-        return judge_table(
+        studies = {str(row["study"]) for row in rows}
+        study = studies.pop() if len(studies) == 1 else ""  # splits and margins are a study's own
+        split = self._store.splits.find(study)
+        table = judge_table(
             frame,
             self._labels.frame_of(rows),
-            margin=None if others else self._margin(self._experiments.study_name(target)),
+            margin=self._margin(study),
+            in_test=None if split is None else split.items,
             simulated=simulation_banner({*map(str, frame["judge.model"])}),
         )
+        if table["split"] is not None:
+            self._store.splits.record_use(study, digest([row["truth"] for row in table["rows"]]))
+            used = self._store.splits.find(study)
+            table["split"]["uses"] = used.uses if used else 0
+        return table
 
     def _margin(self, study: str) -> float | None:
         """Returns the size below which a study calls a difference negligible."""
@@ -101,9 +111,9 @@ class Reports:
 
     def show(self, target: str) -> ReportDigest:
         """Returns the report on a study or an experiment in short, and the names of its tables."""
-        from judge_gym.analysis.report.digest import digest
+        from judge_gym.analysis.report.digest import digest as in_short
 
-        return cast(ReportDigest, digest(self._cached(target)))
+        return cast(ReportDigest, in_short(self._cached(target)))
 
     def table(self, target: str, table: str) -> Sequence[AnyRow]:
         """Returns a table of the report on a study or an experiment, by its name."""

@@ -6,6 +6,8 @@ from typing_extensions import TypedDict
 
 from judge_gym.records.responses import UNTRUSTED
 
+MIN_CLUSTERS = 20
+"""The number of clusters of items below which setups are not compared."""
 Standing = Literal["best", "tied", "worse", "unknown"]
 TruthKind = Literal["accuracy", "agreement"]
 
@@ -81,11 +83,13 @@ class JudgeRow(TypedDict):
 
 
 class SplitUse(TypedDict):
-    """The split of a study's items, and how often its test part was read."""
+    """The split that a table used: the choice is made on train, estimates are of test."""
 
     train: int
+    """The number of items with a known answer or labels in train."""
     test: int
     uses: int
+    """How many different estimates were read from test so far, this one among them."""
 
 
 class JudgeTable(TypedDict):

@@ -180,6 +180,20 @@ class AddLabels(VerbRequest):
     replace: Annotated[bool, Field(description="Accept a rater's changed stage.")] = False
 
 
+class OfLabels(VerbRequest):
+    """The study whose labels are meant."""
+
+    study: Target
+
+
+class SplitLabels(OfLabels):
+    """How a study's items are split."""
+
+    test: Annotated[float, Field(gt=0, lt=1, description="The share of clusters in test.")] = 0.5
+    seed: Annotated[int, Field(description="Decides which clusters.")] = 0
+    replace: Annotated[bool, Field(description="Draw an existing split anew.")] = False
+
+
 # --- experiments ---------------------------------------------------------------------------------
 
 

@@ -136,6 +136,37 @@ class LabelRow(TypedDict):
     stage: UntrustedText
 
 
+class SplitPart(TypedDict):
+    """One part of a split; `known` items have labels or a known answer."""
+
+    items: int
+    clusters: int
+    known: int
+
+
+class LabelSplit(TypedDict):
+    """The split of a study's items: choices are made on train, estimates read test."""
+
+    study: str
+    seed: int
+    test_share: float
+    train: SplitPart
+    test: SplitPart
+    uses: int
+    """How many different estimates were read from test."""
+
+
+class LabelStatus(TypedDict):
+    """How many of a study's items are labelled, and by whom."""
+
+    study: str
+    items: int
+    labelled: int
+    known_answers: int
+    raters: Annotated[Counts, UNTRUSTED]
+    split: LabelSplit | None
+
+
 # --- experiments ---------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from judge_gym.store.progress import Progress, ProgressQueries
 from judge_gym.store.rubrics import Rubrics
 from judge_gym.store.runs import Run, Runs, Targets
 from judge_gym.store.samples import Samples, Selection, Span
+from judge_gym.store.splits import Split, Splits
 from judge_gym.store.sql import ReadOnlySql, Rows
 from judge_gym.store.suites import Suites
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
@@ -47,6 +48,7 @@ __all__ = [
     "Selection",
     "SessionLock",
     "Span",
+    "Split",
     "Store",
     "SuiteResult",
     "SuiteRun",
@@ -79,6 +81,7 @@ class Store:
         self.usage = Usage(database)
         self.in_flight = InFlight(database)
         self.usage_totals = UsageTotals(database)
+        self.splits = Splits(database)
         self.suites = Suites(database, self.ledger)
         self.analyses = Analyses(database)
         self.tokens = Tokens(database)

@@ -177,6 +177,30 @@ labels = _table(
     sa.UniqueConstraint("evidence_id", "concept", "rater"),
 )
 
+splits = _table(  # of a study's items into train and test
+    "splits",
+    sa.Column("study", sa.String, primary_key=True),
+    sa.Column("seed", sa.Integer, nullable=False),
+    sa.Column("test_share", sa.Float, nullable=False),
+    sa.Column("created", UtcDateTime, nullable=False),
+)
+
+split_items = _table(
+    "split_items",
+    sa.Column("study", sa.String, primary_key=True),
+    sa.Column("evidence_id", _to("evidence.id"), primary_key=True),
+    sa.Column("test", sa.Boolean, nullable=False),
+)
+
+split_uses = _table(  # append-only: the estimates that were read from a test part
+    "split_uses",
+    _id(),
+    sa.Column("study", sa.String, nullable=False),
+    sa.Column("key", sa.String(64), nullable=False),  # of the estimates: reading again is no use
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.UniqueConstraint("study", "key"),
+)
+
 views = _table(
     "views",
     _id(),

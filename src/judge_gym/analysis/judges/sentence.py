@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from judge_gym.records.judge_table import JudgeRow, JudgeTable, Quantity
+from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeRow, JudgeTable, Quantity
 
 LABEL_ITEMS = 30
 """The number of labelled items that makes accuracy known."""
@@ -18,42 +18,56 @@ def sentence(table: JudgeTable) -> str:
     quality = table["chosen_quality"]
     row = next((row for row in table["rows"] if row["setup"] == table["chosen"]), None)
     if quality is None or row is None:
-        return "No item was judged by all setups, so they cannot be compared."
+        return "No item with a known answer or label was judged by all setups: none is compared."
     what = "known answers" if table["kind"] == "accuracy" else "people's labels"
     number = f"{share(quality)} of {what}"
     price = row["usd_per_1000"]
     if price is not None and price["value"] > 0:
         number += f" at {dollars(price['value'])} per 1,000"
+    if len(table["rows"]) == 1:
+        return f"{row['setup']}: {number}."
     if row["standing"] == "unknown":
-        if len(table["rows"]) == 1:
-            return f"{row['setup']}: {number}."
         return (
-            f"No setup can be recommended yet: {table['clusters']} independent items with "
-            f"{what}, and a comparison needs 20. Highest so far: {row['setup']}, {number}."
+            f"Too few items to choose a setup: {table['clusters']} independent ones with {what}, "
+            f"and {MIN_CLUSTERS} are needed. Highest so far: {row['setup']}, {number}."
         )
-    parts = [f"Use {row['setup']}: {number}"]
     others = [other for other in table["rows"] if other is not row]
-    parts += _tied(row, [other for other in others if other["standing"] in ("tied", "best")])
-    parts += _worse([other for other in others if other["standing"] == "worse"])
-    return "; ".join(parts) + "."
+    tied = [other for other in others if other["standing"] in ("tied", "best")]
+    worse = [other for other in others if other["standing"] == "worse"]
+    if row["standing"] == "worse":  # chosen on train, and test disagrees
+        top = next(other for other in others if other["standing"] != "worse")
+        return (
+            f"{row['setup']} is best on train, but not on test: {number} there; "
+            f"{top['setup']} is better by {points(-_gap(row))} points."
+        )
+    return "; ".join([f"Use {row['setup']}: {number}", *_tied(row, tied), *_worse(worse)]) + "."
 
 
 def _tied(chosen: JudgeRow, tied: Sequence[JudgeRow]) -> list[str]:
-    parts = []
-    for row in tied[:NAMED]:
-        price = _price_compared(row, chosen)
-        parts.append(f"{row['setup']} is tied{' and ' + price if price else ''}")
-    if len(tied) > NAMED:
-        parts.append(f"{len(tied) - NAMED} more are tied")
+    """Returns which setups the data do not tell from the chosen one, with their prices."""
+    shown = tied if len(tied) <= NAMED else tied[: NAMED - 1]
+    parts = [
+        f"{row['setup']} is tied{' and ' + price if (price := _price(row, chosen)) else ''}"
+        for row in shown
+    ]
+    if rest := tied[len(shown) :]:
+        worst = max(row["at_most_worse"] or 0.0 for row in rest)
+        parts.append(f"{len(rest)} others are tied, at most {points(worst)} points worse")
     return parts
 
 
 def _worse(worse: Sequence[JudgeRow]) -> list[str]:
-    gaps = [(row, -row["difference"]["value"]) for row in worse if row["difference"] is not None]
-    if len(gaps) > NAMED:
-        low, high = min(gap for _, gap in gaps), max(gap for _, gap in gaps)
-        return [f"{len(gaps)} others are worse by {points(low)} to {points(high)} points"]
-    return [f"{row['setup']} is worse by {points(gap)} points" for row, gap in gaps]
+    """Returns which setups are worse than the best, and by how much."""
+    if len(worse) > NAMED:
+        gaps = [-_gap(row) for row in worse]
+        span = " to ".join(dict.fromkeys([points(min(gaps)), points(max(gaps))]))
+        return [f"{len(worse)} others are worse by {span} points"]
+    return [f"{row['setup']} is worse by {points(-_gap(row))} points" for row in worse]
+
+
+def _gap(row: JudgeRow) -> float:
+    """Returns the difference of a setup from the first row, on the items that both judged."""
+    return 0.0 if row["difference"] is None else row["difference"]["value"]
 
 
 def _unknown_accuracy(rows: Sequence[JudgeRow]) -> str:
@@ -75,7 +89,7 @@ def _unknown_accuracy(rows: Sequence[JudgeRow]) -> str:
     )
 
 
-def _price_compared(row: JudgeRow, chosen: JudgeRow) -> str:
+def _price(row: JudgeRow, chosen: JudgeRow) -> str:
     """Returns the price of a setup in terms of another's, in words; empty if unknown."""
     mine, other = row["usd_per_1000"], chosen["usd_per_1000"]
     if mine is None or other is None or not (mine["value"] > 0 and other["value"] > 0):

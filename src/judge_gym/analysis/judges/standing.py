@@ -7,11 +7,9 @@ import numpy.typing as npt
 from scipy import special
 
 from judge_gym.analysis.stats.intervals import LEVEL, NORMAL_FROM, Floats, seeded
-from judge_gym.records.judge_table import Standing
+from judge_gym.records.judge_table import MIN_CLUSTERS, Standing
 
 Codes = npt.NDArray[np.intp]
-MIN_CLUSTERS = 20
-"""The number of clusters below which setups are not compared."""
 DRAWS, NORMAL_DRAWS = 1999, 9999
 FOLDS = 10
 

@@ -4,7 +4,7 @@ The unit is one verdict on one item (both orders of a pair), averaged over repea
 rubrics. Intervals are over items by cluster, and hold for all rows of a column together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -16,7 +16,6 @@ from judge_gym.analysis.frames import once_per_call, own_rows
 from judge_gym.analysis.judges.sentence import sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of
 from judge_gym.analysis.judges.standing import (
-    MIN_CLUSTERS,
     Codes,
     choose,
     cluster_sums,
@@ -26,11 +25,13 @@ from judge_gym.analysis.judges.standing import (
 )
 from judge_gym.analysis.stats.intervals import LEVEL, Floats, t_quantile
 from judge_gym.records.judge_table import (
+    MIN_CLUSTERS,
     ChosenQuality,
     JudgeRow,
     JudgeTable,
     Quality,
     Quantity,
+    SplitUse,
     Standing,
     TruthKind,
 )
@@ -62,6 +63,7 @@ def judge_table(
     people: pd.DataFrame | None = None,
     *,
     margin: float | None = None,
+    in_test: Mapping[Any, bool] | None = None,
     simulated: str = "",
 ) -> JudgeTable:
     """Returns the judge table of tidy samples.
@@ -70,11 +72,15 @@ def judge_table(
         frame: the tidy samples; a column `seconds` is the time of each call.
         people: raters' stages, with columns tag, evidence, rater, stage.
         margin: the difference below which the study calls two setups equally good.
+        in_test: which items of a split are in its test part. The choice of a setup is then made on
+            the others, and quality is estimated on these.
         simulated: the warning that judges were simulated.
     """
     own, clusters = _with_units(own_rows(frame))
     labels = _labels(own, people)
     own = _with_values(own, labels)
+    part = own["evidence"].map(in_test) if in_test else pd.Series(True, own.index)
+    own = own.assign(test=part.eq(True), train=part.eq(False))
     kind: TruthKind | None = "accuracy" if own["right"].notna().any() else None
     if kind is None and own["agrees"].notna().any():
         kind = "agreement"
@@ -94,15 +100,15 @@ def judge_table(
         "chosen": chosen,
         "chosen_quality": None if kind is None else _chosen_quality(found, kind),
         "kind": kind,
-        "people_with_each_other": _people(labels, clusters) if kind == "agreement" else None,
+        "people_with_each_other": _people(labels, own, clusters) if kind == "agreement" else None,
         "raters": 0 if labels is None else int(labels["rater"].nunique()),
         "known_items": int(own.loc[own["known"], "evidence"].nunique()),
         "compared_items": len(found.items),
         "clusters": found.clusters,
         "margin": margin,
-        "split": None,
+        "split": _split(own) if in_test else None,
         "simulated": simulated,
-        "notes": _notes(rows, found),
+        "notes": [*_notes(rows, found, in_test is not None and int(part.isna().sum()))],
         "rows": rows,
     }
     return {**table, "sentence": sentence(table)}
@@ -221,15 +227,17 @@ def _unit_values(samples: pd.DataFrame, kind: TruthKind | None) -> dict[str, _Ra
         found["seconds"] = _sum_over_orders(asked, "seconds")
     if kind is not None:
         column = "right" if kind == "accuracy" else "agrees"
-        known = asked[asked[column].notna()]
+        known = asked[asked[column].notna() & asked["test"]]
+        train = asked[asked[column].notna() & asked["train"]]
         truth, answered = _mean(known, known[column]), _mean(known, known["status"] == "scored")
         found |= {
             "truth": truth,
+            "train": _mean(train, train[column]),
             "answered": answered,
             "right_of_answered": _Ratio(truth.units, truth.above, answered.above),
         }
         if kind == "agreement":
-            clear = asked[asked["agrees_most"].notna()]
+            clear = asked[asked["agrees_most"].notna() & asked["test"]]
             found["majority"] = _mean(clear, clear["agrees_most"])
     return {name: ratio for name, ratio in found.items() if len(ratio.units) and ratio.below.any()}
 
@@ -358,11 +366,12 @@ def _median_ends(values: Floats, clusters: Codes, level: float) -> tuple[float, 
     return float(ordered[first]), float(ordered[last])
 
 
-def _people(labels: pd.DataFrame | None, clusters: Codes) -> Quantity | None:
-    """Returns the share of equal labels among pairs of raters on the same items."""
+def _people(labels: pd.DataFrame | None, own: pd.DataFrame, clusters: Codes) -> Quantity | None:
+    """Returns the share of equal labels among pairs of raters, on the items of `truth`."""
     if labels is None:
         return None
-    given = labels.drop_duplicates(["unit", "rater"])
+    given = labels[labels["unit"].isin(own.loc[own["known"] & own["test"], "unit"])]
+    given = given.drop_duplicates(["unit", "rater"])
     n = given.groupby("unit").size()
     same = given.groupby(["unit", "stage"]).size()
     equal = (same * (same - 1)).groupby(level=0).sum() / (n * (n - 1)).where(n > 1)
@@ -388,6 +397,7 @@ class _Compared:
     chosen: int | None
     quality: Quantity | None
     """The quality of the chosen setup, on items that did not take part in its choice."""
+    method: Literal["test split", "cross-fitted", "single setup"]
     left_out: int
     """The number of setups with known answers that judged too few items to be compared."""
 
@@ -407,24 +417,28 @@ def _compared(
     }
     used = enough or known
     if not used:
-        return _Compared(np.array([], dtype=np.intp), 0, {}, {}, {}, None, None, 0)
-    items = np.array(sorted(set.intersection(*({*r.units} for r in used.values()))), dtype=np.intp)
+        return _Compared(np.array([], dtype=np.intp), 0, {}, {}, {}, None, None, "single setup", 0)
+    items = _shared([*used.values()])
     of_cluster = np.unique(clusters[items], return_inverse=True)[1]
     groups = int(of_cluster.max(initial=-1)) + 1
     places = [*used]
     left_out = len(known) - len(used)
     if not len(items):
-        return _Compared(items, 0, {}, {}, {}, None, None, left_out)
-    table = np.column_stack(
-        [used[place].above[np.searchsorted(used[place].units, items)] for place in places]
-    )
+        return _Compared(items, 0, {}, {}, {}, None, None, "single setup", left_out)
+    table = _matrix([used[place] for place in places], items)
     prices = np.array(
         [np.nan if (q := columns["usd_per_1000"][p]) is None else q["value"] for p in places]
     )
     found = compare(table, of_cluster)
     best = int(table.mean(axis=0).argmax())
-    scored = cross_fitted(table, of_cluster, prices, margin)
-    ratio = _Ratio(items, scored, np.ones(len(items)))
+    trained = [parts[place]["train"] for place in places if "train" in parts[place]]
+    before = _shared(trained) if len(trained) == len(places) else items[:0]
+    if len(before):
+        choice = choose(_matrix(trained, before), clusters[before], prices, margin)
+        scored = table[:, choice]
+    else:
+        choice = choose(table, of_cluster, prices, margin)
+        scored = cross_fitted(table, of_cluster, prices, margin)
     return _Compared(
         items=items,
         clusters=groups,
@@ -435,10 +449,25 @@ def _compared(
             if not np.isnan(worse)
         },
         differences=_differences(table, best, places, of_cluster),
-        chosen=places[choose(table, of_cluster, prices, margin)],
-        quality=_quantity(ratio, "share", clusters, LEVEL),
+        chosen=places[choice],
+        quality=_quantity(_Ratio(items, scored, np.ones(len(items))), "share", clusters, LEVEL),
+        method="single setup"
+        if len(places) < 2
+        else "test split"
+        if len(before)
+        else "cross-fitted",
         left_out=left_out,
     )
+
+
+def _shared(ratios: Sequence[_Ratio]) -> Codes:
+    """Returns the units that all of some ratios have, sorted."""
+    return np.array(sorted(set.intersection(*({*one.units} for one in ratios))), dtype=np.intp)
+
+
+def _matrix(ratios: Sequence[_Ratio], units: Codes) -> Floats:
+    """Returns the values of ratios on the same units, a column for each ratio."""
+    return np.column_stack([one.above[np.searchsorted(one.units, units)] for one in ratios])
 
 
 def _differences(
@@ -528,17 +557,31 @@ def _chosen_quality(found: _Compared, kind: TruthKind) -> ChosenQuality | None:
     """Returns the quality of the recommended setup, corrected for its having been chosen."""
     if found.quality is None:
         return None
-    one = len(found.standings) < 2
-    return {"kind": kind, **found.quality, "method": "single setup" if one else "cross-fitted"}
+    return {"kind": kind, **found.quality, "method": found.method}
 
 
-def _notes(rows: Sequence[JudgeRow], found: _Compared) -> list[str]:
-    """Returns what a reader must know beside the numbers."""
-    notes = []
+def _split(own: pd.DataFrame) -> SplitUse:
+    """Returns how many items with known answers or labels are in each part of a split."""
+    known = own[own["known"]]
+    train, test = (int(known.loc[known[name], "evidence"].nunique()) for name in ("train", "test"))
+    return {"train": train, "test": test, "uses": 0}
+
+
+def _notes(rows: Sequence[JudgeRow], found: _Compared, unsplit: int) -> Iterator[str]:
+    """Yields what a reader must know beside the numbers."""
+    if unsplit:
+        yield (
+            f"{unsplit:,} verdicts are on items that joined the study after its split, and count "
+            "in no estimate of quality; 'judge-gym labels split' adds them"
+        )
+    if found.left_out:
+        yield (
+            f"{found.left_out} setups judged fewer than {MIN_CLUSTERS} clusters of items with a "
+            "known answer or labels, and were not compared"
+        )
     for row in rows:
         if row["failed_calls"]:
-            notes.append(
+            yield (
                 f"{row['setup']}: {row['failed_calls']:,} failed calls are left out; "
                 "'judge-gym retry' asks again"
             )
-    return notes

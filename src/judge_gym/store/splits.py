@@ -1,0 +1,63 @@
+"""Splits of studies into train and test, and how often each test part was read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from judge_gym.store import tables as t
+from judge_gym.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The split of a study's items."""
+
+    seed: int
+    test_share: float
+    items: Mapping[int, bool]
+    """Whether each item is in the test part, by its number."""
+    uses: int
+    """How many different estimates were read from the test part."""
+
+
+class Splits:
+    """Saves and finds splits."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, study: str) -> Split | None:
+        """Returns the split of a study; None if it has none."""
+        made = self._database.first(sa.select(t.splits).where(t.splits.c.study == study))
+        if made is None:
+            return None
+        i, u = t.split_items.c, t.split_uses.c
+        items = self._database.pairs(sa.select(i.evidence_id, i.test).where(i.study == study))
+        uses = self._database.scalar(sa.select(sa.func.count()).where(u.study == study))
+        return Split(made.seed, made.test_share, items, uses)
+
+    def save(
+        self, study: str, seed: int, test_share: float, items: Mapping[int, bool], *, replace: bool
+    ) -> None:
+        """Saves a split, or adds items to it; with `replace`, instead of the one before."""
+        row = {
+            "study": study,
+            "seed": seed,
+            "test_share": test_share,
+            "created": datetime.now(UTC),
+        }
+        rows = [{"study": study, "evidence_id": id, "test": test} for id, test in items.items()]
+        with self._database.begin() as connection:
+            if replace:
+                for table in (t.splits, t.split_items):  # uses stay: what was seen stays seen
+                    connection.execute(table.delete().where(table.c.study == study))
+            self._database.insert_new(connection, t.splits, [row])
+            self._database.insert_new(connection, t.split_items, rows)
+
+    def record_use(self, study: str, key: str) -> None:
+        """Counts a use of a study's test part; the same estimates count once."""
+        row = {"study": study, "key": key, "at": datetime.now(UTC)}
+        with self._database.begin() as connection:
+            self._database.insert_new(connection, t.split_uses, [row])
