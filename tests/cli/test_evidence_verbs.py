@@ -222,7 +222,7 @@ def test_labels_of_a_study_are_checked_against_its_stages(
         assert succeed(call("judges", "small", "--json")).json["split"]["uses"] == 1
     assert "was used once" in succeed(call("labels", "status", "small")).out
     refused = call("labels", "split", "small", "--seed", "1")
-    assert (refused.code, "is split already, with seed 0" in refused.err) == (1, True)
+    assert (refused.code, "is split already, with seed 0" in refused.err) == (2, True)
     anew = succeed(call("labels", "split", "small", "--seed", "1", "--replace", "--json")).json
     assert (anew["seed"], anew["uses"]) == (1, 1)
 
