@@ -16,12 +16,14 @@ from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.frames import (
     CELL,
     OrdinalFrame,
+    cluster_codes,
     first_rows,
     once_per_call,
     ordinal,
     select_rows,
 )
 from judge_gym.analysis.panels import Dataset, Samples, ratio
+from judge_gym.analysis.stats.clusters import scope
 from judge_gym.analysis.stats.intervals import (
     Estimator,
     Skewed,
@@ -36,7 +38,7 @@ from judge_gym.records import STATUSES
 
 _READ = (
     *("evidence", "call_id", "mask", "n_stages", "status", "rubric_kind", "truth"),
-    *("probe", "probe_call_id", "rubric", "flipped"),
+    *("probe", "probe_call_id", "rubric", "flipped", "cluster"),
 )
 ENDPOINTS = (
     "expected_stage",
@@ -118,13 +120,14 @@ class Groups(NamedTuple):
 def grouped(frame: pd.DataFrame, by: Sequence[str], kept: npt.ArrayLike, *columns: str) -> Groups:
     """Returns the kept samples by group, each call once.
 
-    `columns` are read beside those that endpoints need.
+    `columns` are read beside those that endpoints need. Groups of an item name its cluster too.
     """
     # Selecting columns first makes it fast to select rows.
     read = [name for name in dict.fromkeys([*by, *_READ, *columns]) if name in frame]
     rows = once_per_call(select_rows(frame[read], kept), by)
     code = rows.groupby(list(by), observed=True).ngroup().to_numpy().astype(np.int64)
-    return Groups(rows, code, rows[list(by)].iloc[first_rows(code)].reset_index(drop=True))
+    named = [*dict.fromkeys([*by, "cluster"])] if "evidence" in by else list(by)
+    return Groups(rows, code, rows[named].iloc[first_rows(code)].reset_index(drop=True))
 
 
 def positions(rows: pd.DataFrame) -> FloatArray:
@@ -161,8 +164,9 @@ def means_over_items(
 ) -> pd.DataFrame:
     """Returns a mean over items with its interval, per group: mean, low, high, items.
 
-    `cells` has one row per group and item; `without` has the cells without each draw of rubrics, of
-    groups that have many.
+    `cells` has one row per group and item, with its cluster; `without` has the cells without each
+    draw of rubrics, of groups that have many. If some groups hold for their clusters alone, a
+    column `scope` says so.
     """
     left: dict[Any, list[pd.Series]] = {}
     for part in without:
@@ -171,11 +175,11 @@ def means_over_items(
     rows = []
     for group, part in cells.groupby(list(by), observed=True):
         drawn = [one.reindex(part["evidence"]).to_numpy(float) for one in left.get(group, ())]
-        found = estimate_over_items(
-            estimate, part[value].to_numpy(float), drawn, mean_over_draws=mean_over_draws
-        )
-        rows.append((*group, *found))
-    return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "items"])
+        values, codes = part[value].to_numpy(float), cluster_codes(part)
+        found = estimate_over_items(estimate, values, drawn, codes, mean_over_draws=mean_over_draws)
+        rows.append((*group, *found, scope(values, codes)))
+    table = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "items", "scope"])
+    return table if table["scope"].any() else table.drop(columns="scope")
 
 
 def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -329,7 +333,8 @@ def judge_endpoints(samples: Samples) -> pd.DataFrame:
         for name in ENDPOINTS
     ]
     found = pd.concat(parts).merge(rates, on=CELL, how="left")
-    return found[[*CELL, "endpoint", "mean", "low", "high", "items", *rates.columns[len(CELL) :]]]
+    columns = ["endpoint", "mean", "low", "high", "items", *rates.columns[len(CELL) :]]
+    return found[[*CELL, *columns, *(["scope"] if "scope" in found else [])]]
 
 
 def stage_bounds(cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -340,7 +345,7 @@ def stage_bounds(cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     rows = []
     for group, part in cells.groupby(list(by), observed=True):
         if 1 - part["effective_n"].sum() / part["n"].sum() >= MISSING_FROM:
-            ends = mean_bounds(part["stage_lowest"], part["stage_highest"])
+            ends = mean_bounds(part["stage_lowest"], part["stage_highest"], cluster_codes(part))
             rows.append((*group, max(ends.lowest, 0.0), min(ends.highest, 1.0)))
     return pd.DataFrame(rows, columns=[*by, "lowest", "highest"])
 

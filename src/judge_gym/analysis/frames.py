@@ -391,6 +391,19 @@ def level_name(level: object) -> str:
     return str(level).lower() if isinstance(level, bool | np.bool_) else str(level)
 
 
+def cluster_codes(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
+    """Returns the number of each row's cluster; an item without one is a cluster of its own.
+
+    >>> rows = pd.DataFrame({"evidence": [5, 6, 7, 6], "cluster": ["Gazette", "", "Gazette", ""]})
+    >>> cluster_codes(rows).tolist()
+    [0, 2, 0, 2]
+    """
+    named, names = pd.factorize(rows["cluster"])
+    own = pd.factorize(rows["evidence"])[0]
+    codes = np.where(rows["cluster"] == "", len(names) + own, named)
+    return pd.factorize(codes)[0].astype(np.int64)
+
+
 def select_rows(frame: pd.DataFrame, mask: npt.ArrayLike) -> pd.DataFrame:
     """Returns the rows of a mask; the frame itself if that is all of them, to avoid a slow copy.
 

@@ -12,7 +12,15 @@ import pandas as pd
 
 from judge_gym.analysis.belief.disagreement import Verdicts, squared_distances
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray, Masses, sources
-from judge_gym.analysis.frames import JUDGE, PANEL, once_per_call, own_rows, select_rows
+from judge_gym.analysis.frames import (
+    JUDGE,
+    PANEL,
+    cluster_codes,
+    first_rows,
+    once_per_call,
+    own_rows,
+    select_rows,
+)
 from judge_gym.analysis.stats.intervals import (
     MANY_DRAWS,
     Estimate,
@@ -26,7 +34,7 @@ ALL_JUDGES = -1
 """The place of all judges together."""
 COLUMNS = (
     *(JUDGE, "evidence", "replicate", "status", "mask", "n_stages", "call_id", "rubric"),
-    *("rubric_kind", "rubric_draw", "flipped", "series", "display", "probe"),
+    *("rubric_kind", "rubric_draw", "flipped", "series", "display", "probe", "cluster"),
 )
 """The columns that a panel keeps of each sample."""
 
@@ -48,6 +56,8 @@ class Panel:
     """The index of each row's evidence item."""
     mask: IntArray
     """The chosen stages of each row, as bits."""
+    clusters: IntArray
+    """The number of each item's cluster."""
     lacks_draw: bool = False
     """Whether one of many draws of rubrics was left out."""
 
@@ -208,6 +218,7 @@ def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Panel]:
             judge=judge.astype(np.int64),
             item=item.astype(np.int64),
             mask=rows["mask"].to_numpy(dtype=np.int64),
+            clusters=cluster_codes(rows.iloc[first_rows(item.astype(np.intp))]),
         )
 
 
@@ -223,7 +234,9 @@ def mean_over_items(
     `values` computes one value per item of a panel; NaN if an item has none.
     """
     without = [values(part) for part in panel.without_each_draw] if panel.many_draws else []
-    return estimate_over_items(estimate, values(panel), without, mean_over_draws=mean_over_draws)
+    return estimate_over_items(
+        estimate, values(panel), without, panel.clusters, mean_over_draws=mean_over_draws
+    )
 
 
 def mean_of_cells(

@@ -18,8 +18,8 @@ from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.metrics.accuracy import values_by_cell
 from judge_gym.analysis.metrics.conflict import conflict_by_item
 from judge_gym.analysis.panels import distances_without_draws, item_distances, panels, per_item
+from judge_gym.analysis.stats.clusters import MIN_FREEDOM, ErrorPart, cluster_robust
 from judge_gym.analysis.stats.intervals import (
-    ErrorPart,
     Estimate,
     Estimator,
     draw_part,
@@ -31,7 +31,6 @@ from judge_gym.analysis.stats.intervals import (
     variances,
     without_each_draw,
 )
-from judge_gym.analysis.stats.regressions import MIN_CLUSTERS, cluster_robust
 from judge_gym.errors import DesignError, unknown
 
 MIN_ITEMS = 5
@@ -246,12 +245,13 @@ def _slope(found: pd.DataFrame, without: Sequence[pd.Series]) -> Estimate:
     `without` has the distances without each draw of rubrics, in the same order.
     """
     items, clusters = pd.factorize(found["evidence"])
-    if len(clusters) < MIN_CLUSTERS:
-        return undefined(len(clusters))
     dose = found["dose"].to_numpy(dtype=float)
     matrix = np.column_stack([np.ones(len(dose)), dose])
-    fitted = cluster_robust(found["distance"].to_numpy(dtype=float), matrix, items)
-    parts = [ErrorPart(float(fitted.bse[1]), len(clusters) - 1)]
+    distance = found["distance"].to_numpy(dtype=float)
+    fitted = cluster_robust(distance, matrix, items.astype(np.int64))
+    if fitted.freedoms[1] < MIN_FREEDOM:
+        return undefined(len(clusters))
+    parts = [ErrorPart(float(fitted.bse[1]), float(fitted.freedoms[1]))]
     if without:
         table = pseudo_values(found["distance"], np.stack(without))
         weight = (dose - dose.mean()) / ((dose - dose.mean()) ** 2).sum()

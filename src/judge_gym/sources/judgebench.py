@@ -80,10 +80,15 @@ def read_pairs(path: Path) -> tuple[Evidence, ...]:
                 "response_model": row.get("response_model") or "",
             },
             responses=(row["response_A"], row["response_B"]),
-            cluster=f"question {content_hash(row['question'])[:12]}",  # it may have several pairs
+            cluster=_cluster(row["question"]),
         )
         for row, where in _rows(path, ("question", "response_A", "response_B"))
     )
+
+
+def _cluster(question: str) -> str:
+    """Returns the cluster of a pair: its question, of which there may be several pairs."""
+    return f"question {content_hash(question)[:12]}"
 
 
 def read_judgments(path: Path) -> Judgments:
@@ -122,6 +127,7 @@ def read_judgments(path: Path) -> Judgments:
                 decisions=tuple(decisions),
                 orders=ORDERS[: len(decisions)],
                 category=category(row["source"]),
+                cluster=_cluster(row["question"]) if row.get("question") else "",
             )
         )
     name = " ".join(judge[key] for key in ("judge_name", "judge_model") if key in judge)

@@ -40,6 +40,7 @@ def pairs_of(frame: pd.DataFrame) -> tuple[JudgedPair, ...]:
             decisions=tuple(_decision(shown[order]) for order in orders),
             orders=orders,
             category=str(_value(first, "category") or ""),
+            cluster=str(_value(first, "cluster") or ""),
         )
         pairs.setdefault(key if None in calls else (pair.item, orders, calls), pair)
     return tuple(pairs.values())

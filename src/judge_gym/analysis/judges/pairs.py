@@ -4,7 +4,7 @@ A decision is 1 (the first response is better), 2 (the second) or 3 (a tie). It 
 responses themselves, whichever was shown first; None if there is no readable decision.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from statistics import fmean
@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from judge_gym.analysis.stats.agreement import krippendorff_alpha
+from judge_gym.analysis.stats.clusters import Codes, grouped_codes
 from judge_gym.analysis.stats.intervals import Estimate, bounded, student
-from judge_gym.analysis.stats.paired_tests import exact_sign_test
+from judge_gym.analysis.stats.paired_tests import exact_sign_test, paired_difference
 from judge_gym.errors import DesignError
 from judge_gym.records import digest
 
@@ -28,7 +29,8 @@ FEW = 40
 PAIR_RULE = (
     "A pair is correct if the sum over its orders is above 0: +1 for the better response, -1 for "
     "the other, 0 for a tie or no answer; low and high are the 95 % interval of accuracy. Position "
-    "bias: verdicts for the response shown first minus those for the second."
+    "bias: of the judgments with a decision, ties included, the share for the response shown first "
+    "minus the share for the second."
 )
 
 
@@ -43,6 +45,8 @@ class JudgedPair:
     """The order of the responses for each decision."""
     category: str = ""
     """Empty if unknown."""
+    cluster: str = ""
+    """What makes pairs dependent, such as their question; empty: nothing does."""
 
     def __post_init__(self) -> None:
         if self.orders not in (ORDERS, ORDERS[:1], ORDERS[1:]):
@@ -149,6 +153,7 @@ def score_pairs(pairs: Sequence[JudgedPair]) -> PairScore:
 def score_overall(pairs: Sequence[JudgedPair]) -> PairScore:
     """Scores one judge over all categories, as `score_pairs` does."""
     right = _item_means(pairs, lambda pair: pair.correct)
+    clusters = _clusters({pair.item: pair for pair in pairs}.values())
     both = all(pair.orders == ORDERS for pair in pairs)
     leanings = [leaning for pair in pairs for leaning in pair.leanings]
     return PairScore(
@@ -158,7 +163,7 @@ def score_overall(pairs: Sequence[JudgedPair]) -> PairScore:
         inconsistent=fmean(_item_means(pairs, lambda p: p.inconsistent)) if both else None,
         nulls=sum(pair.decisions.count(None) for pair in pairs),
         position_bias=fmean(leanings) if both and leanings else None,
-        interval=_interval(bounded(right)),
+        interval=_interval(bounded(right, clusters)),
     )
 
 
@@ -167,6 +172,13 @@ def _item_means(pairs: Sequence[JudgedPair], of: Callable[[JudgedPair], bool]) -
     for pair in pairs:
         values.setdefault(pair.item, []).append(of(pair))
     return [fmean(replicates) for replicates in values.values()]
+
+
+def _clusters(pairs: Iterable[JudgedPair]) -> Codes:
+    """Returns the number of each pair's cluster; a pair without one is a cluster of its own."""
+    return np.unique(
+        [[p.cluster, "" if p.cluster else p.item] for p in pairs], axis=0, return_inverse=True
+    )[1].ravel()
 
 
 # --- comparison of judges ------------------------------------------------------------------------
@@ -183,11 +195,13 @@ class JudgeContrast:
     only_other: int
     """The number of pairs that only the other judge has right."""
     p: float
-    """McNemar's exact test of equal accuracy, two-sided."""
+    """McNemar's exact test of equal accuracy, two-sided; by flipping signs if pairs have clusters.
+    Not a number with too few clusters."""
     difference: float
     """The accuracy of the judge minus that of the other."""
     interval: Interval | None
-    """The 95 % interval of the difference: paired bootstrap, or Student's below 40 items."""
+    """The 95 % interval of the difference: paired bootstrap, or Student's below 40 items; with CR2
+    errors if pairs have clusters."""
     agreement: float | None
     """The share of equal decisions among judgments (pair and order) that both made."""
     alpha: float | None
@@ -197,7 +211,7 @@ class JudgeContrast:
         """Returns the contrast with shares and differences in percent."""
         return {
             **asdict(self),
-            "p": float(f"{self.p:.4g}"),
+            "p": None if np.isnan(self.p) else float(f"{self.p:.4g}"),
             "difference": _percent(self.difference),
             "interval": _percents(self.interval),
             "agreement": _percent(self.agreement),
@@ -280,6 +294,12 @@ def _contrast(
         np.array([pair.correct for pair in pairs[name]]) for name in (judge, other)
     )
     wins, losses = int((right & ~other_right).sum()), int((~right & other_right).sum())
+    p = exact_sign_test(wins, losses)
+    interval = _difference_interval(judge, other, wins, losses, len(right))
+    codes = grouped_codes(_clusters(pairs[judge]), np.full(len(right), True))
+    if codes is not None:
+        found = paired_difference(right, other_right, key=["pairs", judge, other], clusters=codes)
+        p, interval = found.p, _interval(found.difference.clipped(-1, 1))
     ours, theirs = decisions[judge], decisions[other]
     decided = ~np.isnan(ours) & ~np.isnan(theirs)
     return JudgeContrast(
@@ -287,9 +307,9 @@ def _contrast(
         other=other,
         only_judge=wins,
         only_other=losses,
-        p=exact_sign_test(wins, losses),
+        p=p,
         difference=(wins - losses) / len(right),
-        interval=_difference_interval(judge, other, wins, losses, len(right)),
+        interval=interval,
         agreement=float((ours == theirs)[decided].mean()) if decided.any() else None,
         alpha=_alpha(np.array([ours, theirs])),
     )

@@ -10,13 +10,21 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from judge_gym.analysis.frames import CELL, ITEM, OrdinalFrame
+from judge_gym.analysis.frames import CELL, ITEM, OrdinalFrame, cluster_codes
 from judge_gym.analysis.stats.agreement import ratings, stage_shares
+from judge_gym.analysis.stats.clusters import (
+    MIN_FREEDOM,
+    Codes,
+    cluster_sums,
+    grouped_codes,
+    mean_error,
+)
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
     Floats,
     bounded,
+    item_error,
     student,
     t_quantile,
     undefined,
@@ -37,7 +45,7 @@ def labelled(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """Returns people's stages with the cells that judged the same items.
 
     A stage outside the scale of its experiment is refused. Columns: CELL, evidence, rater, stage,
-    n_stages.
+    n_stages, cluster.
     """
     for column in COLUMNS:
         if column not in labels:
@@ -52,7 +60,9 @@ def labelled(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
         raise DesignError(
             f"stage {row['stage']} by rater {row['rater']!r}; choose 1 to {row['n_stages']}"
         )
-    return found.drop_duplicates([*ITEM, "rater"])[[*ITEM, "rater", "stage", "n_stages"]]
+    clusters = frame[["task", "evidence", "cluster"]].drop_duplicates()
+    found = found.drop_duplicates([*ITEM, "rater"]).merge(clusters, on=["task", "evidence"])
+    return found[[*ITEM, "rater", "stage", "n_stages", "cluster"]]
 
 
 def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
@@ -62,7 +72,8 @@ def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFram
         Columns CELL, value, low, high, items, tied (items on which raters tie, left out), raters.
     """
     people = labelled(frame, labels)
-    votes = people.groupby([*ITEM, "stage"], observed=True).size().rename("votes").reset_index()
+    by = [*ITEM, "cluster", "stage"]
+    votes = people.groupby(by, observed=True).size().rename("votes").reset_index()
     top = votes[votes["votes"] == votes.groupby(ITEM, observed=True)["votes"].transform("max")]
     judged = stage_shares(frame).melt(ignore_index=False, var_name="stage", value_name="share")
     judged = judged.reset_index().astype({"stage": int})
@@ -70,7 +81,8 @@ def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFram
     items = items.assign(tied=items.duplicated(ITEM, keep=False))
     rows = []
     for key, part in items.groupby(CELL, observed=True):
-        found = bounded(part.loc[~part["tied"], "share"])
+        clear = part[~part["tied"]]
+        found = bounded(clear["share"], cluster_codes(clear))
         raters = people.loc[(people[CELL] == list(key)).all(axis=1), "rater"].nunique()
         tied = part.loc[part["tied"], "evidence"].nunique()
         rows.append([*key, *found, tied, raters])
@@ -123,7 +135,7 @@ def alt_test_raters(
     Returns:
         Columns CELL, rater, items, advantage (the judge's mean win), difference (the rater's mean
         win minus the judge's), p (one-sided, difference below epsilon), adjusted (Benjamini and
-        Yekutieli), beaten. The last three are null with fewer than 30 items.
+        Yekutieli), beaten. The last three are null with fewer than 30 items or too few clusters.
     """
     if annotators not in EPSILON:
         choices = get_args(Annotators)
@@ -140,7 +152,9 @@ def alt_test_raters(
         wins = _wins(
             given.loc[both].to_numpy(float), stage.loc[both].to_numpy(float)[:, None], ordered
         )
-        tests = [_test(one, EPSILON[annotators]) for one in np.moveaxis(wins, 1, 0)]
+        items = people.drop_duplicates("evidence").set_index("evidence", drop=False).loc[both]
+        codes = cluster_codes(items)
+        tests = [_test(one, EPSILON[annotators], codes) for one in np.moveaxis(wins, 1, 0)]
         p = np.array([test.p for test in tests])
         adjusted = np.full(len(p), np.nan)
         if (known := ~np.isnan(p)).any():
@@ -181,8 +195,9 @@ def _wins(given: Floats, judge: Floats, ordered: bool) -> Floats:
     return np.where(defined[..., None], won, np.nan)
 
 
-def _test(wins: Floats, epsilon: float) -> _Test:
-    rater, judge = wins[~np.isnan(wins[:, 0])].T
+def _test(wins: Floats, epsilon: float, clusters: Codes) -> _Test:
+    known = ~np.isnan(wins[:, 0])
+    rater, judge = wins[known].T
     gap = rater - judge
     if not len(gap):
         return _Test(0, np.nan, np.nan, np.nan)
@@ -191,8 +206,8 @@ def _test(wins: Floats, epsilon: float) -> _Test:
     elif np.ptp(gap) == 0:  # without variance t is infinite, and p its limit
         p = 0.0 if gap[0] < epsilon else 1.0
     else:
-        t = (gap.mean() - epsilon) / (gap.std(ddof=1) / np.sqrt(len(gap)))
-        p = float(special.stdtr(len(gap) - 1, t))
+        error, freedom = item_error(gap, grouped_codes(clusters, known))
+        p = float(special.stdtr(freedom, (gap.mean() - epsilon) / error))
     return _Test(len(gap), float(judge.mean()), float(gap.mean()), p)
 
 
@@ -215,13 +230,18 @@ def prediction_powered(frame: OrdinalFrame, labels: pd.DataFrame) -> pd.DataFram
     scales = frame.groupby(CELL, observed=True)["n_stages"].max().rename("n_stages").reset_index()
     judged = ratings(frame).merge(scales, on=CELL).merge(y, on=ITEM, how="left")
     judged = judged.assign(f=(judged["expected"] - 1) / (judged["n_stages"] - 1))
+    clusters = frame[["task", "evidence", "cluster"]].drop_duplicates()
+    judged = judged.merge(clusters, on=["task", "evidence"])
     rows = []
     for key, part in judged.groupby(CELL, observed=True):
         known = part["y"].notna().to_numpy()
         if known.any():
             f, truth = part["f"].to_numpy(float), part["y"].to_numpy(float)[known]
-            found, weight = prediction_powered_mean(truth, f[known], f[~known])
-            on_scale = np.clip([*found[:3], *student(truth)[:3]], 0, 1)
+            codes = cluster_codes(part)
+            found, weight = prediction_powered_mean(
+                truth, f[known], f[~known], np.concatenate([codes[known], codes[~known]])
+            )
+            on_scale = np.clip([*found[:3], *student(truth, codes[known])[:3]], 0, 1)
             counts = [found.n, int((~known).sum())]
             rows.append([*key, *on_scale[:3], weight, *counts, *on_scale[3:], f.mean()])
     columns = ["value", "low", "high", "weight", "labelled", "unlabelled"]
@@ -230,26 +250,33 @@ def prediction_powered(frame: OrdinalFrame, labels: pd.DataFrame) -> pd.DataFram
 
 
 def prediction_powered_mean(
-    truth: Floats, predicted: Floats, elsewhere: Floats
+    truth: Floats, predicted: Floats, elsewhere: Floats, clusters: Codes | None = None
 ) -> tuple[Estimate, float]:
     """Returns the prediction-powered mean, and the weight of the predictions in it.
 
-    `predicted` is for the labelled items, `elsewhere` for the others. The weight minimises the
+    `predicted` is for the labelled items, `elsewhere` for the others; `clusters` has the clusters
+    of both, in this order. The weight minimises the
     width of the interval, so that useless predictions cost nothing (Angelopoulos, Duchi and Zrnic
     2023). Because it is estimated, one more degree of freedom is lost.
     """
     n, others = len(truth), len(elsewhere)
     spread = float(np.concatenate([predicted, elsewhere]).var(ddof=1)) if n + others > 1 else 0.0
     if n < 4 or others < 2 or spread <= 1e-12:
-        return student(truth), 0.0
+        return student(truth, None if clusters is None else clusters[:n]), 0.0
     covariance = float(np.cov(truth, predicted)[0, 1])
     weight = float(np.clip(covariance / ((1 + n / others) * spread), 0.0, 1.0))
     rest = truth - weight * predicted
     value = weight * float(elsewhere.mean()) + float(rest.mean())
-    error = weight**2 * elsewhere.var(ddof=1) / others + rest.var(ddof=2) / n
-    if not error > 0:
+    error, freedom = weight**2 * elsewhere.var(ddof=1) / others + rest.var(ddof=2) / n, n - 2.0
+    codes = grouped_codes(clusters, np.full(n + others, True))
+    if codes is not None:
+        gaps = [(rest - rest.mean()) / n, weight * (elsewhere - elsewhere.mean()) / others]
+        sums = cluster_sums(np.concatenate(gaps), codes)
+        error = max(error, float(sums @ sums) * len(sums) / (len(sums) - 1))
+        freedom = mean_error(rest, codes[:n]).freedom - 1
+    if not error > 0 or (codes is not None and freedom < MIN_FREEDOM):
         return undefined(n, value), weight
-    half = float(t_quantile(n - 2) * np.sqrt(error))
+    half = float(t_quantile(freedom) * np.sqrt(error))
     return Estimate(value, value - half, value + half, n), weight
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.endpoints import grouped, means_over_items, positions, right_by_item
-from judge_gym.analysis.frames import CELL, ITEM, PANEL
+from judge_gym.analysis.frames import CELL, ITEM, PANEL, cluster_codes
 from judge_gym.analysis.metrics import Summary, metric
 from judge_gym.analysis.panels import Dataset, Panel
 from judge_gym.analysis.stats.intervals import (
@@ -40,8 +40,9 @@ def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
         ).assign(measure=measure)
         for measure, cells in values_by_cell(frame).items()
     ]
-    columns = [*CELL, "measure", "mean", "low", "high", "items"]
     found = pd.concat([part for part in parts if len(part)] or parts[:1])
+    columns = [*CELL, "measure", "mean", "low", "high", "items"]
+    columns += ["scope"] if "scope" in found else []
     return found[columns].sort_values(CELL, kind="stable", ignore_index=True)
 
 
@@ -79,6 +80,7 @@ def _summary(data: Dataset, panel: Panel) -> Summary:
             estimate,
             items[measure].to_numpy(float),
             [one[measure].to_numpy(float) for one in drawn],
+            cluster_codes(items),
         )
         for measure, estimate in ESTIMATES.items()
         if items[measure].notna().any()
@@ -99,7 +101,9 @@ def _with_each_draw_left_out(frame: pd.DataFrame) -> list[_ByPanel]:
 def _by_panel(frame: pd.DataFrame) -> _ByPanel:
     """Returns each item's value on each measure by panel, with equal weight of judges."""
     means = [
-        cells.groupby([*PANEL, "evidence"], observed=True)["value"].mean().rename(measure)
+        cells.groupby([*PANEL, "evidence", "cluster"], observed=True)["value"]
+        .mean()
+        .rename(measure)
         for measure, cells in values_by_cell(frame).items()
     ]
     items = pd.concat(means, axis=1).reset_index()

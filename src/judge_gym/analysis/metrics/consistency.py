@@ -189,20 +189,22 @@ def _agreements(panel: Panel) -> dict[str, Estimate]:
     if not scored.any():
         return {}
     if not panel.ordinal:
-        found = {"alpha": _alpha(item, panel.mask[scored], "nominal")}
+        found = {"alpha": _alpha(item, panel.mask[scored], "nominal", panel.clusters)}
         stages = panel.mask[scored]
     else:
         place = positions(panel.rows[scored])
         key = ["icc", *map(str, panel.key.values())]
+        repeated = np.bincount(item, minlength=len(panel.clusters)) > 1
+        icc = bootstrap(_icc(place, item), key=key, clusters=panel.clusters[repeated])
         found = {
-            "alpha": _alpha(item, np.round(place, 9), "ordinal"),
-            "icc": bootstrap(_icc(place, item), key=key).clipped(high=1.0),
+            "alpha": _alpha(item, np.round(place, 9), "ordinal", panel.clusters),
+            "icc": icc.clipped(high=1.0),
         }
         stages = place * (panel.n_stages - 1)
-    return {
-        name: one if supports_interval(one.n, stages) else undefined(one.n, one.value)
-        for name, one in found.items()
-    }
+    repeated = np.bincount(item, minlength=len(panel.clusters)) > 1
+    if supports_interval(panel.clusters[repeated], stages):
+        return found
+    return {name: undefined(one.n, one.value) for name, one in found.items()}
 
 
 def _columns(parts: dict[str, Estimate]) -> dict[str, float]:
@@ -231,20 +233,23 @@ def _icc(values: FloatArray, item: IntArray) -> SumStatistic:
     return SumStatistic(rows[n > 1], correlation)
 
 
-def _alpha(item: IntArray, values: np.ndarray, level: Level) -> Estimate:
+def _alpha(item: IntArray, values: np.ndarray, level: Level, clusters: IntArray) -> Estimate:
     """Returns Krippendorff's alpha with replicates as raters, with a jackknife interval over items.
 
-    It is undefined if no item has two values, or if all values are the same.
+    `clusters` has the number of each item's cluster, whose items stay in one part. It is undefined
+    if no item has two values, or if all values are the same.
     """
     domain, code = np.unique(values, return_inverse=True)
     counts = np.zeros((int(item.max()) + 1, len(domain)))
     np.add.at(counts, (item, code), 1)
-    counts = counts[counts.sum(axis=1) > 1]
+    repeated = counts.sum(axis=1) > 1
+    counts, clusters = counts[repeated], clusters[: len(counts)][repeated]
     items = len(counts)
     if not items:
         return undefined()
-    parts = min(items, JACKKNIFE_PARTS)
-    whole = krippendorff_alpha(counts, level, parts)
+    number = np.unique(clusters, return_inverse=True)[1]
+    parts = min(int(number.max()) + 1, JACKKNIFE_PARTS)
+    whole = krippendorff_alpha(counts, level, number % parts)
     error = float(jackknife_error(whole.rows, whole)) if parts > 2 else 0.0
     if not error > 0:
         return undefined(items, whole.value)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import CELL, JUDGE, PANEL
+from judge_gym.analysis.frames import CELL, JUDGE, PANEL, cluster_codes
 from judge_gym.analysis.metrics import Summary, metric
 from judge_gym.analysis.panels import Dataset, Panel, Samples
 from judge_gym.analysis.stats.intervals import (
@@ -17,7 +17,7 @@ from judge_gym.analysis.stats.intervals import (
     without_each_draw,
 )
 
-PAIRED = [*CELL, "evidence", "replicate", "series", "flipped", "n_stages", "rubric_draw"]
+PAIRED = [*CELL, "evidence", "cluster", "replicate", "series", "flipped", "n_stages", "rubric_draw"]
 """The columns that both sides of a pair share; another scale has another shuffle."""
 ROLES = ("rival", "third party")
 
@@ -107,4 +107,5 @@ def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
     whole = by_item(gaps)
     without = without_each_draw(gaps, [JUDGE], by_item, keep_others=True).values()
     drawn = [one.reindex(whole.index).to_numpy(float) for one in without]
-    return estimate_over_items(student, whole.to_numpy(float), drawn)
+    items = gaps.drop_duplicates("evidence").set_index("evidence", drop=False).loc[whole.index]
+    return estimate_over_items(student, whole.to_numpy(float), drawn, cluster_codes(items))

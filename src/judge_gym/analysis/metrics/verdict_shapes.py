@@ -55,7 +55,9 @@ def verdict_shapes(frame: pd.DataFrame) -> pd.DataFrame:
         drawn = [one[name] for one in without]
         counts = cells.groupby(CELL, observed=True)[["n", "probed"]].sum().astype(int)
         confidence = means_over_items(cells, CELL, "confidence", bounded, drawn)
-        confidence = confidence.drop(columns="items").set_axis([*CELL, *CONFIDENCE], axis=1)
+        confidence = confidence[[*CELL, "mean", "low", "high"]].set_axis(
+            [*CELL, *CONFIDENCE], axis=1
+        )
         found = means_over_items(cells, CELL, "share", bounded, drawn).assign(shape=name)
         parts.append(found.merge(counts.reset_index(), on=CELL).merge(confidence, on=CELL))
     columns = [*CELL, "shape", "mean", "low", "high", "items", "n", *CONFIDENCE, "probed"]
@@ -107,7 +109,7 @@ def display_bias(frame: pd.DataFrame) -> pd.DataFrame:
     return found[columns].sort_values(order, kind="stable", ignore_index=True)
 
 
-_BIAS_COLUMNS = [*ITEM, "call_id", "mask", "n_stages", "display", "rubric_draw"]
+_BIAS_COLUMNS = [*ITEM, "cluster", "call_id", "mask", "n_stages", "display", "rubric_draw"]
 _Place = tuple[str, str]
 """Either a position or a label, and which one."""
 

@@ -220,7 +220,9 @@ class ReportInput:
     def interval_units(self) -> str:
         """What intervals are over, in words."""
         many = self.frame["rubric_draw"].nunique() >= MANY_DRAWS
-        return "evidence items and draws of rubrics" if many else "evidence items"
+        clustered = (self.frame["cluster"] != "").any()
+        items = "clusters of evidence items" if clustered else "evidence items"
+        return f"{items} and draws of rubrics" if many else items
 
 
 def scored_share(frame: pd.DataFrame) -> float:

@@ -196,8 +196,9 @@ def axis_effects(given: ReportInput) -> Section | None:
             ),
             Table(
                 "Regressions",
-                "On cells; the score from 0 to 1; errors clustered on evidence (CR1, t with "
-                "clusters - 1), with a random intercept and an ordered logit as sensitivity.",
+                "On cells; the score from 0 to 1; errors clustered on evidence (CR2, t with "
+                "Satterthwaite's degrees of freedom), with a random intercept and an ordered "
+                "logit as sensitivity.",
                 regressions(data.frame) if ordered else pd.DataFrame(),
             ),
         ],

@@ -21,12 +21,14 @@ from judge_gym.analysis.frames import (
     CELL,
     JUDGE,
     PANEL,
+    cluster_codes,
     level_name,
     own_rows,
     usual_levels,
     varied_knobs,
 )
 from judge_gym.analysis.panels import Dataset, Samples
+from judge_gym.analysis.stats.clusters import Codes, scope
 from judge_gym.analysis.stats.intervals import (
     Bounded,
     Floats,
@@ -58,10 +60,13 @@ class Sides:
         data = Dataset.of(samples)
         self.frame = own_rows(data.frame)
         self.endpoints = endpoints
-        self.items = {
-            str(task): pd.Index(part.unique())
-            for task, part in self.frame.groupby("task")["evidence"]
-        }
+        self.items: dict[str, pd.Index] = {}
+        self.clusters: dict[str, Codes] = {}
+        """The number of each item's cluster, by task."""
+        for task, part in self.frame[["task", "evidence", "cluster"]].groupby("task"):
+            once = part.drop_duplicates("evidence")
+            self.items[str(task)] = pd.Index(once["evidence"])
+            self.clusters[str(task)] = cluster_codes(once)
         self.values = self._values(data.compute(cell_endpoints), endpoints)
         self.ends = self._values(data.compute(cell_endpoints), ("stage_lowest", "stage_highest"))
         """The least and the most that each item's stage can be, by side."""
@@ -120,7 +125,8 @@ class Sides:
         if not max(gaps) >= MISSING_FROM:
             return {}
         least, most = left[..., 0] - right[..., 1], left[..., 1] - right[..., 0]
-        ends = mean_bounds(least.mean(axis=0), most.mean(axis=0))
+        clusters = self.clusters[pairs[0][0][0]]
+        ends = mean_bounds(least.mean(axis=0), most.mean(axis=0), clusters)
         return {"lowest": max(ends.lowest, -1.0), "highest": min(ends.highest, 1.0)}
 
     def _calls_by_side(self, column: str) -> dict[Side, tuple[int, set[int]]]:
@@ -391,11 +397,14 @@ def _rows(
         if not judges.any():
             yield {**row, "note": "no judge has values on both sides"}
             continue
-        means = (side[judges][:, both].mean(axis=0) for side in (ours, theirs))
+        means = [side[judges][:, both].mean(axis=0) for side in (ours, theirs)]
         draws = None if drawn is None else drawn[judges][:, :, both, place].mean(axis=0)
-        result = paired_difference(*means, key=[*contrast, judge, endpoint], draws=draws)
+        clusters = sides.clusters[contrast.task][both]
+        key = [*contrast, judge, endpoint]
+        result = paired_difference(*means, key=key, draws=draws, clusters=clusters)
         silent = int((~judges).sum())
         notes = [
+            scope(means[0] - means[1], clusters),
             f"{silent} judges without values" if silent else "",
             f"{dropped} items dropped" if dropped else "",
         ]

@@ -1,20 +1,31 @@
 """Estimates with 95 % intervals. Whatever is undefined is not a number, never 0.
 
 The unit of analysis is the evidence item: replicates of a cell are averaged first, then items are
-the sample. From five draws of rubrics on, an interval has a component for items and one for draws,
-and a result holds beyond the rubrics drawn; with fewer draws, it holds for these rubrics only.
+the sample. Items of one cluster depend on each other: estimates take the cluster of each item (none
+given: each item is its own) and have no interval with too few clusters to infer beyond them. From
+five draws of rubrics on, an interval has a component for items and one for draws, and a result
+holds beyond the rubrics drawn; with fewer draws, it holds for these rubrics only.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import special  # not scipy.stats, which takes half a second to load
 
+from judge_gym.analysis.stats.clusters import (
+    MIN_FREEDOM,
+    Codes,
+    ErrorPart,
+    cluster_sums,
+    grouped_codes,
+    infers,
+    mean_error,
+)
 from judge_gym.records import digest
 
 Floats = npt.NDArray[np.float64]
@@ -75,6 +86,10 @@ class SumStatistic(NamedTuple):
         """The statistic over all clusters."""
         return float(self.of(self.rows.sum(axis=0)))
 
+    def over(self, clusters: Codes) -> "SumStatistic":
+        """Returns the statistic of rows that belong to the given clusters."""
+        return self._replace(rows=cluster_sums(self.rows, clusters))
+
 
 def undefined(n: int = 0, value: float = np.nan) -> Estimate:
     """Returns an estimate without an interval."""
@@ -86,10 +101,11 @@ def seeded(*key: Any) -> np.random.Generator:
     return np.random.default_rng(int(digest(list(key))[:16], 16))
 
 
-def _known(values: npt.ArrayLike) -> Floats:
+def _known(values: npt.ArrayLike, clusters: Codes | None = None) -> tuple[Floats, Codes | None]:
+    """Returns the values that are not missing, with their clusters if some have several items."""
     found: Floats = np.asarray(values, dtype=float)
-    found = found[~np.isnan(found)]
-    return found
+    known = ~np.isnan(found)
+    return found[known], grouped_codes(clusters, known)
 
 
 def t_quantile(freedom: npt.ArrayLike, level: float = LEVEL) -> Floats:
@@ -97,24 +113,35 @@ def t_quantile(freedom: npt.ArrayLike, level: float = LEVEL) -> Floats:
     return np.asarray(special.stdtrit(freedom, (1 + level) / 2))
 
 
-def student(values: npt.ArrayLike) -> Estimate:
+def student(values: npt.ArrayLike, clusters: Codes | None = None) -> Estimate:
     """Returns the mean over items with Student's t interval, ignoring missing values.
 
-    Without variance the precision of the mean is unknown, and there is no interval.
+    In clusters the error is CR2, with Satterthwaite's degrees of freedom. Without variance the
+    precision of the mean is unknown, and there is no interval.
 
     >>> [round(part, 3) for part in student([0.1, 0.2, 0.3])]
     [0.2, -0.048, 0.448, 3]
     """
-    known = _known(values)
+    known, codes = _known(values, clusters)
     n = len(known)
     if n == 0:
         return undefined()
     mean = float(known.mean())
-    spread = float(known.std(ddof=1)) if n > 1 else 0.0
-    if spread <= 1e-12 * max(1.0, abs(mean)):
+    error, freedom = item_error(known, codes)
+    if error * np.sqrt(n) <= 1e-12 * max(1.0, abs(mean)) or np.isnan(error):
         return undefined(n, mean)
-    half = float(t_quantile(n - 1) * spread / np.sqrt(n))
+    half = float(t_quantile(freedom) * error)
     return Estimate(mean, mean - half, mean + half, n)
+
+
+def item_error(values: Floats, clusters: Codes | None) -> ErrorPart:
+    """Returns the error of a mean over items; not a number with too few clusters or items."""
+    n = len(values)
+    if clusters is None:
+        error = float(values.std(ddof=1)) / np.sqrt(n) if n > 1 else np.nan
+        return ErrorPart(error, n - 1)
+    found = mean_error(values, clusters)
+    return found if found.freedom >= MIN_FREEDOM else ErrorPart(np.nan, found.freedom)
 
 
 @dataclass(frozen=True)
@@ -125,7 +152,8 @@ class Bounded:
     means: items have random weights, which sum to 1 together with the weight of one more item at
     the end of the scale. It covers the mean of 8 items as well as that of 60, also where most items
     are 0, for which Student's t and the bootstrap cover 80 to 90 %, and needs no variance between
-    items.
+    items. In clusters it is Korn and Graubard's (1998), Clopper and Pearson's with the effective
+    number of items: the number of clusters where all values are at one end of the scale.
 
     >>> [round(part, 3) for part in Bounded()([0.0] * 60)]
     [0.0, 0.0, 0.06, 60]
@@ -134,10 +162,12 @@ class Bounded:
     low: float = 0.0
     high: float = 1.0
 
-    def __call__(self, values: npt.ArrayLike) -> Estimate:
+    def __call__(self, values: npt.ArrayLike, clusters: Codes | None = None) -> Estimate:
         """Returns the mean with its interval, ignoring missing values."""
-        known = _known(values)
+        known, codes = _known(values, clusters)
         n = len(known)
+        if codes is not None:
+            return self._in_clusters(known, codes)
         if n and np.isin(known, (self.low, self.high)).all():
             return self._proportion(int((known == self.high).sum()), n)
         if n < 2:
@@ -151,12 +181,28 @@ class Bounded:
         low, high = float(np.quantile(below, TAILS[0])), float(np.quantile(above, TAILS[1]))
         return Estimate(float(known.mean()), low, high, n).clipped(self.low, self.high)
 
-    def _proportion(self, successes: int, n: int) -> Estimate:
+    def _proportion(self, successes: float, n: float) -> Estimate:
         """Returns a mean of values at the ends of the scale, for which there is a closed form."""
         low = special.betaincinv(successes, n - successes + 1, TAILS[0]) if successes else 0.0
         high = special.betaincinv(successes + 1, n - successes, TAILS[1]) if successes < n else 1.0
         ends = self.low + (self.high - self.low) * np.array([successes / n, low, high])
-        return Estimate(float(ends[0]), float(ends[1]), float(ends[2]), n)
+        return Estimate(float(ends[0]), float(ends[1]), float(ends[2]), int(n))
+
+    def _in_clusters(self, values: Floats, clusters: Codes) -> Estimate:
+        """Returns the mean of values in clusters, which is a share of the scale."""
+        n, mean = len(values), float(values.mean())
+        error, freedom = item_error(values, clusters)
+        if np.isnan(error):
+            return undefined(n, mean)
+        share = (mean - self.low) / (self.high - self.low)
+        if not 1e-12 < share < 1 - 1e-12:
+            count = len(np.unique(clusters))
+            return self._proportion(round(share) * count, count)._replace(n=n)
+        # Items in clusters are at most as informative as independent ones.
+        error = max(error, item_error(values, None).error) / (self.high - self.low)
+        size = share * (1 - share) / max(error, 1e-9) ** 2
+        size *= float(t_quantile(np.inf) / t_quantile(freedom)) ** 2
+        return self._proportion(share * size, size)._replace(value=mean, n=n)
 
 
 @dataclass(frozen=True)
@@ -176,12 +222,14 @@ class Skewed:
     """The lower end of the scale; infinite if the quantity may be below 0."""
     high: float = 1.0
 
-    def __call__(self, values: npt.ArrayLike) -> Estimate:
+    def __call__(self, values: npt.ArrayLike, clusters: Codes | None = None) -> Estimate:
         """Returns the mean with its interval, ignoring missing values."""
-        known = _known(values)
+        known, codes = _known(values, clusters)
         n = len(known)
         # A scale without a lower end begins at the smallest item, or at 0.
         rest = Bounded(max(self.low, min(0.0, float(known.min(initial=0.0)))), self.high)
+        if codes is not None:
+            return rest(known, codes) if np.isfinite(self.low) else student(known, codes)
         if n < SKEWED_FROM or n >= NORMAL_FROM:
             return rest(known)
         mean, error = float(known.mean()), float(known.std(ddof=1)) / np.sqrt(n)
@@ -219,7 +267,7 @@ class Bounds(NamedTuple):
     highest: float
 
 
-def mean_bounds(least: npt.ArrayLike, most: npt.ArrayLike) -> Bounds:
+def mean_bounds(least: npt.ArrayLike, most: npt.ArrayLike, clusters: Codes | None = None) -> Bounds:
     """Returns Imbens and Manski's (2004) interval of a mean whose items are known up to bounds.
 
     Each item has the least and the most that its value can be. The interval covers the mean in
@@ -228,28 +276,38 @@ def mean_bounds(least: npt.ArrayLike, most: npt.ArrayLike) -> Bounds:
     from scipy.optimize import brentq
 
     ends = np.stack([np.asarray(least, dtype=float), np.asarray(most, dtype=float)])
-    ends = ends[:, ~np.isnan(ends).any(axis=0)]
-    n = ends.shape[1]
-    if n < 2:
+    known = ~np.isnan(ends).any(axis=0)
+    ends, codes = ends[:, known], grouped_codes(clusters, known)
+    if ends.shape[1] < 2:
         return Bounds(np.nan, np.nan)
-    (low, high), errors = ends.mean(axis=1), ends.std(axis=1, ddof=1) / np.sqrt(n)
+    (low, high), parts = ends.mean(axis=1), [item_error(end, codes) for end in ends]
+    errors, freedom = np.array([part.error for part in parts]), parts[0].freedom
+    if np.isnan(errors).any():
+        return Bounds(np.nan, np.nan)
     gap = (high - low) / max(float(errors.max()), 1e-12)
 
     def excess(reach: float) -> float:
-        return float(special.stdtr(n - 1, reach + gap) - special.stdtr(n - 1, -reach)) - LEVEL
+        return float(special.stdtr(freedom, reach + gap) - special.stdtr(freedom, -reach)) - LEVEL
 
-    reach = brentq(excess, 0.0, 1.0 + float(t_quantile(n - 1)))
+    reach = brentq(excess, 0.0, 1.0 + float(t_quantile(freedom)))
     return Bounds(float(low - reach * errors[0]), float(high + reach * errors[1]))
 
 
 # --- statistics other than means -----------------------------------------------------------------
 
 
-def bootstrap(statistic: SumStatistic, *, key: Any) -> Estimate:
+def bootstrap(statistic: SumStatistic, *, key: Any, clusters: Codes | None = None) -> Estimate:
     """Returns a statistic with a bootstrap interval over clusters; draws are seeded from the key.
 
-    The interval is studentised below 200 clusters, and made of percentiles from there on.
+    Rows are items; those of one of the given clusters are drawn together. The interval is
+    studentised below 200 clusters, and made of percentiles from there on.
     """
+    codes = grouped_codes(clusters, np.full(len(statistic.rows), True))
+    if codes is not None:
+        items, statistic = len(codes), statistic.over(codes)
+        if not infers(codes):
+            return undefined(items, statistic.value)
+        return bootstrap(statistic, key=key)._replace(n=items)
     rows, n = statistic.rows, len(statistic.rows)
     value = statistic.value if n else np.nan
     if n < 3 or not np.isfinite(value):
@@ -324,13 +382,6 @@ MANY_DRAWS = 5
 Result = TypeVar("Result")
 
 
-class ErrorPart(NamedTuple):
-    """A component of a standard error, with its degrees of freedom."""
-
-    error: float
-    freedom: float
-
-
 def draw_part(table: npt.ArrayLike, *, mean_over_draws: bool = True) -> ErrorPart:
     """Returns the error component that draws of rubrics add to a mean over items.
 
@@ -400,21 +451,29 @@ def widened_by_draws(
     return found._replace(low=float(found.value - low), high=float(found.value + high))
 
 
-Estimator = Callable[[Floats], Estimate]
-"""Maps one value per item (missing ones are not a number) to their mean with its interval."""
+class Estimator(Protocol):
+    """Maps one value per item (missing ones are not a number) to their mean with its interval."""
+
+    def __call__(self, values: Floats, clusters: Codes | None = None) -> Estimate:
+        """Returns the mean; `clusters` has the number of each item's cluster."""
 
 
 def estimate_over_items(
-    estimate: Estimator, whole: Floats, without: Sequence[Floats], *, mean_over_draws: bool = True
+    estimate: Estimator,
+    whole: Floats,
+    without: Sequence[Floats],
+    clusters: Codes | None = None,
+    *,
+    mean_over_draws: bool = True,
 ) -> Estimate:
     """Returns a mean over items, with an interval over items and, if there are many, draws.
 
     `whole` has one value per item, `without` the values without each draw in turn; it is empty if
-    draws are few. Comparisons of judges are not means over draws: there draws multiply, of which
-    pseudo-values capture the first order only, and what they miss is as large as the interaction
-    that `draw_part` would subtract.
+    draws are few. `clusters` has the number of each item's cluster. Comparisons of judges are not
+    means over draws: there draws multiply, of which pseudo-values capture the first order only, and
+    what they miss is as large as the interaction that `draw_part` would subtract.
     """
-    found = estimate(whole)
+    found = estimate(whole, clusters)
     if not without:
         return found
     # Distances between judges are squares, and skewed over items as squares are.

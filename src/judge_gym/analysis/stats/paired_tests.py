@@ -10,11 +10,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from judge_gym.analysis.stats.clusters import (
+    Codes,
+    cluster_sums,
+    grouped_codes,
+    infers,
+)
 from judge_gym.analysis.stats.intervals import (
-    ErrorPart,
     Estimate,
     Floats,
     draw_part,
+    item_error,
     p_value,
     seeded,
     student,
@@ -39,28 +45,36 @@ class PairedResult(NamedTuple):
 
 
 def paired_difference(
-    left: npt.ArrayLike, right: npt.ArrayLike, *, key: Any, draws: npt.ArrayLike | None = None
+    left: npt.ArrayLike,
+    right: npt.ArrayLike,
+    *,
+    key: Any,
+    draws: npt.ArrayLike | None = None,
+    clusters: Codes | None = None,
 ) -> PairedResult:
     """Compares two conditions, left minus right, on the items that have a value in both.
 
     Values that are all 0 or 1 are tested by McNemar, others by flipping signs, seeded from the key.
     With many draws of rubrics (differences by draw and item), interval and test account for the
-    draws, by Student's t of items and of draws.
+    draws, by Student's t of items and of draws. In clusters the interval is CR2, and signs are
+    flipped by cluster; with too few clusters there is neither.
     """
     # Means of equal numbers may differ in their last digit; ranks and signs must not see that.
     ours, theirs = (np.round(np.asarray(side, dtype=float), 12) for side in (left, right))
     both = np.isfinite(ours) & np.isfinite(theirs)
-    ours, theirs = ours[both], theirs[both]
+    ours, theirs, codes = ours[both], theirs[both], grouped_codes(clusters, both)
     differences = ours - theirs
-    difference = student(differences)
+    difference = student(differences, codes)
     difference = difference._replace(value=round(difference.value, 11) + 0.0)
-    spread = differences.std(ddof=1) if difference.known else np.nan
+    spread = differences.std(ddof=1) if difference.known or codes is not None else np.nan
     binary = np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all()
-    sizes = difference.value / float(spread), cliffs_delta(ours, theirs)
+    sizes = difference.value / (float(spread) or np.nan), cliffs_delta(ours, theirs)
     if draws is not None and difference.known:
-        items = ErrorPart(float(spread) / np.sqrt(len(ours)), len(ours) - 1)
-        p = p_value(difference.value, [items, draw_part(draws)])
+        p = p_value(difference.value, [item_error(differences, codes), draw_part(draws)])
         return PairedResult(widened_by_draws(difference, draws), p, "t of items and draws", *sizes)
+    if codes is not None:
+        p = sign_flip(cluster_sums(differences, codes), key=key) if infers(codes) else np.nan
+        return PairedResult(difference, p, "sign flip of clusters", *sizes)
     p = mcnemar(ours, theirs) if binary else sign_flip(differences, key=key)
     return PairedResult(difference, p, "McNemar" if binary else "sign flip", *sizes)
 

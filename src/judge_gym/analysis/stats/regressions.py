@@ -1,8 +1,10 @@
 """Regressions of the score on judge and concept and on every knob, and of the uncertainty gap.
 
 Samples are reduced to cells first (a judge's mean under a design and a rubric on an item), so that
-items are not weighted by their replicates. Errors are clustered on evidence, and on rubrics too
-from ten rubrics on. An ordered logit and a random intercept show the sensitivity to the model.
+items are not weighted by their replicates. Errors are clustered on evidence, by its clusters where
+they are given, and on rubrics too from ten rubrics on: CR2 with Satterthwaite's degrees of freedom.
+A term with too few of them has an estimate and no error. An ordered logit and a random intercept
+show the sensitivity to the model.
 """
 
 import warnings
@@ -14,7 +16,16 @@ import pandas as pd
 from scipy import special
 
 from judge_gym.analysis.endpoints import GAP, cell_endpoints
-from judge_gym.analysis.frames import CELL, JUDGE, PANEL, level_name, usual_levels, varied_knobs
+from judge_gym.analysis.frames import (
+    CELL,
+    JUDGE,
+    PANEL,
+    cluster_codes,
+    level_name,
+    usual_levels,
+    varied_knobs,
+)
+from judge_gym.analysis.stats.clusters import MIN_FREEDOM, ClusteredFit, cluster_robust
 from judge_gym.analysis.stats.intervals import Floats, seeded, t_quantile
 from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg
 from judge_gym.axes import Design
@@ -22,7 +33,8 @@ from judge_gym.axes import Design
 COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "q", "n", "clusters", "note"]
 QUALITY = "rubric quality"
 """The mean of the critic's observability and discriminability."""
-MIN_CLUSTERS = 10
+MIN_RUBRICS = 10
+"""The number of rubrics from which errors are clustered on rubrics too."""
 SENSITIVITY_CELLS = 5_000
 """The number of cells above which the ordered logit uses a random sample of the items."""
 SEPARATED = 15.0
@@ -35,6 +47,7 @@ ONE_LEVEL = "left out: one level"
 COLLINEAR = "left out: collinear with the terms before it"
 OWN = "left out: collinear with the judge, who wrote the rubric"
 TWO_WAY = "clustered on evidence and on {} rubrics"
+FEW_CLUSTERS = "for these {} clusters: {:.1f} degrees of freedom; a test needs 4"
 UNCRITICISED = "left out: no critic's score"
 FEW_RUBRICS = "{} rubrics, whose quality varies between rubrics alone: a test needs 10"
 OVER_RUBRICS = "error over {} rubrics, whose quality varies between rubrics alone"
@@ -160,7 +173,7 @@ def _design(equation: Equation) -> tuple[_Terms, list[dict[str, Any]]]:
             names.append(name)
             columns.append(column)
             basis.append(apart / np.linalg.norm(apart))
-    size = {"n": len(rows), "clusters": rows["evidence"].nunique()}
+    size = {"n": len(rows), "clusters": len(np.unique(cluster_codes(rows)))}
     noted = [{"term": name, "note": reason, **size} for name, reason in left_out.items()]
     return _Terms(names, np.column_stack(columns), rows), noted
 
@@ -186,55 +199,6 @@ def _columns(term: str, values: pd.Series, usual: Any) -> list[tuple[str, Floats
 # --- models --------------------------------------------------------------------------------------
 
 
-class ClusteredFit(NamedTuple):
-    """The estimates of a model, with errors that are robust to clusters."""
-
-    params: Floats
-    bse: Floats
-    """The standard errors."""
-    freedom: int
-
-    def conf_int(self) -> Floats:
-        """Returns the lower and upper ends of the intervals."""
-        half = t_quantile(self.freedom) * self.bse
-        return np.column_stack([self.params - half, self.params + half])
-
-    @property
-    def pvalues(self) -> Floats:
-        """The two-sided p-value of each term."""
-        return 2 * np.asarray(special.stdtr(self.freedom, -np.abs(self.params / self.bse)))
-
-
-def cluster_robust(y: Floats, matrix: Floats, *groups: np.ndarray) -> ClusteredFit:
-    """Fits least squares with errors clustered on groups (CR1), with t of clusters - 1.
-
-    With two groupings, errors are clustered both ways, and the fewer clusters count.
-    """
-    q, r = np.linalg.qr(matrix)
-    params, bread = np.linalg.solve(r, q.T @ y), np.linalg.inv(r.T @ r)
-    scores = matrix * (y - matrix @ params)[:, None]
-    n, terms = matrix.shape
-
-    def covariance(of: np.ndarray) -> Floats:
-        sums = np.stack([np.bincount(of, column) for column in scores.T], axis=1)
-        factor = len(sums) / (len(sums) - 1) * ((n - 1) / (n - terms))
-        found: Floats = bread @ (sums.T @ sums) @ bread.T * factor
-        return found
-
-    found = sum(covariance(of) for of in groups)
-    if len(groups) == 2:
-        both = np.unique(np.stack(groups), axis=1, return_inverse=True)[1]
-        found -= covariance(both.ravel())  # NumPy 2.0 returns a column
-    with np.errstate(invalid="ignore"):  # a variance of 0 may round to a negative one
-        errors = np.sqrt(np.diag(found))
-    return ClusteredFit(params, errors, min(int(of.max()) for of in groups))
-
-
-def _few(clusters: int) -> str:
-    short = f"insufficient: {clusters} evidence items; clustered errors need {MIN_CLUSTERS}"
-    return short if clusters < MIN_CLUSTERS else ""
-
-
 def _exact(equation: Equation, terms: _Terms) -> bool:
     """Whether the terms explain everything, which leaves no residual variance."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
@@ -247,21 +211,18 @@ def _solved(y: Floats, matrix: Floats) -> Floats:
 
 
 def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
-    """Fits the main model; without standard errors if they would be unreliable."""
+    """Fits the main model."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
-    groups = pd.factorize(terms.rows["evidence"])[0]
-    rubrics = pd.factorize(terms.rows["rubric"])[0]
+    groups = cluster_codes(terms.rows)
+    rubrics = pd.factorize(terms.rows["rubric"])[0].astype(np.int64)
     size = {"n": len(y), "clusters": int(groups.max()) + 1}
-    estimates = _solved(y, terms.matrix)
-    note = _few(size["clusters"])
     if _exact(equation, terms):
-        note = note or "insufficient: no residual variance"
-    if note:
+        note = "insufficient: no residual variance"
         return [
             {"term": term, "estimate": float(value), **size, "note": note}
-            for term, value in zip(terms.names, estimates, strict=True)
+            for term, value in zip(terms.names, _solved(y, terms.matrix), strict=True)
         ]
-    if rubrics.max() + 1 < MIN_CLUSTERS:
+    if rubrics.max() + 1 < MIN_RUBRICS:
         return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size)
     found = _rows(cluster_robust(y, terms.matrix, groups, rubrics), terms.names, size)
     return [{**row, "note": row["note"] or TWO_WAY.format(rubrics.max() + 1)} for row in found]
@@ -279,7 +240,7 @@ def _quality_over_rubrics(
     count = int(rubric.max(initial=-1)) + 1
     part: dict[str, Any] = dict.fromkeys(("se", "low", "high", "p"), np.nan)
     part["note"] = FEW_RUBRICS.format(count)
-    if main and count >= MIN_CLUSTERS and QUALITY in terms.names:
+    if main and count >= MIN_RUBRICS and QUALITY in terms.names:
         place = terms.names.index(QUALITY)
         others = np.delete(terms.matrix, place, axis=1)
         table = np.column_stack([terms.rows[equation.outcome], terms.matrix[:, place]])
@@ -293,16 +254,21 @@ def _quality_over_rubrics(
         part |= {"estimate": slope, "se": error, "low": slope - half, "high": slope + half}
         part["p"] = float(2 * special.stdtr(count - 2, -abs(slope / error)))
         part["note"] = OVER_RUBRICS.format(count)
-    elif not main and count >= MIN_CLUSTERS:
+    elif not main and count >= MIN_RUBRICS:
         part["note"] = "its error is in the main model, over rubrics"
     return [{**row, **part} if row["term"] == QUALITY else row for row in rows]
 
 
 def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
-    """Fits a random intercept per evidence item, with t of clusters - 1."""
+    """Fits a random intercept per evidence item, with t of items - 1; not to items in clusters."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
     groups = pd.factorize(terms.rows["evidence"])[0]
-    clusters = int(groups.max()) + 1
+    clusters = len(np.unique(cluster_codes(terms.rows)))
+    size = {"n": len(y), "clusters": clusters}
+    if clusters <= groups.max():
+        return [{"term": "all", **size, "note": "not fitted: items are in clusters"}]
+    if clusters - 1 < MIN_FREEDOM:
+        return [{"term": "all", **size, "note": f"not fitted: {clusters} items"}]
     found = random_intercept(y, terms.matrix, groups)
     half = t_quantile(clusters - 1) * found.errors
     p = 2 * special.stdtr(clusters - 1, -np.abs(found.params / found.errors))
@@ -315,8 +281,7 @@ def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]
         {
             "term": term,
             **dict(zip(names, row, strict=True)),
-            "n": len(y),
-            "clusters": clusters,
+            **size,
             "note": note,
         }
         for term, row in zip(terms.names, numbers.tolist(), strict=True)
@@ -324,19 +289,24 @@ def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]
 
 
 def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
-    """Fits proportional odds to cell means rounded to stages; errors clustered on evidence."""
+    """Fits proportional odds to cell means rounded to stages; errors clustered on evidence.
+
+    The degrees of freedom of a term are those that it has in the linear model.
+    """
     matrix, rows, note = _item_sample(equation, terms)
-    size = {"n": len(rows), "clusters": rows["evidence"].nunique()}
+    groups = cluster_codes(rows)
+    size = {"n": len(rows), "clusters": int(groups.max()) + 1}
     scales = rows["n_stages"].unique()
     stage = np.round(rows["stage"].to_numpy(dtype=float) * (scales[0] - 1)).astype(int)
-    reason = _few(size["clusters"])
+    reason = ""
     if len(scales) > 1:
         reason = "not fitted: stages of several scales"
     elif len(np.unique(stage)) < 3 or matrix.shape[1] < 2:
         reason = "not fitted: fewer than three stages, or no term"
     if reason:
         return [{"term": "all", **size, "note": reason}]
-    groups, steps = pd.factorize(rows["evidence"])[0], matrix[:, 1:]
+    steps = matrix[:, 1:]
+    freedoms = cluster_robust(rows["stage"].to_numpy(dtype=float), matrix, groups).freedoms[1:]
 
     def fit() -> Any:
         from statsmodels.miscmodels.ordinal_model import OrderedModel
@@ -346,7 +316,7 @@ def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
         clusters = {"cov_type": "cluster", "cov_kwds": {"groups": groups}}
         return model.fit(method="bfgs", gtol=GRADIENT, disp=False, **clusters)
 
-    found = _tried(fit, terms.names[1:], groups, note)
+    found = _tried(fit, terms.names[1:], size, freedoms, note)
     # A term that separates stages perfectly has no finite estimate, and distorts the others.
     for row, span in zip(found, np.ptp(steps, axis=0), strict=False):
         if abs(row.get("estimate", 0.0)) * span > SEPARATED:
@@ -355,22 +325,22 @@ def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
 
 
 def _item_sample(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFrame, str]:
-    """Returns the cells, or those of a random sample of items if there are too many."""
+    """Returns the cells, or those of a random sample of clusters if there are too many."""
     rows = terms.rows
     if len(rows) <= SENSITIVITY_CELLS:
         return terms.matrix, rows, ""
-    items = rows["evidence"].unique()
-    count = max(MIN_CLUSTERS, len(items) * SENSITIVITY_CELLS // len(rows))
+    groups = cluster_codes(rows)
+    items = np.unique(groups)
+    count = max(1, len(items) * SENSITIVITY_CELLS // len(rows))
     drawn = seeded("sensitivity", equation.model, len(rows)).permutation(len(items))[:count]
-    kept = rows["evidence"].isin(items[drawn]).to_numpy()
-    return terms.matrix[kept], rows[kept], f"{count} of {len(items)} items"
+    kept = np.isin(groups, items[drawn])
+    return terms.matrix[kept], rows[kept], f"{count} of {len(items)} clusters"
 
 
 def _tried(
-    fit: Callable[[], Any], names: Sequence[str], groups: np.ndarray, note: str
+    fit: Callable[[], Any], names: Sequence[str], size: dict[str, int], freedoms: Floats, note: str
 ) -> list[dict[str, Any]]:
     """Returns the rows of an iterative model, or one row with the reason why it failed."""
-    size = {"n": len(groups), "clusters": int(groups.max()) + 1}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -378,7 +348,8 @@ def _tried(
         except (np.linalg.LinAlgError, ValueError, ZeroDivisionError) as error:
             return [{"term": "all", **size, "note": f"not fitted: {error}"}]
         # The library's intervals are normal, which is too narrow with few clusters.
-        fitted = ClusteredFit(found.params, np.asarray(found.bse), size["clusters"] - 1)
+        shown = slice(len(names))  # thresholds follow
+        fitted = ClusteredFit(found.params[shown], np.asarray(found.bse)[shown], freedoms)
         rows = _rows(fitted, names, size)
     if not found.mle_retvals["converged"]:
         return [{"term": "all", **size, "note": "not fitted: did not converge"}]
@@ -387,23 +358,19 @@ def _tried(
 
 
 def _rows(fit: ClusteredFit, names: Sequence[str], size: dict[str, int]) -> list[dict[str, Any]]:
-    """Returns a row per term, without the thresholds and variances that a model appends.
-
-    A term without variance between items has no standard error.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.column_stack([fit.bse, fit.conf_int(), fit.pvalues])
-    found = np.where(fit.bse[:, None] > 1e-9, found, np.nan)
-    return [
-        {
-            "term": name,
-            "estimate": float(fit.params[place]),
-            **dict(zip(("se", "low", "high", "p"), map(float, found[place]), strict=True)),
-            **size,
-            "note": "" if fit.bse[place] > 1e-9 else "insufficient: no variance between items",
-        }
-        for place, name in enumerate(names)
-    ]
+    """Returns a row per term; one without variance, or with too few clusters, has no error."""
+    found = np.column_stack([fit.bse, fit.conf_int(), fit.pvalues])
+    rows = []
+    for place, name in enumerate(names):
+        note = ""
+        if fit.freedoms[place] < MIN_FREEDOM:
+            note = FEW_CLUSTERS.format(size["clusters"], fit.freedoms[place])
+        elif not fit.bse[place] > 1e-9:
+            note = "insufficient: no variance between items"
+        numbers = dict(zip(("se", "low", "high", "p"), map(float, found[place]), strict=True))
+        row = {"term": name, "estimate": float(fit.params[place]), **({} if note else numbers)}
+        rows.append({**row, **size, "note": note})
+    return rows
 
 
 MOST = 1 - 1e-6
