@@ -54,6 +54,7 @@ def simulated(probabilities: np.ndarray, replicates: int, rng: np.random.Generat
             "mask": np.int64(1) << (stage.ravel() - 1),
             "n_stages": n_stages,
             "rubric_kind": "ordinal",
+            "cluster": "",
             "is_swap": False,
             "flipped": False,
             "series": "",

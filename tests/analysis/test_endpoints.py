@@ -37,6 +37,7 @@ ROW = {
     "stages": "1",
     "n_stages": 4,
     "rubric_kind": "ordinal",
+    "cluster": "",
 }
 
 

@@ -11,6 +11,7 @@ from statsmodels.regression.linear_model import OLS
 from statsmodels.regression.mixed_linear_model import MixedLM
 
 from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.stats.clusters import cluster_robust
 from judge_gym.analysis.stats.intervals import seeded
 from judge_gym.analysis.stats.regressions import (
     COLLINEAR,
@@ -19,7 +20,6 @@ from judge_gym.analysis.stats.regressions import (
     OWN,
     QUALITY,
     UNCRITICISED,
-    cluster_robust,
     random_intercept,
     regressions,
 )
@@ -61,24 +61,6 @@ def note(table: pd.DataFrame, model: str, term: str) -> str:
 
 
 # --- the main model ------------------------------------------------------------------------------
-
-
-def test_errors_are_the_cr1_sandwich_with_t_of_clusters_less_one() -> None:
-    rng = seeded("sandwich")
-    groups = np.repeat(np.arange(12), 5)
-    x = np.column_stack([np.ones(60), rng.random(60), rng.integers(0, 2, 60)])
-    y = x @ [0.2, 0.5, -0.1] + rng.normal(size=12)[groups] + rng.normal(size=60)
-    bread = np.linalg.inv(x.T @ x)
-    estimates = bread @ x.T @ y
-    scores = np.array([x[groups == g].T @ (y - x @ estimates)[groups == g] for g in range(12)])
-    factor = 12 / 11 * 59 / 57
-    errors = np.sqrt(np.diag(factor * bread @ scores.T @ scores @ bread))
-    fit = cluster_robust(y, x, groups)
-    np.testing.assert_allclose(fit.params, estimates)
-    np.testing.assert_allclose(fit.bse, errors)
-    np.testing.assert_allclose(fit.pvalues, 2 * stats.t.sf(np.abs(estimates / errors), 11))
-    half = stats.t.ppf(0.975, 11) * errors
-    np.testing.assert_allclose(fit.conf_int()[:, 0], estimates - half)
 
 
 def test_on_a_balanced_panel_estimates_are_differences_of_means() -> None:
@@ -167,13 +149,16 @@ def test_ten_rubrics_are_clusters_beside_the_items_and_nine_are_not() -> None:
 # --- what cannot be estimated --------------------------------------------------------------------
 
 
-def test_under_ten_items_there_are_estimates_without_errors() -> None:
-    table = regressions(tidy(panel("few", items=9)))
+@pytest.mark.parametrize(("items", "outlets"), [(4, 4), (20, 4)])
+def test_with_few_clusters_there_are_estimates_without_errors(items: int, outlets: int) -> None:
+    samples = panel("few", items=items)
+    samples["cluster"] = "outlet " + (samples["evidence"] % outlets).astype(str)
+    table = regressions(tidy(samples))
     main = table[table["model"] == "score"].dropna(subset="estimate")
     assert len(main) == 4 and main[["se", "low", "high", "p"]].isna().all(axis=None)
-    assert main["note"].str.startswith("insufficient: 9 evidence items").all()
-    logit = table[table["model"] == "score, ordered logit"]
-    assert logit["note"].str.startswith("insufficient").all()
+    assert main["note"].str.startswith("for these 4 clusters: 3.0 degrees of freedom").all()
+    for model in ("score, ordered logit", "score, random intercept"):
+        assert note(table, model, "all").startswith("not fitted"), model
 
 
 def test_without_residual_variance_there_are_no_errors() -> None:
@@ -376,6 +361,6 @@ def test_many_cells_are_drawn_by_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge_gym.analysis.stats.regressions.SENSITIVITY_CELLS", 120)
     table = regressions(tidy(panel("large", items=20)))
     found = row(table, "score, ordered logit", "judge.model=sim:b")
-    assert (found["n"], found["clusters"]) == (120, 10) and "10 of 20 items" in found["note"]
+    assert (found["n"], found["clusters"]) == (120, 10) and "10 of 20 clusters" in found["note"]
     for model in ("score", "score, random intercept"):
         assert row(table, model, "intercept")["n"] == 240

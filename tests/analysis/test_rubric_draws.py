@@ -33,9 +33,9 @@ from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.panels import Dataset, Panel, panels
 from judge_gym.analysis.stats import label_permutation
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
+from judge_gym.analysis.stats.clusters import ErrorPart
 from judge_gym.analysis.stats.contrasts import Sides, contrasts, judge_contrasts
 from judge_gym.analysis.stats.intervals import (
-    ErrorPart,
     Estimate,
     draw_part,
     half_width,

@@ -93,6 +93,7 @@ def test_intervals_of_a_judge_without_preference_cover_0() -> None:
                     "variant": "base",
                     JUDGE: "a",
                     "evidence": item,
+                    "cluster": "",
                     "replicate": replicate,
                     "series": "",
                     "flipped": False,

@@ -175,9 +175,9 @@ def means_over_items(
     rows = []
     for group, part in cells.groupby(list(by), observed=True):
         drawn = [one.reindex(part["evidence"]).to_numpy(float) for one in left.get(group, ())]
-        values, codes = part[value].to_numpy(float), cluster_codes(part)
-        found = estimate_over_items(estimate, values, drawn, codes, mean_over_draws=mean_over_draws)
-        rows.append((*group, *found, scope(values, codes)))
+        each, codes = part[value].to_numpy(float), cluster_codes(part)
+        found = estimate_over_items(estimate, each, drawn, codes, mean_over_draws=mean_over_draws)
+        rows.append((*group, *found, scope(each, codes)))
     table = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "items", "scope"])
     return table if table["scope"].any() else table.drop(columns="scope")
 

@@ -30,9 +30,9 @@ from judge_gym.analysis.panels import (
     item_distances,
     row_means,
 )
+from judge_gym.analysis.stats.clusters import ErrorPart
 from judge_gym.analysis.stats.intervals import (
     MANY_DRAWS,
-    ErrorPart,
     Estimate,
     Floats,
     draw_part,

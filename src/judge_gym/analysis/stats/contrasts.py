@@ -84,7 +84,7 @@ class Sides:
         """Returns the endpoints of each item of the task by side; missing ones are NaN."""
         found: dict[Side, Floats] = {}
         for task, part in cells.groupby("task"):
-            item = self.items[str(task)].get_indexer(part["evidence"])
+            item = self.items[str(task)].get_indexer(pd.Index(part["evidence"]))
             groups = part.groupby(["variant", JUDGE], sort=False)
             side = groups.ngroup().to_numpy()
             shape = groups.ngroups, len(self.items[str(task)]), len(endpoints)

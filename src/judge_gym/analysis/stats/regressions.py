@@ -35,6 +35,8 @@ QUALITY = "rubric quality"
 """The mean of the critic's observability and discriminability."""
 MIN_RUBRICS = 10
 """The number of rubrics from which errors are clustered on rubrics too."""
+LOGIT_CLUSTERS = 10
+"""The number of clusters from which the errors of the ordered logit are reliable."""
 SENSITIVITY_CELLS = 5_000
 """The number of cells above which the ordered logit uses a random sample of the items."""
 SEPARATED = 15.0
@@ -299,7 +301,9 @@ def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     scales = rows["n_stages"].unique()
     stage = np.round(rows["stage"].to_numpy(dtype=float) * (scales[0] - 1)).astype(int)
     reason = ""
-    if len(scales) > 1:
+    if size["clusters"] < LOGIT_CLUSTERS:
+        reason = f"not fitted: {size['clusters']} clusters; it needs {LOGIT_CLUSTERS}"
+    elif len(scales) > 1:
         reason = "not fitted: stages of several scales"
     elif len(np.unique(stage)) < 3 or matrix.shape[1] < 2:
         reason = "not fitted: fewer than three stages, or no term"
@@ -331,7 +335,7 @@ def _item_sample(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFram
         return terms.matrix, rows, ""
     groups = cluster_codes(rows)
     items = np.unique(groups)
-    count = max(1, len(items) * SENSITIVITY_CELLS // len(rows))
+    count = max(LOGIT_CLUSTERS, len(items) * SENSITIVITY_CELLS // len(rows))
     drawn = seeded("sensitivity", equation.model, len(rows)).permutation(len(items))[:count]
     kept = np.isin(groups, items[drawn])
     return terms.matrix[kept], rows[kept], f"{count} of {len(items)} clusters"
