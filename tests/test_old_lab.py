@@ -105,7 +105,8 @@ def test_it_migrates_and_keeps_digests_studies_and_progress(old_lab: Path, call:
 def test_it_reports_the_same_numbers(old_lab: Path, call: Call, tmp_path: Path) -> None:
     report = succeed(call("report", "panel", "--json")).json
     now = np.unique(list(numbers_in(report["tables"])))
-    # Without ends of intervals, corrected p-values and agreements, whose methods changed since.
+    # Without ends of intervals, corrected p-values, agreements and errors of regressions, whose
+    # methods changed since.
     then = np.array(REPORTED["report"])
     nearest = now[np.abs(now[None, :] - then[:, None]).argmin(axis=1)]
     np.testing.assert_allclose(nearest, then, rtol=1e-7)
