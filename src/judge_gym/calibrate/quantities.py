@@ -1,22 +1,18 @@
-"""The quantities and tests that are calibrated, and the gates that they must pass.
+"""The quantities and tests that are calibrated, and the worlds in which they are.
 
 A quantity names the analysis that estimates it from the samples of some conditions, and its truth.
-Every rate has the 99 % interval of its Monte-Carlo error, and a gate fails only if that interval
-lies wholly outside its band.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
-from judge_gym.analysis.endpoints import judge_endpoints
-from judge_gym.analysis.frames import CELL, JUDGE
+from judge_gym.analysis.endpoints import cell_endpoints, judge_endpoints, stage_bounds
+from judge_gym.analysis.frames import CELL, JUDGE, ordinal
 from judge_gym.analysis.hypotheses import (
     HypothesisResult,
     contested_distance,
@@ -27,23 +23,21 @@ from judge_gym.analysis.metrics.accuracy import ground_truth
 from judge_gym.analysis.metrics.conflict import conflict
 from judge_gym.analysis.metrics.consistency import consistency
 from judge_gym.analysis.metrics.entrenchment import entrenchment
-from judge_gym.analysis.metrics.polarization import polarization
+from judge_gym.analysis.metrics.polarization import pairwise, polarization
 from judge_gym.analysis.metrics.stated_agreement import calibration, probed_verdicts
 from judge_gym.analysis.metrics.swap_sensitivity import swap_sensitivity
 from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.metrics.verdict_shapes import display_bias
+from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
+from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
+from judge_gym.calibrate import scenarios
+from judge_gym.calibrate.gates import PRINTED_FROM
+from judge_gym.calibrate.prompted import Prompted
+from judge_gym.calibrate.synthetic import LOGISTIC_BIAS, Synthetic
 from judge_gym.calibrate.truth import Endpoint, TrueValues
-from judge_gym.calibrate.worlds import LEANING, PLAIN, Analysis, Panels
+from judge_gym.calibrate.worlds import LEANING, PLAIN, Analysis, Panels, Shape, Source
 
 Estimator = Callable[[Panels], pd.DataFrame]
-Outcome = Literal["passes", "conservative", "biased", "fails", "no data"]
-MONTE_CARLO = 0.99
-HIGHEST_COVERAGE, LOWEST_COVERAGE, LOWEST_WITH_FEW = 0.97, 0.93, 0.92
-FEW_ITEMS = 12
-ALPHA, HIGHEST_ERROR = 0.05, 0.06
-BIAS = 0.1
-"""The bias, in standard deviations of an estimate, that hardly changes coverage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +46,13 @@ class Quantity:
 
     name: str
     estimate: Estimator
-    """Returns one row per panel: value, low, high."""
-    truth: Callable[[TrueValues], float]
+    """Returns one row per panel: value, low, high; and truth, if it differs between panels."""
+    truth: Callable[[TrueValues], float] | None = None
+    """Returns the true value; None if the estimator returns it."""
     biased: bool = False
     """Whether the estimate is biased by construction; then only its interval must hold."""
+    withheld: bool = False
+    """Whether the interval may be withheld at any number of items, because it cannot hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,125 +63,37 @@ class HypothesisTest:
     p: Estimator
     """Returns one row per panel: p."""
     null: bool = True
-    """Whether the null hypothesis is true."""
+    """Whether the null hypothesis is true; else the effect is one that is hard to miss."""
 
 
-class Band(NamedTuple):
-    """The range in which a rate should lie."""
+@dataclass(frozen=True, slots=True)
+class World:
+    """Panels of one source and size, with what is calibrated on them."""
 
-    low: float
-    high: float
-
-
-def coverage_band(items: int) -> Band:
-    """Returns the band of the coverage of a 95 % interval, which is wider with few items."""
-    lowest = LOWEST_WITH_FEW if items <= FEW_ITEMS else LOWEST_COVERAGE
-    return Band(lowest, HIGHEST_COVERAGE)
-
-
-def coverage(found: pd.DataFrame, truth: float, band: Band) -> dict[str, object]:
-    """Returns how often intervals contain the truth; panels without an interval are counted."""
-    known = found.dropna(subset=["low", "high"])
-    held = known["low"].le(truth) & known["high"].ge(truth)
-    rate, low, high = _rate(int(held.sum()), len(known))
-    outcome: Outcome = "passes"
-    if high < band.low:
-        outcome = "fails"
-    elif low > band.high:
-        outcome = "conservative"
-    return {
-        "panels": len(known),
-        "undefined": len(found) - len(known),
-        "coverage": rate,
-        "low": low,
-        "high": high,
-        "from": band.low,
-        "to": band.high,
-        "outcome": outcome if len(known) else "no data",
-    }
-
-
-def recovery(found: pd.DataFrame, truth: float, *, biased: bool = False) -> dict[str, object]:
-    """Returns the bias of estimates beside their spread; `biased` if one is expected."""
-    values = found["value"].dropna().to_numpy(dtype=float)
-    n = len(values)
-    if n < 2:
-        return {"panels": n, "truth": truth, "outcome": "no data"}
-    spread = float(values.std(ddof=1))
-    bias, error = float(values.mean() - truth), spread / np.sqrt(n)
-    half = float(stats.t.ppf((1 + MONTE_CARLO) / 2, n - 1)) * error
-    beyond: Outcome = "biased" if biased else "fails"
-    return {
-        "panels": n,
-        "truth": truth,
-        "mean": float(values.mean()),
-        "bias": bias,
-        "error": error,
-        "spread": spread,
-        "found": float((found["low"].gt(0) | found["high"].lt(0)).mean()),
-        "outcome": beyond if abs(bias) - half > BIAS * spread else "passes",
-    }
-
-
-def errors(found: pd.DataFrame, *, null: bool) -> dict[str, object]:
-    """Returns how often a test rejects: its error rate under the null, else its power."""
-    known = found["p"].dropna()
-    rate, low, high = _rate(int(known.le(ALPHA).sum()), len(known))
-    outcome: Outcome = "passes"
-    if null and low > HIGHEST_ERROR:
-        outcome = "fails"
-    elif null and high < ALPHA:
-        outcome = "conservative"
-    return {
-        "effect": "none" if null else "injected",
-        "panels": len(known),
-        "undefined": len(found) - len(known),
-        "rejected": rate,
-        "low": low,
-        "high": high,
-        "to": HIGHEST_ERROR if null else 1.0,
-        "outcome": outcome if len(known) else "no data",
-    }
-
-
-def _rate(count: int, n: int) -> tuple[float, float, float]:
-    """Returns a share with its 99 % interval."""
-    if n == 0:
-        return np.nan, np.nan, np.nan
-    found = stats.binomtest(count, n).proportion_ci(MONTE_CARLO, method="wilson")
-    return count / n, float(found.low), float(found.high)
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """The result of a calibration."""
-
-    coverage: pd.DataFrame
-    """One row per quantity: whether its intervals contain the truth as often as they should."""
-    recovery: pd.DataFrame
-    """One row per quantity: the truth, the mean estimate, its bias and the bias's error."""
-    tests: pd.DataFrame
-    """One row per test: how often it rejects."""
+    source: Source
+    items: int
+    replicates: int
+    quantities: tuple[Quantity, ...]
+    tests: tuple[HypothesisTest, ...] = ()
+    share: float = 1.0
+    """The share of a profile's panels that this world has; less if a panel takes long."""
 
     @property
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """Every table by its name."""
-        return {"coverage": self.coverage, "recovery": self.recovery, "tests": self.tests}
+    def estimators(self) -> dict[str, Estimator]:
+        """What is applied to the panels, by name."""
+        quantities = {one.name: one.estimate for one in self.quantities}
+        return quantities | {one.name: one.p for one in self.tests}
+
+    def must_print(self, quantity: Quantity) -> bool:
+        """Whether nearly all panels must print an interval of a quantity."""
+        independent = getattr(self.source, "clusters", 0) or self.items
+        return independent >= PRINTED_FROM and not quantity.withheld
 
     @property
-    def failed(self) -> list[str]:
-        """The gates that failed or have no data."""
-        return [
-            f"{name}: {row['name']}"
-            for name, table in self.tables.items()
-            for row in table.to_dict("records")
-            if row["outcome"] in ("fails", "no data")
-        ]
-
-    @property
-    def passed(self) -> bool:
-        """Whether no gate fails."""
-        return not self.failed
+    def gates(self) -> int:
+        """The number of gates: coverage and bias of quantities, intervals printed, and tests."""
+        each = [2 - one.biased + self.must_print(one) for one in self.quantities]
+        return sum(each) + len(self.tests)
 
 
 PAIR, SUBSETS = ("plain", "biased"), ("plain, subset", "biased, subset")
@@ -195,6 +104,7 @@ DRAWN = ("plain, drawn rubrics", "biased, drawn rubrics")
 OWN, RIVALS = "plain, own rubric", "plain, rival's rubric"
 EVIDENCE_FIRST = ("plain, evidence first", "plain")
 FIXED_ORDER = ("leaning, fixed order", "leaning")
+SILENT = ("silent at the bottom", "silent at the top")
 
 
 class _Read:
@@ -211,8 +121,8 @@ class _Read:
         self.analysis, self.names = analysis, names
         self.columns, self.at = columns.split(), dict(at)
 
-    def __call__(self, drawn: Panels) -> pd.DataFrame:
-        table = drawn.analysed(self.analysis, *self.names)
+    def __call__(self, panels: Panels) -> pd.DataFrame:
+        table = panels.analysed(self.analysis, *self.names)
         for column, value in self.at.items():
             table = table[table[column] == value]
         names = ["value", "low", "high"] if len(self.columns) == 3 else ["p"]
@@ -230,6 +140,21 @@ def _stages_of_judges(frame: pd.DataFrame) -> pd.DataFrame:
 def _overconfidence(frame: pd.DataFrame) -> pd.DataFrame:
     verdicts = probed_verdicts(frame)
     return calibration(verdicts[verdicts[JUDGE] == PLAIN], CELL)
+
+
+def _bounds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the bounds of the stage if verdicts are missing, with their middle as the value."""
+    found = stage_bounds(cell_endpoints(frame), CELL)
+    return found.assign(middle=found[["lowest", "highest"]].mean(axis=1))
+
+
+def _difference_bounds(frame: pd.DataFrame) -> pd.DataFrame:
+    found = _stages_of_judges(frame)
+    return found.assign(middle=found[["lowest", "highest"]].astype(float).mean(axis=1))
+
+
+def _ordinal_agreement(frame: pd.DataFrame) -> pd.DataFrame:
+    return ordinal_agreement(ordinal(frame))
 
 
 def _tested(
@@ -262,14 +187,21 @@ def _difference(name: str, analysis: Analysis, condition: str, minus: str) -> Qu
     return Quantity(name, estimate, lambda true: true.endpoint("stage", condition, minus))
 
 
-def _distance(name: str, names: tuple[str, str]) -> Quantity:
+def _distance(name: str, names: tuple[str, str], *, withheld: bool = False) -> Quantity:
     estimate = _Read(conflict, *names, columns=DISTANCE)
-    return Quantity(name, estimate, lambda true: true.distance(*names))
+    return Quantity(name, estimate, lambda true: true.distance(*names), withheld=withheld)
 
 
 def _conflict(name: str, names: tuple[str, str]) -> Quantity:
     estimate = _Read(conflict, *names, columns="k low high")
     return Quantity(name, estimate, lambda true: true.conflict(*names))
+
+
+def _agreement(measure: str, analysis: Analysis, *, withheld: bool = False) -> Quantity:
+    """Returns the quantity of an agreement between two judges, whose estimate has a small bias."""
+    estimate = _Read(analysis, *PAIR, columns=DIFFERENCE, at={"measure": measure})
+    name = f"agreement: {measure}"
+    return Quantity(name, estimate, lambda true: true.agreement(measure, *PAIR), True, withheld)
 
 
 def _of_all(analysis: Analysis, *names: str, column: str) -> _Read:
@@ -281,20 +213,32 @@ def _with_interval(column: str) -> str:
     return f"{column} {column}_low {column}_high"
 
 
-QUANTITIES = (
-    # --- one judge ---
-    _endpoint("expected stage", "plain", "stage", "stage"),
+# --- what is estimated ---------------------------------------------------------------------------
+
+STAGE = _endpoint("expected stage", "plain", "stage", "stage")
+RIGHT = Quantity(
+    "agreement with known answers",
+    _Read(ground_truth, "plain", at={"measure": "right"}),
+    lambda true: true.endpoint("right", "plain"),
+)
+ABSTENTION = Quantity(
+    "abstention rate",
+    _of_all(abstention, "cautious", column="abstained"),
+    lambda true: true.abstention("cautious"),
+)
+JITTER = _endpoint("jitter", "leaning", "jitter", "jitter")
+BIAS = _difference("bias of a judge", _stages_of_judges, "biased", "plain")
+DISTANCE_OF_TWO = _distance("distance", PAIR)
+OVERSTATED = Quantity(
+    "H2: stated minus warranted agreement",
+    _Read(_overconfidence, *TRIO, columns=_with_interval("bias")),
+    lambda true: true.overconfidence("plain", TRIO[1:]),
+)
+ONE_JUDGE = (
+    STAGE,
     _endpoint("expected stage, with abstentions", "cautious", "stage", "stage"),
-    Quantity(
-        "agreement with known answers",
-        _Read(ground_truth, "plain", at={"measure": "right"}),
-        lambda true: true.endpoint("right", "plain"),
-    ),
-    Quantity(
-        "abstention rate",
-        _of_all(abstention, "cautious", column="abstained"),
-        lambda true: true.abstention("cautious"),
-    ),
+    RIGHT,
+    ABSTENTION,
     _endpoint("subset size", "plain, subset", "subset_size", "size"),
     _endpoint("singleton rate", "plain, subset", "singleton_rate", "singleton"),
     Quantity(
@@ -302,19 +246,21 @@ QUANTITIES = (
         _of_all(uncertainty, "plain, subset", column="gap"),
         lambda true: true.endpoint("gap", "plain, subset"),
     ),
-    _endpoint("jitter", "leaning", "jitter", "jitter"),
+    JITTER,
     Quantity(
         "intraclass correlation",
         _Read(consistency, "leaning", columns=_with_interval("icc"), at={JUDGE: LEANING}),
         lambda true: true.consistency("leaning"),
+        biased=True,
     ),
     _display_bias("position bias", "position", "1"),
     _display_bias("label bias", "label", "A"),
-    # --- two judges ---
-    _difference("bias of a judge", _stages_of_judges, "biased", "plain"),
+)
+TWO_JUDGES = (
+    BIAS,
     _difference("difference of twins", _stages_of_judges, "twin", "plain"),
     _conflict("conflict of subsets", SUBSETS),
-    _distance("distance", PAIR),
+    DISTANCE_OF_TWO,
     _distance("distance of subsets", SUBSETS),
     _distance("distance under position bias", ("plain", "leaning")),
     Quantity(
@@ -327,12 +273,14 @@ QUANTITIES = (
         _Read(entrenchment, *PAIR, at={JUDGE: "all"}),
         lambda true: true.entrenchment(*PAIR),
     ),
-    # --- many rubrics ---
+)
+MANY_RUBRICS = (
     _endpoint("expected stage, drawn rubrics", DRAWN[0], "stage", "stage"),
     _difference("bias of a judge, drawn rubrics", _stages_of_judges, DRAWN[1], DRAWN[0]),
     _conflict("conflict, drawn rubrics", DRAWN),
     _distance("distance, drawn rubrics", DRAWN),
-    # --- stated expert agreement ---
+)
+STATED = (
     Quantity(
         "Brier score of stated agreement",
         _Read(_overconfidence, *TRIO, columns=_with_interval("brier")),
@@ -344,19 +292,14 @@ QUANTITIES = (
         lambda true: true.calibration_error("plain", TRIO[1:]),
         biased=True,
     ),
-    # --- two designs ---
-    _difference("presentation.first: no effect", _stages_of_designs, *EVIDENCE_FIRST),
-    _difference("presentation.order under position bias", _stages_of_designs, *FIXED_ORDER),
-    # --- hypotheses ---
+    OVERSTATED,
+)
+DESIGNS = (_difference("presentation.first: no effect", _stages_of_designs, *EVIDENCE_FIRST),)
+HYPOTHESES = (
     Quantity(
         "H1: distance, contested minus control",
         _Read(partial(_tested, contested_distance), *PAIR, *CONTROL, columns=DIFFERENCE),
         lambda true: true.distance(*PAIR) - true.distance(*CONTROL),
-    ),
-    Quantity(
-        "H2: stated minus warranted agreement",
-        _Read(_overconfidence, *TRIO, columns=_with_interval("bias")),
-        lambda true: true.overconfidence("plain", TRIO[1:]),
     ),
     Quantity(
         "H3: own minus rival's rubric",
@@ -369,22 +312,235 @@ QUANTITIES = (
         lambda true: true.distance_gap(PAIR, SUBSETS),
     ),
 )
+COUNTED = (
+    Quantity(
+        "unreadable rate",
+        _of_all(abstention, "plain", column="unreadable"),
+        lambda true: true.unreadable("plain"),
+    ),
+    Quantity(
+        "share of single stages",
+        _Read(verdict_shapes, "plain, subset", at={"shape": "singleton"}),
+        lambda true: true.singletons("plain, subset"),
+    ),
+    Quantity(
+        "entropy",
+        _Read(judge_endpoints, "plain", at={"endpoint": "entropy"}),
+        lambda true: true.entropy("plain"),
+    ),
+    Quantity(
+        "entropy, missing scores included",
+        _Read(judge_endpoints, "plain", at={"endpoint": "entropy_all"}),
+        lambda true: true.entropy("plain", missing=True),
+    ),
+    _endpoint("middle stages", "plain", "mid_mass", "middle"),
+)
+AGREEMENT = tuple(
+    _agreement(measure, analysis)
+    for analysis, measures in (
+        (nominal_agreement, ("alpha_nominal", "fleiss_kappa", "cohen_kappa")),
+        (_ordinal_agreement, ("alpha_ordinal", "kappa_linear", "kappa_quadratic", "icc")),
+    )
+    for measure in measures
+)
+REPLICATES = Quantity(
+    "alpha over replicates",
+    _Read(consistency, "leaning", columns=_with_interval("alpha"), at={JUDGE: LEANING}),
+    lambda true: true.self_agreement("leaning"),
+    biased=True,
+)
 
-TESTS = (
-    HypothesisTest("permuted judges, twins", _Read(polarization, *TWINS, columns="p_value")),
-    HypothesisTest(
-        "permuted judges, one biased", _Read(polarization, *TRIO, columns="p_value"), null=False
-    ),
+
+def _regression(name: str, model: scenarios.Model) -> Quantity:
+    estimate = scenarios.JudgeEffect(model, PAIR)
+    return Quantity(name, estimate, lambda true: true.endpoint("stage", "biased", "plain"))
+
+
+REGRESSIONS = (
+    _regression("regression: judge", "score"),
+    _regression("regression: judge, random intercept", "score, random intercept"),
+)
+
+
+def _table_row(name: str, column: str, truth: Callable[[TrueValues], float]) -> Quantity:
+    return Quantity(f"judge table: {name}", scenarios.TableRow(column), truth)
+
+
+JUDGE_TABLE = (
+    _table_row("accuracy", "truth", lambda true: true.accuracy("plain")),
+    _table_row("consistency", "consistency", lambda true: true.repeated("plain")),
+    _table_row("abstained", "abstained", lambda true: true.abstention("plain")),
+    _table_row("unreadable", "unreadable", lambda true: true.unreadable("plain")),
+    _table_row("answered", "answered", lambda true: true.answered("plain")),
+)
+STANDING = HypothesisTest("judge table: one of two equal setups is worse", scenarios.equal_setups)
+PERMUTED = HypothesisTest("permuted judges, twins", _Read(polarization, *TWINS, columns="p_value"))
+FLIPPED = (
     HypothesisTest("flipped signs, twins", _Read(_stages_of_judges, *TWINS, columns="p")),
-    HypothesisTest(
-        "flipped signs, one biased", _Read(_stages_of_judges, *PAIR, columns="p"), null=False
-    ),
     HypothesisTest(
         "flipped signs, evidence first", _Read(_stages_of_designs, *EVIDENCE_FIRST, columns="p")
     ),
-    HypothesisTest(
-        "flipped signs, fixed order",
-        _Read(_stages_of_designs, *FIXED_ORDER, columns="p"),
-        null=False,
-    ),
 )
+EFFECTS = tuple(
+    HypothesisTest(
+        f"flipped signs, one {name}",
+        _Read(_stages_of_judges, "plain", name, columns="p"),
+        null=False,
+    )
+    for name in ("much biased", "much biased down")
+)
+"""Tests of effects in both directions that are hard to miss."""
+PERMUTED_EFFECT = HypothesisTest(
+    "permuted judges, one much biased",
+    _Read(pairwise, "plain", "much biased", columns="p_value"),
+    null=False,
+)
+
+
+# --- worlds --------------------------------------------------------------------------------------
+
+INDEPENDENT = Synthetic("independent items")
+RARE, CONSTANT = Synthetic("rare values", "rare"), Synthetic("near-constant", "constant")
+STICKY = Synthetic("sticky replicates", sticky=0.7)
+SIZES = (8, 12, 30, 60)
+OVER_ITEMS = (STAGE, RIGHT, ABSTENTION, JITTER, BIAS, DISTANCE_OF_TWO)
+CHEAP = (*ONE_JUDGE, BIAS, DISTANCE_OF_TWO, *DESIGNS, *COUNTED)
+COSTLY = (*TWO_JUDGES[1:], *STATED, *HYPOTHESES)
+SOME, FEW = 0.25, 0.1
+"""The shares of panels of worlds in which a panel takes long."""
+
+
+def _independent() -> list[World]:
+    """Returns worlds of independent items, and of values that are rare or hardly vary."""
+    agreement = (*AGREEMENT, REPLICATES)
+    unsure = tuple(replace(one, withheld=True) for one in agreement)
+    return [
+        *(World(INDEPENDENT, n, 5, CHEAP, (*FLIPPED, *EFFECTS)) for n in (12, 30)),
+        *(World(INDEPENDENT, n, 5, OVER_ITEMS) for n in (8, 60)),
+        *(World(INDEPENDENT, n, 5, COSTLY, (PERMUTED, PERMUTED_EFFECT), SOME) for n in (12, 30)),
+        *(World(INDEPENDENT, n, 5, agreement, share=SOME) for n in SIZES),
+        *(World(RARE, n, 5, OVER_ITEMS) for n in SIZES),
+        *(World(CONSTANT, n, 5, OVER_ITEMS) for n in SIZES[1:]),
+        *(World(CONSTANT, n, 5, unsure, share=SOME) for n in SIZES[1:]),
+        *(World(INDEPENDENT, n, 3, REGRESSIONS, share=SOME) for n in (14, 30)),
+        *(World(INDEPENDENT, n, 4, JUDGE_TABLE, (STANDING,), SOME) for n in (12, 30)),
+    ]
+
+
+def _dependent() -> list[World]:
+    """Returns worlds of dependent items or replicates, and of scores that are missing."""
+    found = []
+    for count, items in ((4, 30), (8, 60), (30, 60)):
+        source = Synthetic(f"{count} clusters", clusters=count, correlation=0.3)
+        found.append(World(source, items, 3, OVER_ITEMS, FLIPPED, share=0.5))
+        found.append(World(source, items, 3, (OVERSTATED, *AGREEMENT[::3]), share=FEW))
+    twins = _distance("distance of twins", TWINS, withheld=True)
+    bounds = (
+        Quantity(
+            "bounds of the expected stage",
+            _Read(_bounds, SILENT[1], columns="middle lowest highest"),
+            lambda true: true.complete(SILENT[1]),
+            biased=True,
+        ),
+        Quantity(
+            "bounds of a difference",
+            _Read(_difference_bounds, *reversed(SILENT), columns="middle lowest highest"),
+            lambda true: true.complete(*SILENT),
+            biased=True,
+        ),
+    )
+    return [
+        *found,
+        World(STICKY, 30, 5, (STAGE, BIAS, twins), (PERMUTED, *FLIPPED), SOME),
+        *(World(Synthetic("silent at a stage"), n, 5, bounds, share=0.5) for n in (12, 30)),
+    ]
+
+
+def _drawn() -> list[World]:
+    """Returns worlds of several rubrics or concepts."""
+
+    def distance(name: str, concepts: int) -> Quantity:
+        arms = [scenarios.Arm(kind, concepts, 0.6, 0.5) for kind in ("ecc", "control")]
+        return Quantity(f"H1, {name}", scenarios.ContestedDistance(*arms))
+
+    few, many = distance("these 3 concepts per arm", 3), distance("5 concepts per arm", 5)
+    null = HypothesisTest("H1, 5 concepts per arm, no effect", many.estimate)
+    doses = tuple(scenarios.Arm("ecc", 2, 0.3 + 0.4 * dose, 0.3, dose) for dose in range(3))
+    slope = Quantity("dose-response, 6 concepts", scenarios.DoseResponse(doses))
+    quality = Quantity("rubric quality, 12 rubrics", scenarios.RubricQuality(12))
+    irrelevant = HypothesisTest("rubric quality, irrelevant", quality.estimate)
+    concepts = Synthetic("several concepts")
+    return [
+        *(World(Synthetic("drawn rubrics"), n, 5, MANY_RUBRICS, share=SOME) for n in (12, 30)),
+        World(Synthetic("many rubrics"), 12, 1, (quality,), (irrelevant,), SOME),
+        World(concepts, 8, 3, (few, many), (null,), SOME),
+        World(concepts, 8, 3, (slope,), share=FEW),
+    ]
+
+
+def _other_forms() -> list[World]:
+    """Returns worlds of judged pairs, of labels, and of the ordered logit."""
+    good, weak = scenarios.PairJudge(0.8, 0.3), scenarios.PairJudge(0.1)
+    of: Sequence[scenarios.OfPairs] = ("accuracy", "difference", "position bias")
+    pairs = tuple(
+        Quantity(
+            f"pairs: {one}",
+            scenarios.PairComparison(good, weak, one),
+            withheld=one == "position bias",  # it is shown without an interval
+        )
+        for one in of
+    )
+    equal = scenarios.PairComparison(weak, weak, "difference")
+    agreed = Quantity(
+        "agreement with people",
+        scenarios.agreement_with_people,
+        lambda true: true.majority("plain", "people", scenarios.RATERS),
+    )
+    means = tuple(
+        Quantity(
+            f"people's mean, {name}",
+            scenarios.PredictionPowered(1 / 3, *columns),
+            lambda true: true.endpoint("stage", "people"),
+        )
+        for name, columns in (
+            ("a third labelled", ("value", "low", "high")),
+            ("labels alone", ("people", "people_low", "people_high")),
+        )
+    )
+    labels = Synthetic("labels of people")
+    logit = Quantity(
+        "regression: judge, ordered logit",
+        scenarios.JudgeEffect("score, ordered logit", ("logistic", "logistic, biased")),
+        lambda true: LOGISTIC_BIAS,
+        biased=True,  # maximum likelihood overstates odds in small samples
+    )
+    return [
+        *(
+            World(
+                Synthetic("judged pairs"),
+                n,
+                1,
+                pairs,
+                (HypothesisTest("pairs: equal judges", equal),),
+            )
+            for n in (12, 30, 60)
+        ),
+        World(labels, 12, 5, (agreed,), share=0.5),
+        World(labels, 30, 5, (agreed, *means), share=0.5),
+        World(labels, 60, 5, (agreed, *means), share=0.5),
+        World(labels, 40, 1, (Quantity("prevalence", scenarios.Prevalence()),)),
+        World(Synthetic("equal items", "equal"), 14, 1, (logit,), share=FEW),
+    ]
+
+
+def _prompted(shape: Shape) -> World:
+    fixed = _difference("presentation.order under position bias", _stages_of_designs, *FIXED_ORDER)
+    quantities = (*ONE_JUDGE, *TWO_JUDGES, *MANY_RUBRICS, *STATED, *DESIGNS, fixed, *HYPOTHESES)
+    return World(
+        Prompted(), shape.items, shape.replicates, quantities, (PERMUTED, *FLIPPED), share=FEW
+    )
+
+
+def worlds(shape: Shape) -> list[World]:
+    """Returns every world; the shape is that of panels through real prompts."""
+    return [*_independent(), *_dependent(), *_drawn(), *_other_forms(), _prompted(shape)]

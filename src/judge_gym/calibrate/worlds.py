@@ -1,152 +1,26 @@
-"""Panels of simulated judges with known faults, run through the real stages.
+"""Panels of judges whose verdicts have a known distribution.
 
-A condition is one judge under one design and one rubric. All conditions of a panel see the same
-items, so that analyses can compare them. A panel is a task of a frame.
+A *condition* is one judge under one design and one rubric. All conditions of a panel see the same
+items, so that analyses can compare them. A panel is a task of a tidy frame, with its own evidence.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.stats.intervals import seeded
-from judge_gym.axes import Design
-from judge_gym.errors import ProviderError
-from judge_gym.models.simulated import SimulatedModel
-from judge_gym.models.simulated.lexicon import PUBLIC_AFFAIRS, STRAIN
-from judge_gym.records import Completion, Evidence, Request, Rubric, Sample, TaskType
-from judge_gym.stages import Prober, ProbeTarget, Rubricer, RubricTarget, Scorer, ScoreTarget
-
-CONCEPTS: dict[TaskType, str] = {"ecc": "fascism", "control": "democracy quality"}
-"""A fully contested concept, on which a judge's bias shows in full, and a hardly contested one."""
-KINDS = 48
-"""The number of texts in the population; an item is a fresh copy of one of them."""
-SPREAD = 0.2
-"""The largest distance of a text's cues from its severity."""
-
-RUBRICS, LEANINGS = 40, 1.0
-"""The number of rubrics to draw from, and the largest bias of their author."""
-
-PLAIN = "sim:balanced"
-BIASED = f"{PLAIN}?bias=0.5"
-LEANING = f"{PLAIN}?position=1.5&label=0.5"
-"""Judges: an unbiased one, one that scores higher, one that prefers the first position or label."""
-THIRD, RIVAL = "sim:judge", "sim:alarmist"
-"""Authors of rubrics: a neutral one, and one that applies the concept earlier."""
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A judge under a design and a rubric."""
-
-    name: str
-    design: Design
-    rubric: Rubric
-    task: TaskType = "ecc"
-    probed: bool = False
-    is_swap: bool = False
-    drawn_from: tuple[Rubric, ...] = ()
-    """The rubrics that a panel's draws come from; empty if all panels use the same one."""
-
-
-@cache
-def conditions() -> Mapping[str, Condition]:
-    """Returns every condition by name; the name states how it differs from `plain`."""
-    third, own, rival = (_rubric(n, author) for n, author in enumerate((THIRD, PLAIN, RIVAL), 1))
-    tame = _rubric(4, THIRD, "control")
-    listed = [
-        Condition("plain", _design(PLAIN), third, probed=True),
-        Condition("twin", _design(f"{PLAIN}?family=sim-twin"), third),
-        Condition("biased", _design(BIASED), third, probed=True),
-        Condition("leaning", _design(LEANING), third),
-        Condition("cautious", _design(f"{PLAIN}?abstain=0.6"), third),
-        Condition("plain, subset", _design(PLAIN, {"verdict.method": "subset"}), third),
-        Condition("biased, subset", _design(BIASED, {"verdict.method": "subset"}), third),
-        Condition(
-            "plain, evidence first", _design(PLAIN, {"presentation.first": "evidence"}), third
-        ),
-        Condition("leaning, fixed order", _design(LEANING, {"presentation.order": "fixed"}), third),
-        Condition("plain, own rubric", _design(PLAIN), own, probed=True),
-        Condition("plain, rival's rubric", _design(PLAIN), rival, probed=True, is_swap=True),
-        Condition("plain, control", _design(PLAIN), tame, "control"),
-        Condition("biased, control", _design(BIASED), tame, "control"),
-    ]
-    for place, (name, model) in enumerate({"plain": PLAIN, "biased": BIASED}.items(), 1):
-        many = _rubrics(100 * place, model)
-        listed.append(Condition(f"{name}, drawn rubrics", _design(model), many[0], drawn_from=many))
-    return {one.name: one for one in listed}
-
-
-def _design(model: str, knobs: Mapping[str, Any] | None = None) -> Design:
-    return Design.of({"judge.model": model, "evidence.view": "raw", **(knobs or {})})
-
-
-def _rubrics(first: int, author: str) -> tuple[Rubric, ...]:
-    """Returns rubrics of an author whose bias changes from draw to draw, so that draws matter."""
-    leanings = np.linspace(-LEANINGS, LEANINGS, RUBRICS)
-    return tuple(
-        replace(
-            _rubric(first + draw, f"{PLAIN}?bias={leaning:.3f}", draw=draw),
-            author=author,
-            draw=draw,
-        )
-        for draw, leaning in enumerate(leanings)
-    )
-
-
-def _rubric(number: int, author: str, task: TaskType = "ecc", draw: int = 0) -> Rubric:
-    """Returns the rubric that an author writes in response to the real prompt."""
-    target = RubricTarget(author, CONCEPTS[task], "", draw)
-    rubricer = Rubricer(_design(author), seed=0)
-    [answer] = answers(rubricer.requests([target]))
-    rubric = rubricer.read(target, answer)
-    assert isinstance(rubric, Rubric)
-    return replace(rubric, id=number)
-
-
-@cache
-def population() -> tuple[str, ...]:
-    """Returns the texts that evidence is drawn from, from harmless to severe, of 2 to 5 cues."""
-    rng = seeded("calibrate", "population")
-    words = [cue for cue in STRAIN if cue in PUBLIC_AFFAIRS]
-    texts = []
-    for kind in range(KINDS):
-        about = (kind + 0.5) / KINDS
-        near = [cue for cue in words if abs(STRAIN[cue] - about) < SPREAD]
-        cues = rng.choice(near, size=2 + kind % 4, replace=False)
-        texts.append("The report speaks of matters " + ", then ".join(map(str, cues)) + ".")
-    return tuple(texts)
-
-
-def answer(kind: int, scale: int) -> int:
-    """Returns the stage of a text of the population, as a known answer."""
-    return kind * scale // KINDS + 1
-
-
-def answers(requests: Sequence[Request]) -> list[Completion | None]:
-    """Returns the answers of simulated models; None if one fails."""
-
-    async def ask(request: Request) -> Completion | None:
-        try:
-            return await SimulatedModel(request.model).complete(request)
-        except ProviderError:
-            return None
-
-    async def ask_all() -> list[Completion | None]:
-        return [await ask(request) for request in requests]
-
-    return asyncio.run(ask_all())
-
+from judge_gym.calibrate.truth import TrueValues, VerdictDistribution, generator
 
 Analysis = Callable[[pd.DataFrame], pd.DataFrame]
 """Maps a tidy frame to a table."""
 DRAWS, PER_DRAW = 6, 2
 """If rubrics are drawn: their number per panel, and the replicates under each."""
+PLAIN = "sim:balanced"
+BIASED, LEANING = f"{PLAIN}?bias=0.5", f"{PLAIN}?position=1.5&label=0.5"
+"""Judges: an unbiased one, one that scores higher, one that prefers the first position or label."""
 CALLS = 10**9
 """More calls than a condition has, so that no two conditions share a call."""
 
@@ -160,16 +34,31 @@ class Shape:
     seed: int = 0
 
 
+class Source(Protocol):
+    """What simulates the verdicts of conditions, and knows their distribution."""
+
+    @property
+    def name(self) -> str:
+        """The name in tables."""
+
+    def samples(self, condition: str, panels: Sequence[int], shape: Shape) -> pd.DataFrame:
+        """Returns one row per verdict, with a pool per panel and a column `condition`."""
+
+    def distribution(self, condition: str) -> VerdictDistribution:
+        """Returns the distribution of the verdicts of a condition."""
+
+
 class Panels:
     """Panels, each on its own evidence; a panel does not depend on the others.
 
     A condition is simulated on its first use.
     """
 
-    def __init__(self, numbers: Sequence[int], shape: Shape) -> None:
+    def __init__(self, numbers: Sequence[int], source: Source, shape: Shape) -> None:
         self.numbers = numbers
+        self.source = source
         self.shape = shape
-        self._judged: dict[str, pd.DataFrame] = {}
+        self._samples: dict[str, pd.DataFrame] = {}
         self._frames: dict[tuple[str, ...], pd.DataFrame] = {}
         self._tables: dict[tuple[Analysis, tuple[str, ...]], pd.DataFrame] = {}
 
@@ -186,113 +75,16 @@ class Panels:
             self._tables[analysis, names] = analysis(self.of(*names))
         return self._tables[analysis, names]
 
+    def generator(self, panel: int, *key: object) -> np.random.Generator:
+        """Returns a random generator for what is drawn for a panel beside its samples."""
+        return generator("calibrate", self.source.name, self.shape.seed, panel, *key)
+
     def _condition(self, name: str) -> pd.DataFrame:
-        if name not in self._judged:
-            condition = conditions()[name]
-            targets = [
-                target
-                for panel in self.numbers
-                for target in _targets(panel, condition, self.shape)
-            ]
-            self._judged[name] = _judged(condition, targets, self.shape)
-        return self._judged[name]
+        if name not in self._samples:
+            self._samples[name] = self.source.samples(name, self.numbers, self.shape)
+        return self._samples[name]
 
-
-def evidence(panel: int, condition: Condition, shape: Shape) -> list[Evidence]:
-    """Returns fresh copies of texts; a number in each gives it its own displays and answers."""
-    texts = population()
-    rng = seeded("calibrate", "evidence", shape.seed, panel, condition.task)
-    kinds = rng.integers(len(texts), size=shape.items)
-    scale = condition.rubric.scale
-    titles = [f"Report {panel}.{number} ({condition.task})" for number in range(shape.items)]
-    return [
-        Evidence(
-            title, f"{title}. {texts[kind]}", source=f"panel {panel}", truth=answer(kind, scale)
-        )
-        for title, kind in zip(titles, kinds, strict=True)
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """A target, and the number of its draw of the rubric."""
-
-    asked: ScoreTarget
-    draw: int = 0
-
-
-def _targets(panel: int, condition: Condition, shape: Shape) -> list[_Target]:
-    """Returns all targets of a panel under a condition."""
-    rubrics, replicates = [condition.rubric], shape.replicates
-    if condition.drawn_from:
-        rng = seeded("calibrate", "rubrics", shape.seed, panel, condition.name)
-        drawn = rng.integers(len(condition.drawn_from), size=DRAWS)
-        rubrics, replicates = [condition.drawn_from[place] for place in drawn], PER_DRAW
-    items = evidence(panel, condition, shape)
-    # A rubric that is drawn twice gives new verdicts, so replicates are numbered over all draws.
-    return [
-        _Target(
-            ScoreTarget(rubric, item, item.text, draw * replicates + number, condition.is_swap),
-            draw,
-        )
-        for draw, rubric in enumerate(rubrics)
-        for item in items
-        for number in range(replicates)
-    ]
-
-
-def _judged(condition: Condition, targets: Sequence[_Target], shape: Shape) -> pd.DataFrame:
-    """Returns one row per verdict, from real prompts and simulated answers."""
-    scorer = Scorer(condition.design, shape.seed, str(shape.seed))
-    asked = [target.asked for target in targets]
-    given = answers(scorer.requests(asked))
-    samples = [scorer.read(*pair) for pair in zip(asked, given, strict=True)]
-    first = list(conditions()).index(condition.name) * CALLS
-    return pd.DataFrame([_row(sample) for sample in samples]).assign(
-        probe=_probes(condition, samples, shape) if condition.probed else np.nan,
-        call_id=np.arange(first, first + len(samples)),
-        condition=condition.name,
-        concept=CONCEPTS[condition.task],
-        task_type=condition.task,
-        series=str(shape.seed),
-        n_stages=condition.rubric.scale,
-        rubric=[target.asked.rubric.id for target in targets],
-        rubric_draw=[target.draw for target in targets],
-        rubric_author=condition.rubric.author,
-        is_swap=condition.is_swap,
-        **{knob: condition.design.values()[knob] for knob in _knobs()},
-    )
-
-
-def _row(sample: Sample) -> dict[str, Any]:
-    shown = zip(sample.display.labels, sample.display.stages, strict=True)
-    return {
-        "evidence": sample.evidence.title,
-        "pool": sample.evidence.source,
-        "replicate": sample.replicate,
-        "status": sample.status,
-        "truth": sample.evidence.truth,
-        "stages": " ".join(map(str, sample.stages)),
-        "display": " ".join(f"{label}={stage}" for label, stage in shown),
-    }
-
-
-def _probes(condition: Condition, samples: Sequence[Sample], shape: Shape) -> np.ndarray:
-    """Returns the stated probability of each scored verdict; NaN if not asked or unreadable."""
-    prober = Prober(condition.design, shape.seed, str(shape.seed))
-    places = [place for place, sample in enumerate(samples) if sample.status == "scored"]
-    targets = [ProbeTarget(samples[place], samples[place].evidence.text) for place in places]
-    given = answers(prober.requests(targets))
-    stated = [prober.read(*pair).probability for pair in zip(targets, given, strict=True)]
-    found = np.full(len(samples), np.nan)
-    found[places] = np.array(stated, dtype=float)
-    return found
-
-
-@cache
-def _knobs() -> list[str]:
-    """Returns the knobs in which conditions differ, including the judge."""
-    designs = [one.design.values() for one in conditions().values()]
-    return [
-        knob for knob in Design.knobs() if any(one[knob] != designs[0][knob] for one in designs)
-    ]
+    @property
+    def truth(self) -> TrueValues:
+        """The true values of this world."""
+        return TrueValues(self.source.distribution, self.shape.replicates)

@@ -1,0 +1,430 @@
+"""Estimates from data of another form: several concepts, many rubrics, judged pairs, labels.
+
+Each is a callable of `Panels` that returns one row per panel, with the truth where it differs from
+panel to panel or has a closed form of its own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.frames import JUDGE, ordinal, tidy
+from judge_gym.analysis.hypotheses import MIN_CONCEPTS, contested_distance
+from judge_gym.analysis.judges.pairs import JudgedPair, compare_judges
+from judge_gym.analysis.judges.people import (
+    majority_agreement,
+    prediction_powered,
+    rogan_gladen,
+)
+from judge_gym.analysis.judges.table import judge_table
+from judge_gym.analysis.stats.regressions import QUALITY, regressions
+from judge_gym.analysis.validity import MIN_CONCEPTS as MIN_DOSED
+from judge_gym.analysis.validity import validity
+from judge_gym.calibrate.synthetic import CONCEPT, STAGES, Judge, chances, positions
+from judge_gym.calibrate.truth import FloatArray, generator
+from judge_gym.calibrate.worlds import BIASED, PLAIN, Panels
+
+Row = dict[str, float]
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
+"""Positions and weights by which means over a normal distribution are computed."""
+
+
+def _rows(found: Iterator[Row]) -> pd.DataFrame:
+    return pd.DataFrame(list(found))
+
+
+# --- concepts ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """Concepts of one type and dose; judges differ on each by a gap of its own."""
+
+    task_type: Literal["ecc", "control"]
+    concepts: int
+    gap: float
+    """The mean difference between the two judges, on the scale of positions."""
+    spread: float = 0.0
+    """The standard deviation of that difference between concepts."""
+    dose: float | None = None
+
+    def expected_distance(self) -> float:
+        """Returns the mean squared distance over all concepts of this kind."""
+        each = [distance(self.gap + self.spread * node) for node in NODES]
+        return float(np.average(each, weights=WEIGHTS))
+
+
+@cache
+def distance(gap: float) -> float:
+    """Returns the mean squared distance of two judges that differ by a gap."""
+    where = positions("spread")
+    apart = chances(Judge(), where) - chances(Judge(), where + gap)
+    return float((apart**2).sum(axis=1).mean() / 2)
+
+
+def _concepts(
+    arms: tuple[Arm, ...], panels: Panels, panel: int
+) -> tuple[pd.DataFrame, list[list[float]]]:
+    """Returns the samples of a panel, and the true distance on each concept by arm."""
+    rng = panels.generator(panel, "concepts")
+    items, replicates = panels.shape.items, panels.shape.replicates
+    parts, true = [], []
+    for place, arm in enumerate(arms):
+        gaps = arm.gap + arm.spread * rng.normal(size=arm.concepts)
+        true.append([distance(float(gap)) for gap in gaps])
+        for number, gap in enumerate(gaps):
+            where = rng.choice(positions("spread"), items).repeat(replicates)
+            first = panel * 10**4 + (place * 20 + number) * 100
+            for judge, shift in ((PLAIN, 0.0), (BIASED, float(gap))):
+                given = chances(Judge(), where + shift).cumsum(axis=1)[:, :-1]
+                stage = 1 + (rng.random((len(where), 1)) > given).sum(axis=1)
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "evidence": first + np.arange(items).repeat(replicates),
+                            "replicate": np.tile(np.arange(replicates), items),
+                            "stages": stage.astype(str),
+                            "status": "scored",
+                            "n_stages": STAGES,
+                            "concept": f"{arm.task_type} {place}.{number}",
+                            "task_type": arm.task_type,
+                            "dose": arm.dose,
+                            "pool": f"pool {place}.{number}",
+                            "rubric": place * 20 + number,
+                            "rubric_author": "sim:author",
+                            JUDGE: judge,
+                        }
+                    )
+                )
+    return tidy(pd.concat(parts, ignore_index=True)), true
+
+
+@dataclass(frozen=True, slots=True)
+class ContestedDistance:
+    """The first hypothesis; the truth is that of these concepts, or of all if it claims so."""
+
+    contested: Arm
+    control: Arm
+
+    def __call__(self, panels: Panels) -> pd.DataFrame:
+        """Returns value, low, high, truth and p of each panel."""
+        return _rows(self._row(panels, panel) for panel in panels.numbers)
+
+    def _row(self, panels: Panels, panel: int) -> Row:
+        frame, (contested, control) = _concepts((self.contested, self.control), panels, panel)
+        found = contested_distance(frame)
+        truth = float(np.mean(contested) - np.mean(control))
+        general = min(len(contested), len(control)) >= MIN_CONCEPTS
+        if general:
+            truth = self.contested.expected_distance() - self.control.expected_distance()
+        p = found.p if general else np.nan  # of these concepts, no claim about others is tested
+        return {**found.estimate.named("value", "low", "high"), "truth": truth, "p": p}
+
+
+@dataclass(frozen=True, slots=True)
+class DoseResponse:
+    """The slope of the distance over the dose, of these concepts, or of all if it claims so."""
+
+    arms: tuple[Arm, ...]
+
+    def __call__(self, panels: Panels) -> pd.DataFrame:
+        """Returns value, low, high and truth of each panel."""
+        return _rows(self._row(panels, panel) for panel in panels.numbers)
+
+    def _row(self, panels: Panels, panel: int) -> Row:
+        frame, true = _concepts(self.arms, panels, panel)
+        table = validity(frame)
+        [row] = table[table["check"] == "dose-response"].to_dict("records")
+        if sum(map(len, true)) >= MIN_DOSED:
+            true = [[arm.expected_distance()] * arm.concepts for arm in self.arms]
+        dose = np.repeat([arm.dose for arm in self.arms], [len(one) for one in true])
+        slope = np.polyfit(dose.astype(float), np.concatenate(true), 1)[0]
+        return {**{name: row[name] for name in ("value", "low", "high")}, "truth": float(slope)}
+
+
+# --- rubrics -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RubricQuality:
+    """The effect of rubric quality on the score, where rubrics differ but quality is irrelevant."""
+
+    rubrics: int
+    spread: float = 0.5
+
+    def __call__(self, panels: Panels) -> pd.DataFrame:
+        """Returns value, low, high, truth and p of each panel."""
+        return _rows(self._row(panels, panel) for panel in panels.numbers)
+
+    def _row(self, panels: Panels, panel: int) -> Row:
+        rng = panels.generator(panel, "rubric quality")
+        items, replicates = panels.shape.items, panels.shape.replicates
+        shape = self.rubrics, items, replicates
+        quality = rng.uniform(2.0, 5.0, self.rubrics)
+        where = rng.choice(positions("spread"), items)[None, :, None] + np.zeros(shape)
+        where += self.spread * rng.normal(size=(self.rubrics, 1, 1))
+        given = chances(Judge(), where).cumsum(axis=-1)[..., :-1]
+        stage = 1 + (rng.random((*shape, 1)) > given).sum(axis=-1)
+        rubric, item, replicate = (axis.ravel() for axis in np.indices(shape))
+        frame = tidy(
+            pd.DataFrame(
+                {
+                    "evidence": item,
+                    "replicate": replicate,
+                    "stages": stage.ravel().astype(str),
+                    "status": "scored",
+                    "n_stages": STAGES,
+                    "concept": CONCEPT,
+                    "task_type": "ecc",
+                    "rubric": rubric + 1,
+                    "rubric_draw": rubric,
+                    "rubric_author": "sim:author",
+                    "observability": quality[rubric],
+                    "discriminability": quality[rubric],
+                    JUDGE: PLAIN,
+                }
+            )
+        )
+        table = regressions(frame, sensitivity=False)
+        [row] = table[(table["model"] == "score") & (table["term"] == QUALITY)].to_dict("records")
+        return {
+            **dict(
+                zip(("value", "low", "high", "p"), _of(row, "estimate low high p"), strict=True)
+            ),
+            "truth": 0.0,
+        }
+
+
+def _of(row: dict[Any, Any], names: str) -> list[float]:
+    return [float(row[name]) for name in names.split()]
+
+
+# --- regressions ---------------------------------------------------------------------------------
+
+
+Model = Literal["score", "score, random intercept", "score, ordered logit"]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeEffect:
+    """The coefficient of a judge in a regression of the score."""
+
+    model: Model
+    conditions: tuple[str, str]
+
+    def __call__(self, panels: Panels) -> pd.DataFrame:
+        """Returns value, low and high of each panel."""
+        table = panels.analysed(_regressed, *self.conditions)
+        found = table[table["model"] == self.model]
+        return found[["estimate", "low", "high"]].set_axis(["value", "low", "high"], axis=1)
+
+
+def _regressed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the regressions of each panel, with only the term of the second judge."""
+    parts = [regressions(part.reset_index(drop=True)) for _, part in frame.groupby("pool")]
+    table = pd.concat(parts, ignore_index=True)
+    return table[table["term"].isin([f"{JUDGE}={BIASED}", "all"])]
+
+
+# --- judged pairs --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PairJudge:
+    """A judge of pairs of responses."""
+
+    ability: float
+    position: float = 0.0
+    """How far it prefers the response shown first."""
+    tied: float = 0.05
+    missing: float = 0.03
+
+    def chances(self, difficulty: FloatArray) -> FloatArray:
+        """Returns the chance of right, of wrong, and of neither, by order and difficulty."""
+        from scipy import stats
+
+        decided = 1 - self.tied - self.missing
+        sides = np.array([1.0, -1.0])[:, None]  # the better response is first, then second
+        right = decided * stats.norm.cdf(self.ability - difficulty + self.position * sides)
+        return np.stack([right, decided - right, np.full(right.shape, 1 - decided)])
+
+    def accuracy(self, difficulty: FloatArray) -> float:
+        """Returns the chance that more of the two decisions are right than wrong."""
+        right, wrong, neither = self.chances(difficulty)
+        return float((right[0] * (1 - wrong[1]) + neither[0] * right[1]).mean())
+
+    def position_bias(self, difficulty: FloatArray) -> float:
+        """Returns the share for the response shown first minus that for the second, of decided."""
+        right, wrong, _ = self.chances(difficulty)
+        first = float((right[0] + wrong[1]).mean() - (wrong[0] + right[1]).mean())
+        return first / (2 * (1 - self.missing))
+
+
+OfPairs = Literal["accuracy", "position bias", "difference"]
+
+
+@dataclass(frozen=True, slots=True)
+class PairComparison:
+    """Two judges of pairs: accuracy of the first, position bias, difference, or its test."""
+
+    first: PairJudge
+    second: PairJudge
+    of: OfPairs
+
+    def __call__(self, panels: Panels) -> pd.DataFrame:
+        """Returns value, low, high, truth and p of each panel."""
+        return _rows(self._row(panels, panel) for panel in panels.numbers)
+
+    def _row(self, panels: Panels, panel: int) -> Row:
+        rng = panels.generator(panel, "pairs")
+        difficulties = np.linspace(-2.0, 2.0, 21)
+        difficulty = rng.choice(difficulties, panels.shape.items)
+        truth = rng.integers(1, 3, panels.shape.items)
+        judged = {
+            name: _decided(judge, difficulty, truth, rng)
+            for name, judge in (("first", self.first), ("second", self.second))
+        }
+        found = compare_judges(judged)
+        [contrast] = found.contrasts
+        score = found.scores["first"]
+        accuracies = [judge.accuracy(difficulties) for judge in (self.first, self.second)]
+        values: dict[str, tuple[float, tuple[float, float] | None, float]] = {
+            "accuracy": (score.accuracy, score.interval, accuracies[0]),
+            "difference": (contrast.difference, contrast.interval, accuracies[0] - accuracies[1]),
+            "position bias": (
+                np.nan if score.position_bias is None else score.position_bias,
+                None,
+                self.first.position_bias(difficulties),
+            ),
+        }
+        value, interval, true = values[self.of]
+        low, high = interval or (np.nan, np.nan)
+        return {"value": value, "low": low, "high": high, "truth": true, "p": contrast.p}
+
+
+def _decided(
+    judge: PairJudge, difficulty: FloatArray, truth: np.ndarray, rng: np.random.Generator
+) -> list[JudgedPair]:
+    right, wrong, _ = judge.chances(difficulty)
+    shown = np.stack([np.where(truth == 1, 0, 1), np.where(truth == 1, 1, 0)])
+    pairs = []
+    for item, better in enumerate(truth.tolist()):
+        decisions: list[int | None] = []
+        for order in (0, 1):
+            place = shown[order, item]
+            drawn = rng.random()
+            if drawn < right[place, item]:
+                decisions.append(better)
+            elif drawn < right[place, item] + wrong[place, item]:
+                decisions.append(3 - better)
+            else:
+                share = judge.tied / (judge.tied + judge.missing)
+                decisions.append(3 if rng.random() < share else None)
+        pairs.append(JudgedPair(str(item), better, tuple(decisions)))
+    return pairs
+
+
+# --- the judge table ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A quantity of the only setup in a judge table."""
+
+    column: str
+
+    def __call__(self, panels: Panels) -> pd.DataFrame:
+        """Returns value, low and high of each panel."""
+        rows = panels.analysed(_judge_rows, "plain")
+        found = [row[self.column] or {} for row in rows["row"]]
+        return pd.DataFrame(found, columns=["value", "low", "high"])
+
+
+def _judge_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the row of the judge table of each panel."""
+    tables = [judge_table(part.reset_index(drop=True)) for _, part in frame.groupby("pool")]
+    return pd.DataFrame({"row": [table["rows"][0] for table in tables]})
+
+
+def equal_setups(panels: Panels) -> pd.DataFrame:
+    """Returns a p of 0 where one of two equal setups is called worse, and of 1 where none is."""
+    return panels.analysed(_standings, "plain", "twin")
+
+
+def _standings(frame: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for _, part in frame.groupby("pool"):
+        standings = {row["standing"] for row in judge_table(part.reset_index(drop=True))["rows"]}
+        rows.append(np.nan if "unknown" in standings else float("worse" not in standings))
+    return pd.DataFrame({"p": rows})
+
+
+# --- people --------------------------------------------------------------------------------------
+
+RATERS = 3
+
+
+def _labels(panels: Panels, share: float) -> pd.DataFrame:
+    """Returns the stages of three raters on a random part of each panel's items."""
+    people = panels.of("people")
+    people = people[people["replicate"] < RATERS]
+    kept = pd.Series(True, index=people.index)
+    if share < 1:
+        items = np.sort(people["evidence"].unique())
+        panel = items // 1000
+        chosen = [
+            generator("labelled", panels.shape.seed, int(one)).permutation(items[panel == one])[
+                : round(share * (panel == one).sum())
+            ]
+            for one in np.unique(panel)
+        ]
+        kept = people["evidence"].isin(np.concatenate(chosen))
+    found = people[kept]
+    rater = "rater " + found["replicate"].astype(str)
+    return found[["tag", "evidence"]].assign(rater=rater, stage=found["stages"].astype(int))
+
+
+def agreement_with_people(panels: Panels) -> pd.DataFrame:
+    """Returns a judge's agreement with most of three raters, by panel."""
+    return majority_agreement(panels.of("plain"), _labels(panels, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionPowered:
+    """People's mean stage from the labels of some items, and a judge's verdicts on all."""
+
+    labelled: float
+    """The share of items with labels."""
+    value: str
+    low: str
+    high: str
+
+    def __call__(self, panels: Panels) -> pd.DataFrame:
+        """Returns value, low and high of each panel."""
+        labels = _labels(panels, self.labelled)
+        found = prediction_powered(ordinal(panels.of("plain")), labels)
+        return found[[self.value, self.low, self.high]].set_axis(["value", "low", "high"], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Prevalence:
+    """A prevalence corrected for error rates that other items show."""
+
+    rate: float = 0.3
+    right: tuple[float, float] = (0.85, 0.9)
+    """The chance of a right call on positive and on negative items."""
+
+    def __call__(self, panels: Panels) -> pd.DataFrame:
+        """Returns value, low, high and truth of each panel."""
+        return _rows(self._row(panels, panel) for panel in panels.numbers)
+
+    def _row(self, panels: Panels, panel: int) -> Row:
+        rng, n = panels.generator(panel, "prevalence"), panels.shape.items
+        called = self.rate * self.right[0] + (1 - self.rate) * (1 - self.right[1])
+        shares = called, *self.right
+        found = rogan_gladen(*((rng.random(n) < share).astype(float) for share in shares))
+        return {**found.named("value", "low", "high"), "truth": self.rate}

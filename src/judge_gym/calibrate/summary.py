@@ -1,0 +1,100 @@
+"""What a calibration shows in few lines, and as the dated table of the documentation."""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.calibrate.gates import Calibration, detectable
+
+BEGIN, END = "<!-- begin: judge-gym calibrate --markdown -->", "<!-- end -->"
+"""What encloses the generated part of a page."""
+
+
+def by_world(found: Calibration) -> pd.DataFrame:
+    """Returns one row per world and number of items, with its worst rates."""
+    rows = []
+    keys = ["world", "items"]
+    tests = dict(list(found.tests.groupby(keys))) if len(found.tests) else {}
+    every = [part[keys] for part in (found.coverage, found.tests) if len(part)]
+    for world, items in pd.concat(every).drop_duplicates().itertuples(index=False, name=None):
+        row: dict[str, Any] = {"world": world, "items": items}
+        here = [
+            table[(table["world"] == world) & (table["items"] == items)]
+            for table in (found.coverage, found.recovery)
+            if len(table)
+        ]
+        if here:
+            covered, recovered = here
+            row |= {
+                "quantities": len(covered),
+                "least coverage": covered["coverage"].min(),
+                "median coverage": covered["coverage"].median(),
+                "withheld": int((covered["outcome"] == "withheld").sum()),
+                "conservative": int((covered["outcome"] == "conservative").sum()),
+                "largest bias": (recovered["bias"].abs() / recovered["spread"]).max(),
+            }
+        if (world, items) in tests:
+            nulls = tests[world, items].query("effect == 'none'")
+            row["most false positives"] = nulls["rejected"].max()
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def detected(found: Calibration) -> str:
+    """Says what faults the run can detect; where worlds have fewer panels, the range."""
+    tables = [table for table in (found.coverage, found.tests) if len(table)]
+    counts = pd.concat([table["panels"] for table in tables])
+    most, least = (detectable(int(n), found.gates) for n in (counts.max(), counts.min()))
+    text = f"With {counts.max():,} panels and {found.gates} gates, power 90 %: {most}."
+    if counts.min() < counts.max():
+        text += (
+            f" Slow worlds have {counts.min():,} panels or more, which tell coverage below "
+            f"{least.coverage:.1%} and false positives above {least.rejected:.1%}."
+        )
+    return text
+
+
+def markdown(found: Calibration, command: str, on: date) -> str:
+    """Returns the tables of a run as a part of a Markdown page."""
+    verdict = "Every gate passes." if found.passed else f"Failed: {'; '.join(found.failed)}."
+    lines = [BEGIN, f"`{command}` on {on.isoformat()}. {verdict} {detected(found)}", ""]
+    if len(found.coverage):
+        lines += [*_coverage_lines(found), ""]
+    if len(found.tests):
+        lines += [*_test_lines(found.tests), ""]
+    return "\n".join([*lines, END])
+
+
+def _coverage_lines(found: Calibration) -> Iterator[str]:
+    """Yields a line per quantity and world, with coverage by the number of items."""
+    both = found.coverage.merge(found.recovery, on=["world", "items", "name"], suffixes=("", "_r"))
+    yield "| quantity | world | coverage at n items (share of panels that print) | largest bias |"
+    yield "| --- | --- | --- | --- |"
+    for (name, world), part in both.groupby(["name", "world"], sort=False):
+        cells = [
+            f"n={row['items']}: {_covered(row['coverage'], row['printed'])}"
+            for row in part.to_dict("records")
+        ]
+        bias = float((part["bias"].abs() / part["spread"].where(part["spread"] > 0)).max())
+        shown = f"{bias:.2f} sd" if np.isfinite(bias) else "–"
+        yield f"| {name} | {world} | {', '.join(cells)} | {shown} |"
+
+
+def _covered(coverage: float, printed: float) -> str:
+    if np.isnan(coverage):
+        return "withheld"
+    return f"{coverage:.1%}" + (f" ({printed:.0%})" if printed < 0.995 else "")
+
+
+def _test_lines(tests: pd.DataFrame) -> Iterator[str]:
+    yield "| test | world | effect | p at most 0.05 at n items |"
+    yield "| --- | --- | --- | --- |"
+    for (name, world, effect), part in tests.groupby(["name", "world", "effect"], sort=False):
+        cells = [
+            f"n={row['items']}: {_covered(row['rejected'], row['printed'])}"
+            for row in part.to_dict("records")
+        ]
+        yield f"| {name} | {world} | {effect} | {', '.join(cells)} |"
