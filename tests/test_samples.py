@@ -284,7 +284,8 @@ def test_a_report_of_a_file_needs_no_database(call: Call, tmp_path: Path) -> Non
     written(tmp_path, *ROWS)
     said = call("report", "--from", "mine.csv", "--out", "mine.html")
     assert said.code == 0, said.err
-    assert "mine.csv" in said.out and "Expected stage" in said.out
+    assert "mine.csv" in said.out and "wrote mine.html" in said.out
+    assert "Expected stage" in call("report", "--from", "mine.csv", "--full").out
     assert "<html" in (tmp_path / "mine.html").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "mine.html"]
     assert call("report", "--from", "mine.csv", "--json").json["title"] == "mine.csv"

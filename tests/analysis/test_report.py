@@ -31,7 +31,7 @@ from judge_gym.analysis.report import (
 from judge_gym.analysis.report.digest import digest
 from judge_gym.analysis.report.findings import rubrics_evidence_cost
 from judge_gym.analysis.report.page import scored_share
-from judge_gym.cli import main
+from judge_gym.cli import display, main
 from judge_gym.engine import Engine
 from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.lab import Lab
@@ -255,6 +255,20 @@ def test_warnings_are_on_the_page(plain: Ran, monkeypatch: pytest.MonkeyPatch) -
     assert built.warnings == ("a, b",)
 
 
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_report_is_printed_on_one_screen(
+    plain: Ran, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    display.console.cache_clear()
+    lines = text_of(capsys, "--db", plain.url, "report", "small").splitlines()
+    display.console.cache_clear()
+    assert len(lines) <= 40 and max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert all(words in text for words in ("simulated", "accuracy", "H1 ", "dose-response"))
+    assert not re.search(r"\de[-+]\d", text)
+
+
 # --- simulated or not ----------------------------------------------------------------------------
 
 
@@ -265,7 +279,7 @@ def test_a_report_says_at_both_ends_that_judges_were_simulated(
     assert "simulated" in report.banner
     first, last = html.find(report.banner), html.rfind(report.banner)
     assert -1 < first < html.index("<dl>") < html.rindex("</table>") < last
-    printed = text_of(capsys, "--db", plain.url, "report", "small")
+    printed = text_of(capsys, "--db", plain.url, "report", "small", "--full")
     assert printed.startswith(report.banner) and printed.rstrip().endswith(report.banner)
     parsed = json.loads(text_of(capsys, "--db", plain.url, "report", "small", "--json"))
     assert parsed["banner"] == report.banner
@@ -439,7 +453,7 @@ def test_names_from_a_study_are_escaped_on_the_page_and_on_a_terminal(
     assert f"{concepts[0]} ({country})" in page.words, "it is shown as it was written"
     assert escape(concepts[0], quote=False) in html
     frame.to_csv(tmp_path / "names.csv", index=False)
-    printed = text_of(capsys, "report", "--from", str(tmp_path / "names.csv"))
+    printed = text_of(capsys, "report", "--from", str(tmp_path / "names.csv"), "--full")
     assert all(concept in printed for concept in concepts)
 
 

@@ -4,6 +4,7 @@ With `--real` it is a small study on a real model that runs on this machine.
 """
 
 import shlex
+from collections import Counter
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,8 @@ import typer
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, open_lab
 from judge_gym.cli.options import AsJson
-from judge_gym.cli.results import end, execute, print_report
+from judge_gym.cli.report_display import print_summary
+from judge_gym.cli.results import end, execute
 from judge_gym.errors import MissingToolError
 
 if TYPE_CHECKING:
@@ -41,9 +43,6 @@ def demo(
     It needs no key and no network, and costs nothing. With --real, a small study on a real model
     that runs on this machine; `judge-gym models get smollm2` fetches it.
     """
-    from judge_gym.cli.failures import show_analysis
-    from judge_gym.cli.suite_display import show_leaderboard, show_reports
-
     if real:
         return _real_demo(out, json)
     out.mkdir(parents=True, exist_ok=True)
@@ -53,7 +52,7 @@ def demo(
         _phase("2 of 4: the verdicts are analysed and figures drawn; this may take a minute", json)
         lab.experiments.export(["demo"], out / "samples.csv")
         lab.experiments.export(["demo"], out / "samples.parquet", format="parquet")
-        report = lab.reports.build("demo")
+        report, table = lab.reports.build("demo"), lab.reports.judges("demo")
         (out / "report.html").write_text(report.html(), encoding="utf-8")
         suite, analysis, left_out = None, None, None
         try:
@@ -74,20 +73,11 @@ def demo(
             }
         )
     else:
-        print_report(report)
+        print_summary(report, table, written=out / "report.html")
         if suite and analysis:
-            display.heading(
-                f"{suite.run.model} writes code",
-                f"Isolation: {', '.join(suite.isolation)}. Your own suite is a folder.",
-            )
-            show_reports([suite])
-            show_leaderboard(leaderboard)
-            show_analysis(analysis)
-        display.console().print(
-            f"\nreport:    {out / 'report.html'}"
-            f"\nsamples:   {out / 'samples.csv'}, samples.parquet"
-            f"\ndashboard: judge-gym --db sqlite:///{out / 'lab.db'} lab"
-        )
+            display.text(_suite_summary(suite, analysis))
+        display.text(f"samples: {out / 'samples.csv'}, samples.parquet")
+        display.text(f"look around: judge-gym --db sqlite:///{out / 'lab.db'} lab --open")
     if left_out:
         notes(left_out)
     end(result, quiet=json, again=f"judge-gym demo --out {shlex.quote(str(out))}")
@@ -140,6 +130,18 @@ def _end(lab: "Lab", call: float) -> str | None:
     bodies = [attempt["body"] for attempt in lab.admin.show_call(int(call))["attempts"]]
     line = " ".join(str(bodies[-1] or "").split())
     return line if len(line) <= LAST_WORDS else "..." + line[-LAST_WORDS:]
+
+
+def _suite_summary(suite: "SuiteReport", analysis: "Analysis") -> str:
+    """Returns in one sentence how the suite run went, and why evals failed."""
+    rows = analysis.rows()
+    causes = Counter(str(row["class"]) for row in rows)
+    why = ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
+    differ = sum(bool(row["differ"]) for row in rows)
+    return (
+        f"{suite.run.model} writes code: {suite.score.passed} of {suite.run.targets} evals pass; "
+        f"judges call the failures {why}, and differ on {differ} ({analysis.report})"
+    )
 
 
 def _phase(name: str, quiet: bool) -> None:

@@ -78,9 +78,27 @@ def records(frame: Any) -> list[dict[str, Any]]:
 
 
 def heading(title: str, text: str) -> None:
-    """Prints a title and the text below it."""
+    """Prints a title and the text below it, whose lines stay as they are."""
     console().print(f"\n{title}", style="bold", markup=False)
     console().print(f"{text}\n", markup=False)
+
+
+def text(line: str) -> None:
+    """Prints a sentence, wrapped at words."""
+    for part in wrap(line, width()):
+        console().print(part)
+
+
+def warning(line: str) -> None:
+    """Prints a sentence that readers must not overlook."""
+    for part in wrap(line, width()):
+        console().print(part, style="bold yellow")
+
+
+def fits(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Returns whether a table fits the terminal without any change."""
+    grid = _grid(rows, compact=False, optional=())
+    return fit(grid, width(), one_line=True).grid == grid
 
 
 def table(
@@ -143,15 +161,7 @@ def _table(
 ) -> "Text":
     from rich.text import Text
 
-    zero = [name for name in rows[0] if compact and all(row[name] == 0 for row in rows)]
-    names = [name for name in rows[0] if name not in zero]
-    grid = Grid(
-        tuple(map(_head, names)),
-        tuple(tuple(_cell(name, row[name]) for name in names) for row in rows),
-        tuple(_numeric([row[name] for row in rows]) for name in names),
-        (f"Not shown, since all are zero: {', '.join(zero)}.",) if zero else (),
-        tuple(map(_head, optional)),
-    )
+    grid = _grid(rows, compact=compact, optional=optional)
     layout = fit(grid, width(), one_line=one_line)
     head, body = layout.lines()
     lines = [(title, "bold")] if title else []
@@ -164,6 +174,18 @@ def _table(
     text = Text("\n").join(Text(line, style) for line, style in lines)
     text.no_wrap, text.overflow = True, "ignore"
     return text
+
+
+def _grid(rows: Sequence[Mapping[str, Any]], *, compact: bool, optional: Sequence[str]) -> Grid:
+    zero = [name for name in rows[0] if compact and all(row[name] == 0 for row in rows)]
+    names = [name for name in rows[0] if name not in zero]
+    return Grid(
+        tuple(map(_head, names)),
+        tuple(tuple(_cell(name, row[name]) for name in names) for row in rows),
+        tuple(_numeric([row[name] for row in rows]) for name in names),
+        (f"Not shown, since all are zero: {', '.join(zero)}.",) if zero else (),
+        tuple(map(_head, optional)),
+    )
 
 
 def _numeric(values: Sequence[Any]) -> bool:

@@ -10,7 +10,7 @@ import typer
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, read_lab
 from judge_gym.cli.options import NONE, AsJson, Target, parse_pairs
-from judge_gym.cli.results import judge_rows, print_report
+from judge_gym.cli.report_display import print_judges, print_report, print_summary
 from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.records import Status
 
@@ -35,17 +35,18 @@ def report(
         list[str],
         typer.Option(help="The value at which a validity check passes: benchmark=0.7."),
     ] = NONE,
+    full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Report on a study or a file of samples."""
-    from judge_gym.lab.reports import report_file, save_report
+    """Report which judge to use, on a study or a file of samples; --full prints every table."""
+    from judge_gym.lab.reports import judges_of_file, report_file, save_report
 
     gates = parse_pairs("--gate", gate)
     if file is not None and target is None:
-        built = report_file(file, gates=gates)
+        built, table = report_file(file, gates=gates), judges_of_file(file)
     elif target is not None and file is None:
         with read_lab() as lab:
-            built = lab.reports.build(target, gates=gates)
+            built, table = lab.reports.build(target, gates=gates), lab.reports.judges(target)
     else:
         raise DesignError("name a study or a tag, or give samples with --from FILE; not both")
     if out is not None:
@@ -61,9 +62,12 @@ def report(
             }
         )
         return
-    print_report(built)
-    if out is not None:
-        typer.echo(f"\nwrote {out}")
+    if full:
+        print_report(built, table)
+        if out is not None:
+            typer.echo(f"\nwrote {out}")
+        return
+    print_summary(built, table, written=out)
 
 
 @app.command()
@@ -81,16 +85,7 @@ def judges(
     if json:
         display.print_json(table)
         return
-    typer.echo(table["sentence"])
-    display.table("", judge_rows(table))
-    if people := table["people_with_each_other"]:
-        typer.echo(f"people with each other: {share(people)} of pairs of labels")
-    if split := table["split"]:
-        typer.echo(
-            f"chosen on {split['train']} items of train, estimated on {split['test']} of test, "
-            f"which was used {display.times(split['uses'])} so far"
-        )
-    notes(*table["notes"])
+    print_judges(table)
 
 
 @app.command()

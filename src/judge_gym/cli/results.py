@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from judge_gym.engine import Result, StagePlan
     from judge_gym.lab import Lab
     from judge_gym.lab.collection import CollectionResult
-    from judge_gym.records.judge_table import JudgeTable, Quantity
 
 LISTED = 12
 """Finished experiments that are listed one by one; `status` lists any number."""
-PRINTED_ROWS = 20
-"""Longer tables are only in the report's files."""
 COUNTED = (
     "samples: verdicts so far; paid: attempts at calls by this command, with rubrics, probes and "
     "retries; reused: answers that were in the ledger; saved: US dollars that reuse saved"
@@ -142,60 +139,3 @@ def first(messages: Sequence[str], most: int = 10) -> list[str]:
     """Returns the first of many messages, and how many more there are."""
     more = len(messages) - most
     return [*messages[:most], *([f"and {more} more"] if more > 0 else [])]
-
-
-# --- reports -------------------------------------------------------------------------------------
-
-
-def print_report(report: Any) -> None:
-    """Prints a report as text."""
-    if report.banner:
-        display.console().print(report.banner, style="bold yellow")
-    display.facts(report.title, report.facts)
-    for section in report.sections:
-        display.heading(section.title, section.lead)
-        for table in section.tables:
-            rows = table.frame.to_dict("records")
-            if len(rows) > PRINTED_ROWS:
-                line = f"{table.title}: {len(rows):,} rows, in the page and the folder (--out)\n"
-                display.console().print(line, style="dim", markup=False)
-            else:
-                display.table(table.title, rows, note=table.note, compact=True)
-    notes(*report.warnings)
-    if report.banner:
-        display.console().print(report.banner, style="bold yellow")
-
-
-# --- the judge table -----------------------------------------------------------------------------
-
-
-def judge_rows(table: "JudgeTable") -> list[dict[str, Any]]:
-    """Returns the rows of a judge table as printed; columns without a value are omitted."""
-    rows = [
-        {
-            "setup": row["setup"],
-            table["kind"] or "accuracy": _quantity(row["truth"], 100, " %") or "unknown",
-            "standing": row["standing"],
-            "consistency": _quantity(row["consistency"], 100, " %"),
-            "position bias": _quantity(row["position_bias"], 100, " %"),
-            "abstained": _quantity(row["abstained"], 100, " %"),
-            "unreadable": _quantity(row["unreadable"], 100, " %"),
-            "$ per 1,000": _quantity(row["usd_per_1000"]),
-            "seconds": _quantity(row["seconds"]),
-        }
-        for row in table["rows"]
-    ]
-    empty = {name for name in rows[0] if all(row[name] is None for row in rows)}
-    return [{name: value for name, value in row.items() if name not in empty} for row in rows]
-
-
-def _quantity(quantity: "Quantity | None", factor: float = 1, unit: str = "") -> str | None:
-    """Formats a quantity with its interval."""
-    if quantity is None:
-        return None
-    number = "{:.0f}" if unit else "{:.3g}"
-    value, low, high = (
-        None if part is None else number.format(part * factor)
-        for part in (quantity["value"], quantity["low"], quantity["high"])
-    )
-    return f"{value}{unit}" if low is None else f"{value}{unit} [{low}, {high}]"
