@@ -73,9 +73,10 @@ def demo(
             }
         )
     else:
-        print_summary(report, table, written=out / "report.html")
+        print_summary(report, table)
         if suite and analysis:
             display.text(_suite_summary(suite, analysis))
+        display.text(f"report: {out / 'report.html'}")
         display.text(f"samples: {out / 'samples.csv'}, samples.parquet")
         display.text(f"look around: judge-gym --db sqlite:///{out / 'lab.db'} lab --open")
     if left_out:

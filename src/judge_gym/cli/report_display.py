@@ -1,6 +1,5 @@
 """Prints the judge table, and reports: on one screen, or whole."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judge_gym.cli import display
@@ -63,8 +62,8 @@ def _print_table(table: "JudgeTable", most: int | None) -> None:
     notes(*table["notes"])
 
 
-def print_summary(report: "Report", table: "JudgeTable", *, written: Path | None) -> None:
-    """Prints which judge to use, the checks of a protocol, and where the rest is."""
+def print_summary(report: "Report", table: "JudgeTable") -> None:
+    """Prints which judge to use, and the checks of a protocol."""
     shown = ("experiments", "evidence items", "samples", "scored")
     counts = [f"{report.facts[name].split(' (')[0]} {name}" for name in shown]
     cost = [f"{name} {report.facts[name]}" for name in ("cost",) if name in report.facts]
@@ -78,11 +77,6 @@ def print_summary(report: "Report", table: "JudgeTable", *, written: Path | None
             decided = [row for row in rows if row.get("result") != "descriptive"]
             display.table("", decided, one_line=True)
     notes(*first(report.warnings, SUMMARY_NOTES))
-    display.text(
-        f"wrote {written}; --full prints every table"
-        if written
-        else "--out report.html writes the whole report; --full prints every table"
-    )
 
 
 def print_report(report: "Report", table: "JudgeTable") -> None:

@@ -64,10 +64,10 @@ def report(
         return
     if full:
         print_report(built, table)
-        if out is not None:
-            typer.echo(f"\nwrote {out}")
-        return
-    print_summary(built, table, written=out)
+    else:
+        print_summary(built, table)
+    rest = "" if full else "; --full prints every table"
+    typer.echo(f"wrote {out}{rest}" if out else f"--out report.html writes the report{rest}")
 
 
 @app.command()
