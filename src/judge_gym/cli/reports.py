@@ -78,8 +78,6 @@ def judges(
     json: AsJson = False,
 ) -> None:
     """Show which judge to use: how good each setup is, how consistent, and at what price."""
-    from judge_gym.analysis.judges.sentence import share
-
     with read_lab() as lab:
         table = lab.reports.judges(targets[0], others=targets[1:])
     if json:
