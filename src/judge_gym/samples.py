@@ -57,7 +57,7 @@ def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataF
     frame["truth"] = _decoded(frame["truth"])
     if len({digest for digest, _ in named}) < len(named):
         frame = _without_shared(frame, {row["tag"]: row["digest"] for row in named.values()})
-    about = _annotations(list(named.values()))
+    about = annotations(list(named.values()))
     spread = about.take(about.index.get_indexer(pd.Index(frame["tag"]))).reset_index(drop=True)
     frame.insert(list(frame).index("truth") + 1, "reference", spread.pop("reference"))
     return pd.concat([frame, spread], axis=1)
@@ -121,7 +121,7 @@ def _without_shared(frame: "pd.DataFrame", digests: Mapping[str, str]) -> "pd.Da
     return frame[~shared].reset_index(drop=True)
 
 
-def _annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
+def annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
     """Returns the reference and the knobs of experiments, by tag."""
     import pandas as pd
 

@@ -228,7 +228,7 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
     columns |= {"evidence_title": read.text(titles), "reported_model": read.text(models, None)}
     columns["stages"] = _whole_stages(columns["stages"])
     frame = samples.reset_index(drop=True).assign(**columns)
-    frame = with_variant(frame.assign(mask=_masks(frame, source), task=_tasks(frame)))
+    frame = with_variant(frame.assign(mask=_masks(frame, source), task=task_names(frame)))
     _refuse_contradictions(frame, read)
     return _sorted(frame)
 
@@ -313,7 +313,7 @@ def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.take(order).reset_index(drop=True)
 
 
-def _tasks(frame: pd.DataFrame) -> pd.Series:
+def task_names(frame: pd.DataFrame) -> pd.Series:
     """Returns a name for each row's task: concept, type, country, and pool if there are several."""
     cells, tasks = _distinct(frame, _TASK)
     pools = tasks.groupby(_TASK[:3])["pool"].transform("nunique")

@@ -16,6 +16,7 @@ from judge_gym.axes import CONTESTED, Design
 from judge_gym.engine import FINISHED, Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import all_rows, read_row
+from judge_gym.lab.items import StudyItems
 from judge_gym.lab.prepare import (
     PreparedStudy,
     prepare_file,
@@ -33,11 +34,14 @@ from judge_gym.records.responses import (
     AnswerRow,
     Counts,
     ExperimentSummary,
+    JudgedItem,
+    JudgedItemDetail,
     ProbeRow,
     RubricRow,
     RunCounts,
     RunSummary,
     SampleRow,
+    SetupRow,
     StudyFile,
     StudyRow,
     StudyTemplate,
@@ -91,6 +95,7 @@ class Experiments:
         self._folder = folder
         self._models = models
         self._engine = engine
+        self._items = StudyItems(store)
 
     # --- creating --------------------------------------------------------------------------------
 
@@ -502,6 +507,32 @@ class Experiments:
     def show_sample(self, id: int, experiment_tag: str | None = None) -> dict[str, Any]:
         """Returns a sample as a tidy row, under this tag or the first of its experiment."""
         return self._store.samples.find(id, experiment_tag)
+
+    def list_setups(self, study: str) -> Sequence[SetupRow]:
+        """Returns the setups of a study, by name."""
+        return self._items.setups(study)
+
+    def list_items(self, study: str, **query: Any) -> Sequence[JudgedItem]:
+        """Returns the items of a study with every setup's verdicts, the most disputed first."""
+        return cast(Sequence[JudgedItem], all_rows(partial(self.page_items, study, **query)))
+
+    def page_items(
+        self, study: str, *, after: str | None = None, limit: int = 100, **query: Any
+    ) -> Page:
+        """Returns a page of a study's items, after a position in the list."""
+        return self._items.page(study, after=after, limit=limit, **query)
+
+    def count_items(self, study: str, **query: Any) -> int:
+        """Returns how many items a list has."""
+        return self._items.count(study, **query)
+
+    def show_item(self, evidence: int, study: str, task: str, **query: Any) -> JudgedItemDetail:
+        """Returns an item with what every setup answered, and its neighbours in the list."""
+        return self._items.show(study, task, evidence, **query)
+
+    def list_tasks(self, study: str) -> Sequence[str]:
+        """Returns the names of a study's tasks, as its items have them."""
+        return self._items.tasks(study)
 
     def list_probes(self, experiment_tag: str) -> Sequence[ProbeRow]:
         """Returns probes with the probability of expert agreement; null if unreadable."""

@@ -34,9 +34,10 @@ from judge_gym.errors import BudgetError, ConflictError, DesignError, NotFoundEr
 from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments, run_counts
+from judge_gym.lab.items import RERUN
 from judge_gym.lab.prepare import PreparedStudy, targets_of
 from judge_gym.models import Registry
-from judge_gym.records import SuiteRun, digest
+from judge_gym.records import Pool, SuiteRun, digest
 from judge_gym.records.inputs import ARTICLES, STUDY_SUFFIXES
 from judge_gym.records.responses import (
     LabStatus,
@@ -50,7 +51,17 @@ from judge_gym.records.responses import (
     Retuned,
     RunState,
 )
-from judge_gym.store import AnalysisRecord, Event, Kind, LogCursor, Page, Progress, Run, Store
+from judge_gym.store import (
+    AnalysisRecord,
+    Event,
+    Kind,
+    LogCursor,
+    Page,
+    Progress,
+    Run,
+    Store,
+    Targets,
+)
 from judge_gym.studies import BudgetSpec
 
 DEFAULTS = "defaults"
@@ -254,6 +265,29 @@ class Runs:
                 "start it when that has ended, or pause it first"
             )
         return [run.experiment.tag for run in runs]
+
+    def rerun_sample(self, sample: int) -> Sequence[str]:
+        """Queues one fresh verdict of a sample's judge on the same item; returns its tag.
+
+        A recorded answer is never replaced. The fresh verdict belongs to an experiment of its own,
+        which has the item alone and a new series, so that no result of the study counts it.
+        """
+        row = self._store.samples.find(sample)
+        if row["is_swap"]:
+            raise ConflictError(
+                f"sample {sample} was scored under another judge's rubric; choose one of the "
+                f"experiment whose rubric that is"
+            )
+        experiment, _ = self._store.experiments.find(row["tag"])
+        pool = experiment.task.pool
+        item = next(item for item in pool.items if item.id == row["evidence"])
+        tag = f"{row['tag'].partition(RERUN)[0]}{RERUN}{row['evidence']}"
+        alone = replace(experiment.task, pool=Pool((item,), pool.window))
+        self._experiments.save("", replace(experiment, tag=tag, task=alone))
+        prepared = self._experiments.prepare_found([tag])
+        once = replace(prepared, targets={tag: Targets(1, (), probe=False, tolerance=0.0)})
+        number = len(self._store.progress.of_tag(tag)) + 1
+        return self.start(once, series=f"rerun-{number}")
 
     def run_evidence(
         self,

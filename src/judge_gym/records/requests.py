@@ -236,6 +236,42 @@ class ListSamples(OfExperiment):
     evidence: Id | None = None
 
 
+class OfStudyItems(VerbRequest):
+    """Which items of a study are listed, in which order, for which setups."""
+
+    study: Name
+    sort: Annotated[
+        Literal["disagreement", "position"],
+        Field(description="Largest disagreement first, or the order of the pool."),
+    ] = "disagreement"
+    task: Annotated[Name | None, Field(description="As `experiments_list_items` names it.")] = None
+    status: Annotated[
+        Status | None, Field(description="Items with a verdict of this status.")
+    ] = None
+    wrong: Annotated[
+        bool, Field(description="Items on which a setup's usual verdict is not the known one.")
+    ] = False
+    search: Annotated[
+        Name | None, Field(description="Words in the title, the text or an answer.")
+    ] = None
+    setups: Annotated[
+        Sequence[Name], Field(max_length=100, description="Compare these alone.")
+    ] = ()
+
+
+class ShowJudgedItem(OfStudyItems):
+    """An item of a study under one of its tasks."""
+
+    task: Name
+    evidence: Id
+
+
+class SetupsOfStudy(VerbRequest):
+    """A study."""
+
+    study: Name
+
+
 class Cleanup(OfExperiment):
     """What is deleted of an experiment."""
 
@@ -350,6 +386,12 @@ class Start(Plan):
     confirmed: Annotated[
         bool, Field(description="Pay for calls that are new because defaults changed.")
     ] = False
+
+
+class RerunSample(VerbRequest):
+    """A sample whose judge is asked again about the same item."""
+
+    sample: Id
 
 
 class StartEvidence(VerbRequest):

@@ -338,6 +338,90 @@ class SampleRow(ProbeRow):
     seconds: float | None
 
 
+class SetupRow(TypedDict):
+    """A setup of a study: a judge as it would be used, by the name that the judge table has."""
+
+    setup: UntrustedText
+    judge: str
+    knobs: AnyRow
+    """The level of each knob that varies between setups."""
+    tags: list[str]
+
+
+class ItemCell(TypedDict):
+    """What a setup said about an item."""
+
+    setup: UntrustedText
+    verdict: str
+    """The verdict that its repeats gave most often: `2`, or `2 3`; empty if none was scored."""
+    verdicts: dict[str, int]
+    """How often each verdict was given; an answer without one counts under its status."""
+
+
+class JudgedItem(TypedDict):
+    """An item under a task, with the verdicts of the setups."""
+
+    task: UntrustedText
+    evidence: int
+    title: UntrustedText
+    truth: int | None
+    ordinal: bool
+    n_stages: int
+    disagreement: float | None
+    """The expected distance of two verdicts of different setups, as a share of the scale; of two
+    repeats if one setup judged it. Null with fewer than two verdicts."""
+    cells: list[ItemCell]
+
+
+class ItemKey(TypedDict):
+    """An item of a study."""
+
+    task: UntrustedText
+    evidence: int
+
+
+class ItemAnswer(TypedDict):
+    """A verdict on an item with the words of the judge."""
+
+    tag: str
+    sample: int
+    series: str
+    replicate: int
+    flipped: bool
+    status: str
+    stages: str
+    display: str
+    rubric: int
+    rubric_author: str
+    rubric_stages: Annotated[list[list[str]], UNTRUSTED]
+    usd: float | None
+    error: UntrustedText | None
+    text: UntrustedText | None
+
+
+class SetupAnswers(TypedDict):
+    """The verdicts of a setup on an item."""
+
+    setup: UntrustedText
+    judge: str
+    tags: list[str]
+    samples: list[ItemAnswer]
+    reruns: list[ItemAnswer]
+    """Fresh verdicts that users asked for; no result of the study counts them."""
+
+
+class JudgedItemDetail(JudgedItem):
+    """An item with the answers of the setups, and its neighbours in the order of the list."""
+
+    position: int | None
+    """Its number in the list; null if the filters leave it out."""
+    found: int
+    """The length of the list."""
+    before: ItemKey | None
+    after: ItemKey | None
+    answers: list[SetupAnswers]
+
+
 class UsageRow(TypedDict):
     """What was paid, in one sum."""
 

@@ -8,6 +8,7 @@ from judge_gym.store.events import Event, Events, Kind, LogCursor, Logs
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.experiments import Experiments, Page, Studies
 from judge_gym.store.in_flight import Claims, InFlight
+from judge_gym.store.items import Items
 from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.ledger_export import Exported, export_ledger
@@ -74,6 +75,7 @@ class Store:
         self.runs = Runs(database, self.experiments, self.rubrics)
         self.verdicts = Verdicts(database)
         self.samples = Samples(database)
+        self.items = Items(database)
         self.completed = CompletedRecords(database, self.runs)
         self.progress = ProgressQueries(database)
         self.events = Events(database)

@@ -1,0 +1,351 @@
+"""The items of a study as a grid: what every setup said about each, sorted, searched, filtered."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from judge_gym.errors import DesignError, NotFoundError, unknown
+from judge_gym.lab.cursors import read_row
+from judge_gym.records.responses import (
+    ItemCell,
+    ItemKey,
+    JudgedItem,
+    JudgedItemDetail,
+    SetupAnswers,
+    SetupRow,
+)
+from judge_gym.store import Page, Store
+from judge_gym.store.items import PoolItem
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from judge_gym.analysis.metrics.item_grid import ItemGrid
+
+SORTS = ("disagreement", "position")
+RERUN = "/rerun/"
+"""Between the tag of an experiment and the item on which its judge was asked again."""
+MAX_AGE = 120.0
+"""Seconds after which a grid is read again even if nothing was added: `reparse` changes verdicts
+in place."""
+SHARE = 20
+"""A grid whose data change is kept for this many times the time that reading it took."""
+GRIDS, ORDERS = 4, 32
+"""Grids that are kept, and orders of the items of each."""
+
+
+@dataclass(frozen=True)
+class _Setup:
+    name: str
+    judge: str
+    knobs: Mapping[str, Any]
+    tags: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Query:
+    """Which items are listed, in which order, for which setups."""
+
+    sort: str
+    task: str | None
+    status: str | None
+    wrong: bool
+    search: str | None
+    setups: tuple[int, ...]
+
+
+@dataclass
+class _Study:
+    """The grid of a study, as it was read at one time."""
+
+    version: tuple[int, ...]
+    at: float
+    setups: Sequence[_Setup]
+    tasks: Sequence[str]
+    experiments: Mapping[str, Mapping[str, Any]]
+    """The rows of experiments, by tag."""
+    task_of: Sequence[int]
+    """By item; one text under two concepts is two items."""
+    evidence: Sequence[int]
+    ordinal: Sequence[bool]
+    n_stages: Sequence[int]
+    grid: "ItemGrid"
+    seconds: float = 0.0
+    orders: dict[_Query, "npt.NDArray[np.int64]"] = field(default_factory=dict)
+    values: dict[tuple[int, ...], "npt.NDArray[np.float64]"] = field(default_factory=dict)
+
+    @cached_property
+    def items(self) -> dict[tuple[int, int], int]:
+        """The number of each item, by task and evidence."""
+        keys = zip(self.task_of, self.evidence, strict=True)
+        return {key: number for number, key in enumerate(keys)}
+
+    def disagreement(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
+        """Returns the disagreement of setups on every item."""
+        if setups not in self.values:
+            self.values[setups] = self.grid.disagreement(setups)
+        return self.values[setups]
+
+
+class StudyItems:
+    """Reads the grids of studies, and keeps the last few while their data are the same."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._grids: dict[str, _Study] = {}
+        self._lock = threading.Lock()
+
+    def setups(self, study: str) -> Sequence[SetupRow]:
+        """Returns the setups of a study."""
+        return [
+            {"setup": one.name, "judge": one.judge, "knobs": {**one.knobs}, "tags": [*one.tags]}
+            for one in self._read(study).setups
+        ]
+
+    def tasks(self, study: str) -> Sequence[str]:
+        """Returns the names of a study's tasks."""
+        return self._read(study).tasks
+
+    def page(self, study: str, *, after: str | None, limit: int, **query: Any) -> Page:
+        """Returns items after a position in their order."""
+        known = self._read(study)
+        chosen = _query(known, **query)
+        order = self._order(study, known, chosen)
+        start = read_row(after) or 0
+        shown = order[start : start + limit]
+        end = start + len(shown)
+        rows = self._rows(known, [int(item) for item in shown], chosen.setups)
+        return Page(cast(Any, rows), str(end) if end < len(order) else None)
+
+    def count(self, study: str, **query: Any) -> int:
+        """Returns how many items a query finds."""
+        known = self._read(study)
+        return len(self._order(study, known, _query(known, **query)))
+
+    def show(self, study: str, task: str, evidence: int, **query: Any) -> JudgedItemDetail:
+        """Returns what every setup said about an item, and its neighbours in the order."""
+        known = self._read(study)
+        item = known.items.get((_place(known.tasks, task, "task"), evidence))
+        if item is None:
+            raise NotFoundError(f"{study} has no item {evidence} of the task {task!r}")
+        chosen = _query(known, **query)
+        order = self._order(study, known, chosen)
+        [row] = self._rows(known, [item], chosen.setups)
+        places = (order == item).nonzero()[0]
+        at = int(places[0]) if len(places) else None
+        near = [at - 1, at + 1] if at is not None else [-1, -1]
+        before, after = (
+            self._key(known, int(order[place])) if 0 <= place < len(order) else None
+            for place in near
+        )
+        return {
+            **row,
+            "position": None if at is None else at + 1,
+            "found": len(order),
+            "before": before,
+            "after": after,
+            "answers": self._answers(known, item, chosen.setups),
+        }
+
+    def _answers(
+        self, known: _Study, item: int, setups: Sequence[int]
+    ) -> list[SetupAnswers]:
+        """Returns the verdicts of each setup on an item with its words, and fresh ones."""
+        task = known.tasks[known.task_of[item]]
+        tags = [tag for tag, row in known.experiments.items() if row["task"] == task]
+        evidence = known.evidence[item]
+        reruns = [f"{tag}{RERUN}{evidence}" for tag in tags]
+        samples = self._store.items.answers([*tags, *reruns], evidence)
+        found: list[SetupAnswers] = []
+        for number in setups:
+            setup = known.setups[number]
+            own = [tag for tag in setup.tags if tag in tags]
+            fresh = {f"{tag}{RERUN}{evidence}" for tag in own}
+            found.append(
+                {
+                    "setup": setup.name,
+                    "judge": setup.judge,
+                    "tags": own,
+                    "samples": cast(Any, [row for row in samples if row["tag"] in own]),
+                    "reruns": cast(Any, [row for row in samples if row["tag"] in fresh]),
+                }
+            )
+        return found
+
+    def _key(self, known: _Study, item: int) -> ItemKey:
+        return {"task": known.tasks[known.task_of[item]], "evidence": known.evidence[item]}
+
+    def _rows(
+        self, known: _Study, items: Sequence[int], setups: tuple[int, ...]
+    ) -> list[JudgedItem]:
+        from judge_gym.analysis.metrics.item_grid import most_frequent
+
+        titles = self._store.items.titles([known.evidence[item] for item in items])
+        values = known.disagreement(setups)
+        rows: list[JudgedItem] = []
+        for item in items:
+            counts, evidence = known.grid.counts(item), known.evidence[item]
+            cells: list[ItemCell] = [
+                {
+                    "setup": known.setups[setup].name,
+                    "verdict": most_frequent(counts.get(setup, {})),
+                    "verdicts": dict(sorted(counts.get(setup, {}).items())),
+                }
+                for setup in setups
+            ]
+            value, truth = float(values[item]), int(known.grid.truths[item])
+            rows.append(
+                {
+                    "task": known.tasks[known.task_of[item]],
+                    "evidence": evidence,
+                    "title": titles.get(evidence, ""),
+                    "truth": truth or None,
+                    "ordinal": known.ordinal[item],
+                    "n_stages": known.n_stages[item],
+                    "disagreement": None if value != value else value,
+                    "cells": cells,
+                }
+            )
+        return rows
+
+    def _order(
+        self, study: str, known: _Study, query: _Query
+    ) -> "npt.NDArray[np.int64]":
+        import numpy as np
+
+        if query in known.orders:
+            return known.orders[query]
+        kept = np.ones(len(known.evidence), dtype=bool)
+        if query.task is not None:
+            kept &= np.array(known.task_of) == _place(known.tasks, query.task, "task")
+        if query.status is not None:
+            kept &= known.grid.with_status(query.status, query.setups)
+        if query.wrong:
+            kept &= known.grid.wrong(query.setups)
+        if query.search:
+            hits = self._store.items.search([*known.experiments], query.search)
+            kept &= np.isin(known.evidence, [*hits])
+        order = np.flatnonzero(kept)
+        if query.sort == "disagreement":
+            value = known.disagreement(query.setups)[order]
+            order = order[np.argsort(-np.nan_to_num(value, nan=-1.0), kind="stable")]
+        while len(known.orders) >= ORDERS:
+            known.orders.pop(next(iter(known.orders)))
+        known.orders[query] = order
+        return order
+
+    def _read(self, study: str) -> _Study:
+        """Returns the grid of a study, read again if its data have changed."""
+        with self._lock:
+            known, now = self._grids.pop(study, None), time.monotonic()
+            if known is not None and now - known.at > SHARE * known.seconds:
+                version = self._store.studies.fingerprint(study)
+                if known.version != version or now - known.at > MAX_AGE:
+                    known = None
+            if known is None:
+                known = self._build(study)
+                known.seconds = time.monotonic() - now
+            self._grids[study] = known
+            while len(self._grids) > GRIDS:
+                self._grids.pop(next(iter(self._grids)))
+            return known
+
+    def _build(self, study: str) -> _Study:
+        from judge_gym.analysis.metrics.item_grid import Cell, ItemGrid
+
+        version = self._store.studies.fingerprint(study)
+        experiments = {row["tag"]: row for row in self._store.experiments.rows(study=study)}
+        if not experiments:
+            known = [row["study"] for row in self._store.studies.rows()]
+            raise NotFoundError(unknown("study", study, known), choices=known)
+        pools = self._store.items.pools({row["pool_id"] for row in experiments.values()})
+        setups = _setups(experiments, pools)
+        tasks = [*dict.fromkeys(row["task"] for row in experiments.values())]
+        of_tag: dict[str, list[int]] = {}
+        for number, setup in enumerate(setups):
+            for tag in setup.tags:
+                of_tag.setdefault(tag, []).append(number)
+        items: dict[tuple[int, int], int] = {}
+        truths: list[int] = []
+        for row in experiments.values():
+            task = tasks.index(row["task"])
+            for evidence, truth, _ in pools.get(row["pool_id"], ()):
+                number = items.setdefault((task, evidence), len(items))
+                if number == len(truths):
+                    truths.append(truth if isinstance(truth, int) else 0)
+        scales = self._store.items.scales([*experiments])
+        cells, ordinal, n_stages = [], [True] * len(items), [0] * len(items)
+        for tag, rubric, evidence, verdicts in self._store.items.verdicts([*experiments]):
+            place = items.get((tasks.index(experiments[tag]["task"]), evidence))
+            if place is None:  # it was dropped from the pool since
+                continue
+            kind, scale = scales[rubric]
+            ordinal[place], n_stages[place] = kind == "ordinal", max(n_stages[place], scale)
+            for setup_number in of_tag.get(tag, ()):
+                cells.append(Cell(place, setup_number, verdicts, scale, kind == "ordinal"))
+        return _Study(
+            version,
+            time.monotonic(),
+            setups,
+            tasks,
+            experiments,
+            [task for task, _ in items],
+            [evidence for _, evidence in items],
+            ordinal,
+            n_stages,
+            ItemGrid(cells, truths),
+        )
+
+
+def _query(
+    known: _Study,
+    *,
+    sort: str = "disagreement",
+    task: str | None = None,
+    status: str | None = None,
+    wrong: bool = False,
+    search: str | None = None,
+    setups: Sequence[str] = (),
+) -> _Query:
+    if sort not in SORTS:
+        raise DesignError(unknown("order", sort, SORTS), choices=SORTS)
+    if task is not None:
+        _place(known.tasks, task, "task")
+    names = [setup.name for setup in known.setups]
+    chosen = tuple(_place(names, name, "setup") for name in dict.fromkeys(setups))
+    return _Query(sort, task, status, wrong, search, chosen or tuple(range(len(names))))
+
+
+def _place(names: Sequence[str], name: str, noun: str) -> int:
+    if name not in names:
+        raise NotFoundError(unknown(noun, name, names), choices=names)
+    return names.index(name)
+
+
+def _setups(
+    experiments: Mapping[str, dict[str, Any]], pools: Mapping[int, Sequence[PoolItem]]
+) -> list[_Setup]:
+    """Returns the setups of experiments as the judge table names them; adds the task to rows."""
+    from judge_gym.analysis.frames import task_names
+    from judge_gym.analysis.judges.setups import setups_of
+    from judge_gym.samples import annotations
+
+    rows = [*experiments.values()]
+    facts = ("concept", "task_type", "country", "protocol")
+    about = annotations(rows).assign(
+        **{name: [row[name] for row in rows] for name in facts},
+        tag=[*experiments],
+        pool=[row["pool_name"] for row in rows],
+        pair=[any(item.pair for item in pools.get(row["pool_id"], ())[:1]) for row in rows],
+    )
+    about["task"] = task_names(about)
+    for row, task in zip(rows, about["task"], strict=True):
+        row["task"] = str(task)
+    return [
+        _Setup(setup.name, setup.judge, setup.knobs, [str(tag) for tag in setup.rows["tag"]])
+        for setup in setups_of(about)
+    ]

@@ -1,0 +1,160 @@
+"""Items with the verdicts of every setup on them, read in bulk."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from judge_gym.store import tables as t
+from judge_gym.store.database import Database
+from judge_gym.store.ledger import latest_attempt
+
+
+class CellVerdicts(NamedTuple):
+    """What repeats of one experiment under one rubric said about one item."""
+
+    tag: str
+    rubric: int
+    evidence: int
+    verdicts: str
+    """The stages of each scored repeat, else its status, with commas between: `2,2 3,abstained`."""
+
+
+class PoolItem(NamedTuple):
+    """An item of a pool."""
+
+    evidence: int
+    truth: Any
+    """The known answer: a stage, a label, or None."""
+    pair: bool
+
+
+class Items:
+    """Reads what was judged, item by item, across the experiments of a study."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def verdicts(self, tags: Sequence[str]) -> Iterator[CellVerdicts]:
+        """Yields the verdicts of active runs by experiment, rubric and item, without swaps."""
+        s = t.samples.c
+        runs = (
+            sa.select(t.tags.c.tag, t.runs.c.id, t.run_rubrics.c.rubric_id)
+            .join(t.runs, t.NAMED_RUNS)
+            .join(t.run_rubrics, t.run_rubrics.c.run_id == t.runs.c.id)
+            .where(t.tags.c.tag.in_(tags), t.runs.c.superseded.is_(None))
+            .where(t.run_rubrics.c.is_swap.is_(False))
+            .order_by(t.tags.c.tag, t.runs.c.id, t.run_rubrics.c.rubric_id)
+        )
+        verdict = sa.case((s.status == "scored", s.stages), else_=s.status)
+        # With run and rubric fixed the unique index has the items in order: nothing is sorted.
+        cells = (
+            sa.select(s.evidence_id, sa.func.aggregate_strings(verdict, ","))
+            .where(s.run_id == sa.bindparam("run"), s.rubric_id == sa.bindparam("rubric"))
+            .where(s.is_swap.is_(False))
+            .group_by(s.evidence_id)
+        )
+        with self._database.read() as connection:
+            for tag, run, rubric in connection.execute(runs).all():
+                rows = connection.execute(cells, {"run": run, "rubric": rubric}).all()
+                yield from (CellVerdicts(tag, rubric, *row) for row in rows)
+
+    def pools(self, ids: Iterable[int]) -> dict[int, list[PoolItem]]:
+        """Returns the items of pools in their order."""
+        p = t.pool_items.c
+        query = (
+            sa.select(p.pool_id, p.evidence_id, p.truth, t.evidence.c.pair)
+            .join(t.evidence, t.evidence.c.id == p.evidence_id)
+            .where(p.pool_id.in_([*ids]))
+            .order_by(p.pool_id, p.position)
+        )
+        found: dict[int, list[PoolItem]] = {}
+        with self._database.read() as connection:
+            for pool, *item in connection.execute(query):
+                found.setdefault(pool, []).append(PoolItem(*item))
+        return found
+
+    def scales(self, tags: Sequence[str]) -> dict[int, tuple[str, int]]:
+        """Returns the kind and the number of stages of the rubrics of experiments, by id."""
+        query = (
+            sa.select(t.rubrics.c.id, t.rubrics.c.kind, t.rubrics.c.scale)
+            .join(t.run_rubrics, t.run_rubrics.c.rubric_id == t.rubrics.c.id)
+            .join(t.runs, t.runs.c.id == t.run_rubrics.c.run_id)
+            .join(t.tags, t.NAMED_RUNS)
+            .where(t.tags.c.tag.in_(tags))
+        )
+        with self._database.read() as connection:
+            return {id: (kind, scale) for id, kind, scale in connection.execute(query)}
+
+    def titles(self, ids: Sequence[int]) -> dict[int, str]:
+        """Returns the titles of items."""
+        query = sa.select(t.evidence.c.id, t.evidence.c.title)
+        return self._database.pairs(query.where(t.evidence.c.id.in_(ids)))
+
+    def search(self, tags: Sequence[str], words: str) -> set[int]:
+        """Returns the items that have the words in title or text, or in a judge's answer."""
+        pools = sa.select(t.tags.c.pool_id).where(t.tags.c.tag.in_(tags))
+        items = sa.select(t.pool_items.c.evidence_id).where(t.pool_items.c.pool_id.in_(pools))
+        texts = (
+            sa.select(t.evidence.c.id)
+            .join(t.texts, t.texts.c.hash == t.evidence.c.text)
+            .where(t.evidence.c.id.in_(items))
+            .where(sa.or_(_contains(t.evidence.c.title, words), _contains(t.texts.c.body, words)))
+        )
+        answered = t.texts.alias()
+        answers = (
+            sa.select(t.samples.c.evidence_id)
+            .join(t.runs, t.runs.c.id == t.samples.c.run_id)
+            .join(t.tags, t.NAMED_RUNS)
+            .join(t.attempts, t.attempts.c.call_id == t.samples.c.call_id)
+            .join(answered, answered.c.hash == t.attempts.c.text)
+            .where(t.tags.c.tag.in_(tags), t.runs.c.superseded.is_(None))
+            .where(t.samples.c.is_swap.is_(False), t.attempts.c.completed)
+            .where(_contains(answered.c.body, words))
+            .distinct()
+        )
+        return {*self._database.scalars(texts), *self._database.scalars(answers)}
+
+    def answers(self, tags: Sequence[str], evidence: int) -> list[dict[str, Any]]:
+        """Returns every verdict on an item with the judge's words, by experiment and repeat."""
+        s, a = t.samples.c, t.attempts.c
+        query = (
+            sa.select(
+                t.tags.c.tag,
+                s.id.label("sample"),
+                t.runs.c.series,
+                s.replicate,
+                s.flipped,
+                s.status,
+                s.stages,
+                s.display,
+                s.rubric_id.label("rubric"),
+                t.rubrics.c.author.label("rubric_author"),
+                t.rubrics.c.stages.label("rubric_stages"),
+                a.usd,
+                a.error,
+                t.texts.c.body.label("text"),
+            )
+            .join(t.runs, t.NAMED_RUNS)
+            .join(t.run_rubrics, t.run_rubrics.c.run_id == t.runs.c.id)
+            .join(
+                t.samples,
+                sa.and_(
+                    s.run_id == t.runs.c.id,
+                    s.rubric_id == t.run_rubrics.c.rubric_id,
+                    s.evidence_id == evidence,
+                ),
+            )
+            .join(t.rubrics, t.rubrics.c.id == s.rubric_id)
+            .join(t.attempts, a.id == latest_attempt(s.call_id, completed=False))
+            .outerjoin(t.texts, t.texts.c.hash == a.text)
+            .where(t.tags.c.tag.in_(tags), t.runs.c.superseded.is_(None), s.is_swap.is_(False))
+            .where(t.run_rubrics.c.is_swap.is_(False))
+            .order_by(t.tags.c.tag, t.runs.c.id, t.rubrics.c.draw, s.replicate, s.flipped)
+        )
+        return self._database.rows(query)
+
+
+def _contains(column: Any, words: str) -> Any:
+    return column.icontains(words, autoescape=True)
+
