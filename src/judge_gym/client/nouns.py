@@ -193,6 +193,39 @@ class Experiments:
         """Returns probes with the probability of expert agreement; null if unreadable."""
         return self._call("experiments.list_probes", locals())
 
+    def list_setups(self, study: str) -> Sequence[responses.SetupRow]:
+        """Returns the setups of a study, by name."""
+        return self._call("experiments.list_setups", locals())
+
+    def list_items(
+        self,
+        study: str,
+        *,
+        sort: Literal["disagreement", "position"] = "disagreement",
+        task: str | None = None,
+        status: Status | None = None,
+        wrong: bool = False,
+        search: str | None = None,
+        setups: Sequence[str] = (),
+    ) -> Sequence[responses.JudgedItem]:
+        """Returns the items of a study with every setup's verdicts, the most disputed first."""
+        return self._call("experiments.list_items", locals())
+
+    def show_item(
+        self,
+        evidence: int,
+        study: str,
+        task: str,
+        *,
+        sort: Literal["disagreement", "position"] = "disagreement",
+        status: Status | None = None,
+        wrong: bool = False,
+        search: str | None = None,
+        setups: Sequence[str] = (),
+    ) -> responses.JudgedItemDetail:
+        """Returns an item with what every setup answered, and its neighbours in the list."""
+        return self._call("experiments.show_item", locals())
+
     def export_csv(self, experiment_tags: Sequence[str]) -> str:
         """Returns the tidy rows of experiments as CSV."""
         return self._call("experiments.export_csv", locals())
@@ -242,6 +275,10 @@ class Runs:
     ) -> Sequence[str]:
         """Queues a study or an experiment for a worker and returns the tags at once."""
         return self._call("runs.start", locals())
+
+    def rerun_sample(self, sample: int) -> Sequence[str]:
+        """Queues one fresh verdict of a sample's judge on the same item; returns its tag."""
+        return self._call("runs.rerun_sample", locals())
 
     def start_evidence(
         self, *, window_id: int | None = None, experiment_tag: str | None = None, limit: int = 15

@@ -356,6 +356,10 @@ class Experiments:
         """Returns every model that judges in an experiment, by name."""
         return sorted(self._store.experiments.judges())
 
+    def task_types(self) -> Sequence[str]:
+        """Returns the types of tasks that occur; none in a lab without the research protocol."""
+        return sorted(self._store.experiments.task_types())
+
     def show(self, experiment_tag: str) -> ExperimentSummary:
         """Returns an experiment's design, the progress of its runs and why targets failed."""
         [summary] = self.summaries(self._store.experiments.rows(tags=[experiment_tag]))

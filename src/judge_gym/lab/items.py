@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import read_row
+from judge_gym.lab.imports import load_analysis
 from judge_gym.records.responses import (
     ItemCell,
     ItemKey,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from judge_gym.analysis.metrics.item_grid import ItemGrid
+    from judge_gym.analysis.item_grid import ItemGrid
 
 SORTS = ("disagreement", "position")
 RERUN = "/rerun/"
@@ -151,9 +152,7 @@ class StudyItems:
             "answers": self._answers(known, item, chosen.setups),
         }
 
-    def _answers(
-        self, known: _Study, item: int, setups: Sequence[int]
-    ) -> list[SetupAnswers]:
+    def _answers(self, known: _Study, item: int, setups: Sequence[int]) -> list[SetupAnswers]:
         """Returns the verdicts of each setup on an item with its words, and fresh ones."""
         task = known.tasks[known.task_of[item]]
         tags = [tag for tag, row in known.experiments.items() if row["task"] == task]
@@ -182,7 +181,7 @@ class StudyItems:
     def _rows(
         self, known: _Study, items: Sequence[int], setups: tuple[int, ...]
     ) -> list[JudgedItem]:
-        from judge_gym.analysis.metrics.item_grid import most_frequent
+        from judge_gym.analysis.item_grid import most_frequent
 
         titles = self._store.items.titles([known.evidence[item] for item in items])
         values = known.disagreement(setups)
@@ -212,9 +211,7 @@ class StudyItems:
             )
         return rows
 
-    def _order(
-        self, study: str, known: _Study, query: _Query
-    ) -> "npt.NDArray[np.int64]":
+    def _order(self, study: str, known: _Study, query: _Query) -> "npt.NDArray[np.int64]":
         import numpy as np
 
         if query in known.orders:
@@ -255,7 +252,8 @@ class StudyItems:
             return known
 
     def _build(self, study: str) -> _Study:
-        from judge_gym.analysis.metrics.item_grid import Cell, ItemGrid
+        load_analysis()
+        from judge_gym.analysis.item_grid import Cell, ItemGrid
 
         version = self._store.studies.fingerprint(study)
         experiments = {row["tag"]: row for row in self._store.experiments.rows(study=study)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from judge_gym.engine import FINISHED
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
+from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.texts import new_file
@@ -75,6 +76,7 @@ class Reports:
             target: the study or tag.
             others: more studies or tags, whose setups stand in the same table.
         """
+        load_analysis()
         from judge_gym.analysis.frames import tidy
         from judge_gym.analysis.judges.table import judge_table
         from judge_gym.analysis.report.page import simulation_banner

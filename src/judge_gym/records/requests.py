@@ -245,9 +245,9 @@ class OfStudyItems(VerbRequest):
         Field(description="Largest disagreement first, or the order of the pool."),
     ] = "disagreement"
     task: Annotated[Name | None, Field(description="As `experiments_list_items` names it.")] = None
-    status: Annotated[
-        Status | None, Field(description="Items with a verdict of this status.")
-    ] = None
+    status: Annotated[Status | None, Field(description="Items with a verdict of this status.")] = (
+        None
+    )
     wrong: Annotated[
         bool, Field(description="Items on which a setup's usual verdict is not the known one.")
     ] = False

@@ -182,6 +182,11 @@ class Experiments:
             str(model) for model in self._database.scalars(sa.select(judge).distinct()) if model
         ]
 
+    def task_types(self) -> list[str]:
+        """Returns every type of task that an experiment has; a neutral task has none."""
+        types = sa.select(t.experiments.c.task_type).distinct()
+        return [type for type in self._database.scalars(types) if type]
+
     def delete(self, tag: str, *, ledger: bool, forget: bool) -> dict[str, int]:
         """Deletes an experiment's runs; with `ledger`, the calls that only it used too.
 

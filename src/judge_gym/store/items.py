@@ -157,4 +157,3 @@ class Items:
 
 def _contains(column: Any, words: str) -> Any:
     return column.icontains(words, autoescape=True)
-

@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from judge_gym.errors import BusyError, DesignError, NotFoundError
 from judge_gym.lab import Lab
+from judge_gym.lab.imports import load_analysis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,9 @@ class Results(Protocol):
         """The sections of a report."""
 
 
+S = TypeVar("S")
 T = TypeVar("T", bound=Results)
+_Key = tuple[str, tuple[str, ...]]
 Analyse = Callable[[Lab, tuple[str, ...]], Results]
 
 
@@ -58,13 +61,22 @@ class AnalysisCache:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._lock = threading.Lock()
-        self._entries: OrderedDict[tuple[str, tuple[str, ...]], _Entry] = OrderedDict()
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
 
     def get(self, analyse: Callable[[Lab, tuple[str, ...]], T], tags: Sequence[str]) -> T:
         """Returns what a function finds about experiments."""
         with self._turn():
             results: T = self._entry(analyse, tuple(tags)).results
             return results
+
+    def study(self, analyse: Callable[[Lab, str], S], name: str) -> S:
+        """Returns what a function finds about a study; kept until its data change."""
+        with self._turn():
+            version = self._lab.reports.study_version(name)
+            found: S = self._kept(
+                (analyse.__qualname__, (name,)), version, lambda: analyse(self._lab, name)
+            ).results
+            return found
 
     def figure(self, analyse: Analyse, tags: Sequence[str], name: str, theme: str) -> str:
         """Returns a figure of an analysis as SVG, for a light or a dark page."""
@@ -88,16 +100,20 @@ class AnalysisCache:
         if not self._lock.acquire(timeout=PATIENCE):
             raise BusyError("another analysis is in progress; try again in a moment", wait=10)
         try:
+            load_analysis()
             yield
         finally:
             self._lock.release()
 
     def _entry(self, analyse: Analyse, tags: tuple[str, ...]) -> _Entry:
-        key = (analyse.__qualname__, tags)
         version = [_version(self._lab, tag) for tag in tags]
+        key = (analyse.__qualname__, tags)
+        return self._kept(key, version, lambda: analyse(self._lab, tags))
+
+    def _kept(self, key: _Key, version: object, analyse: Callable[[], Any]) -> _Entry:
         entry, now = self._entries.pop(key, None), time.monotonic()
         if entry is None or entry.version != version or now - entry.at > MAX_AGE:
-            entry = _Entry(analyse(self._lab, tags), version, now)
+            entry = _Entry(analyse(), version, now)
         self._entries[key] = entry
         while len(self._entries) > MAX_ENTRIES:
             self._entries.popitem(last=False)
@@ -113,6 +129,17 @@ def count_samples(lab: Lab, tag: str) -> int:
     return sum(sum(run.statuses.values()) for run in lab.runs.progress(tag))
 
 
+def refuse_large(lab: Lab, tags: Sequence[str]) -> int:
+    """Returns how many samples experiments have; refuses more than a page analyses."""
+    count = sum(count_samples(lab, tag) for tag in tags)
+    if count > MAX_SAMPLES:
+        raise DesignError(
+            f"{count:,} samples are too many for a page, which analyses at most {MAX_SAMPLES:,}; "
+            "judge-gym report takes any number"
+        )
+    return count
+
+
 def tidy_samples(lab: Lab, tags: Sequence[str]) -> "pd.DataFrame | None":
     """Returns the tidy frame of experiments, or None if they have no samples.
 
@@ -121,12 +148,7 @@ def tidy_samples(lab: Lab, tags: Sequence[str]) -> "pd.DataFrame | None":
     """
     from judge_gym.analysis.frames import tidy
 
-    count = sum(count_samples(lab, tag) for tag in tags)
-    if count > MAX_SAMPLES:
-        raise DesignError(
-            f"{count:,} samples are too many for a page, which analyses at most {MAX_SAMPLES:,}; "
-            "judge-gym report takes any number"
-        )
+    count = refuse_large(lab, tags)
     return tidy(lab.experiments.samples(*tags), source=tags[0]) if count else None
 
 

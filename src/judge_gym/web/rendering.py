@@ -32,6 +32,8 @@ TERMS = {
     "influence from the judge's.",
     "probe": "The judge's own estimate of how likely a majority of three experts would agree with "
     "its verdict.",
+    "standing": "best: clearly ahead of all others; tied: not told apart from the best; "
+    "worse: clearly behind; unknown: too few items to tell.",
     "score": "Judges assign a stage of the rubric to each item.",
     "rubric": "Judges write the stages and criteria, and a critic rates them.",
     "evidence": "An editor prepares the neutral views of the texts, if the design asks for them.",
@@ -65,7 +67,7 @@ def environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.globals.update(version=metadata.version("judge-gym"), terms=TERMS)
+    env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
     env.filters.update(duration=duration, markdown=markdown)
     return env
@@ -85,7 +87,8 @@ def error_page(scope: Scope, error: Response) -> Response:
         return error
     content = json.loads(bytes(error.body))["error"]
     page = environment().get_template("error.html.j2")
-    text = page.render(caller=None, path=scope["path"], error=content, status=error.status_code)
+    caller = scope.get("state", {}).get("caller")  # known callers keep the navigation
+    text = page.render(caller=caller, path=scope["path"], error=content, status=error.status_code)
     kept = {name: error.headers[name] for name in ("retry-after",) if name in error.headers}
     return HTMLResponse(text, error.status_code, kept)
 

@@ -9,8 +9,10 @@ from judge_gym.web.pages import (
     experiment,
     figures,
     home,
+    items,
     new_study,
     report,
+    runs,
     sample,
     study,
     suite_evals,
@@ -22,7 +24,7 @@ from judge_gym.web.pages import (
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-_STUDIES = (home, new_study, study, experiment, sample, compare, figures, report, evidence, usage)
+_STUDIES = (home, new_study, study, items, runs, experiment, sample, compare, figures, report)
 _SUITES = (suite_evals, suite_runs, suites)  # the most specific paths come first
-for _page in (*_STUDIES, calls, *_SUITES):
+for _page in (*_STUDIES, evidence, usage, calls, *_SUITES):
     router.include_router(_page.router)

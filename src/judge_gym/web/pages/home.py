@@ -1,4 +1,4 @@
-"""Home: studies and experiments with their progress and cost."""
+"""Home: a card for each study; and the list of all experiments."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -13,20 +13,34 @@ from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.middleware import Json
 from judge_gym.web.pages import usage
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Text
-from judge_gym.web.pages.study import progress
+from judge_gym.web.pages.runs import progress
 from judge_gym.web.rendering import render, usd
 
 router = APIRouter()
 PAGE = 25
 """Experiments per page."""
 STUDIES = 60
-"""Studies that are shown as cards; the filter finds the others."""
+"""Studies that are shown as cards; the list of experiments finds the others."""
 NOTHING = usd(0.0)
-TASK_TYPES = ("ecc", "control", "benchmark")
 
 
 @router.get("/")
-def home(
+def home(request: Request, lab: OpenLab) -> Response:
+    """Shows studies, each with its answer, its progress and its cost."""
+    studies = lab.experiments.count_by_study()
+    named = {name: count for name, count in studies.items() if name}
+    return render(
+        request,
+        "home.html.j2",
+        studies=dict(list(named.items())[:STUDIES]),
+        all_studies=len(named),
+        total=sum(studies.values()),
+        alone=studies.get("", 0),
+    )
+
+
+@router.get("/experiments")
+def experiments(
     request: Request,
     lab: OpenLab,
     study: Annotated[str | None, Query(max_length=500, pattern=r"^[^\x00]*$")] = None,
@@ -35,25 +49,21 @@ def home(
     after: Text = None,
     before: Text = None,
 ) -> Response:
-    """Shows studies and experiments."""
+    """Shows the experiments of all studies and of none, to be filtered and compared."""
     chosen = {"study": study or None, "task_type": task_type, "judge": judge}
     found = lab.experiments.page(**chosen, after=after, before=before, limit=PAGE, reasons=False)
     asked = {name: value for name, value in chosen.items() if value is not None}
 
     def place(**where: str | None) -> str | None:
-        return f"/?{urlencode({**asked, **where})}" if all(where.values()) else None
+        return f"/experiments?{urlencode({**asked, **where})}" if all(where.values()) else None
 
-    studies = lab.experiments.count_by_study()
-    named = {name: count for name, count in studies.items() if name}
     return render(
         request,
-        "home.html.j2",
+        "experiments.html.j2",
         rows=[{**row, **progress(row)} for row in found.rows],
-        studies=dict(list(named.items())[:STUDIES]),
-        all_studies=list(named),
-        total=sum(studies.values()),
+        all_studies=[name for name in lab.experiments.count_by_study() if name],
         judges=lab.experiments.judges(),
-        task_types=TASK_TYPES,
+        task_types=lab.experiments.task_types(),
         chosen=chosen,
         first=place() if after or before else None,
         previous=place(before=found.previous),

@@ -1,76 +1,133 @@
-"""Study: its experiments with their progress, controls, and the log of events."""
+"""Study: the answer first, then its judges and its design; `items` and `runs` are further tabs."""
 
-import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from judge_gym.axes import Design
+from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
 from judge_gym.records import STATUSES, Status
-from judge_gym.records.requests import CallLimits
-from judge_gym.studies.file import Caps
-from judge_gym.web.api.parameters import LARGEST, Cursor, Name, OpenLab
-from judge_gym.web.middleware import Json
+from judge_gym.records.judge_table import JudgeTable
+from judge_gym.web.analysis_cache import Analyses, refuse_large
+from judge_gym.web.api.parameters import Cursor, Name, OpenLab
 from judge_gym.web.pages.filters import EMPTY_IS_NONE
-from judge_gym.web.pages.usage import totals as usage_totals
+from judge_gym.web.pages.items import cell_view, study_page
 from judge_gym.web.rendering import render
 
 router = APIRouter()
-ROWS = 25
-PATIENCE = 0.1
-"""Seconds that a page spends on counting rows; a million samples take longer."""
 ANSWERS = 20
 """Answers per page."""
 LONGEST = 20_000
 """Characters of an answer that the list shows; its sample's page shows more."""
-LOG = 30
-"""Events per page of the log."""
+DISPUTED = 5
+"""Items that the findings name, the most disputed first."""
+Study = Annotated[Name, Query()]
 
 
 @router.get("/studies/{name}")
-def study(
-    request: Request,
-    lab: OpenLab,
-    name: Name,
-    after: Cursor = None,
-    before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
-) -> Response:
-    """Shows a study with the experiments after a tag, and the log before an event."""
+def findings(request: Request, lab: OpenLab, name: Name) -> Response:
+    """Shows which judge to use, and where judges disagree."""
     found = lab.experiments.show_study(name)
-    page = lab.experiments.page_tags(study=name, after=after, limit=ROWS)
-    rows = list(_described(lab, [row["tag"] for row in page.rows]))
-    whole = after is None and page.next is None and all("runs" in row for row in rows)
-    log = lab.runs.study_events(name, LOG + 1, before)
-    budget = dict(found["budget"])
+    page = study_page(lab, name, "findings")
+    return render(request, "study_findings.html.j2", **page, file=found["text"])
+
+
+@router.get("/studies/{name}/judges")
+def judges(request: Request, lab: OpenLab, name: Name) -> Response:
+    """Shows the whole judge table."""
+    lab.experiments.show_study(name)
+    return render(request, "study_judges.html.j2", **study_page(lab, name, "judges"))
+
+
+@router.get("/studies/{name}/design")
+def design(request: Request, lab: OpenLab, name: Name) -> Response:
+    """Shows what was asked: tasks, judges, what varies, and the study file."""
+    found = lab.experiments.show_study(name)
+    rows = lab.experiments.find_study(name)
     return render(
         request,
-        "study.html.j2",
-        study=found,
-        rows=rows,
-        totals=totals(rows) if whole else None,
-        first=after is None,
-        next=page.next,
-        log=log[:LOG],
-        newest=lab.runs.last_event_id() if before is not None else log[0][0].id if log else 0,
-        older=log[LOG - 1][0].id if len(log) > LOG else None,
-        latest=before is None,
-        caps={cap: budget.get(cap) for cap in Caps.model_fields},
-        limits=list(CallLimits.model_fields),
-        progress=progress,
+        "study_design.html.j2",
+        **study_page(lab, name, "design", [row["design"]["judge.model"] for row in rows]),
+        file=found["text"],
+        budget={cap: value for cap, value in found["budget"].items() if value},
+        tasks=_tasks(rows),
+        **_knobs(rows),
     )
 
 
-@router.get("/studies/{name}/paid")
-def paid(lab: OpenLab, name: Name) -> Response:
-    """Returns a study's calls, its cost in US dollars (null if a price is unknown), its models."""
-    sums = usage_totals([row for row in lab.reports.spending(name) if not row["imported"]], None)
-    total = sums[0] if sums else {"calls": 0, "usd": 0.0, "unpriced": 0}
-    usd = None if total["unpriced"] else total["usd"]
-    return Json({"calls": total["calls"], "usd": usd, "models": lab.runs.models(name)})
+def _tasks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the tasks of experiments, each with an experiment on it and how many there are."""
+    names = ("concept", "task_type", "country", "pool_name")
+    tasks: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in names)
+        task = tasks.setdefault(key, {**dict(zip(names, key, strict=True)), "tag": row["tag"]})
+        task["experiments"] = task.get("experiments", 0) + 1
+    return [*tasks.values()]
+
+
+def _knobs(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the knobs that vary, with their levels, and the level of every other knob."""
+    levels = {
+        path: [*dict.fromkeys(row["design"][path] for row in rows)] for path in rows[0]["design"]
+    }
+    described = [
+        {"path": path, "levels": levels[path], "question": knob.question}
+        for path, knob in Design.knobs().items()
+    ]
+    return {
+        "varied": [knob for knob in described if len(knob["levels"]) > 1],
+        "fixed": [knob for knob in described if len(knob["levels"]) == 1],
+    }
+
+
+# --- the answer, which is loaded after the page ---------------------------------------------------
+
+
+def judge_table(lab: Lab, study: str) -> JudgeTable | None:
+    """Returns the judge table of a study, or None if it has no verdicts yet."""
+    refuse_large(lab, [row["tag"] for row in lab.experiments.find_study(study)])
+    try:
+        return lab.reports.judges(study)
+    except ConflictError:
+        return None
+
+
+@router.get("/parts/study/sentence")
+def sentence(request: Request, lab: OpenLab, analyses: Analyses, study: Study) -> Response:
+    """Returns a part of a page: the sentence that answers which judge to use."""
+    table = analyses.study(judge_table, study)
+    return render(request, "_sentence.html.j2", table=table, study=study)
+
+
+@router.get("/parts/study/judges")
+def judges_part(
+    request: Request, lab: OpenLab, analyses: Analyses, study: Study, whole: bool = False
+) -> Response:
+    """Returns a part of a page: the sentence and the judge table, in short or whole."""
+    table = analyses.study(judge_table, study)
+    judges = [row["judge"] for row in table["rows"]] if table else []
+    page = study_page(lab, study, "judges", judges)
+    return render(request, "_judge_table.html.j2", **page, table=table, whole=whole)
+
+
+@router.get("/parts/study/disputed")
+def disputed(request: Request, lab: OpenLab, study: Study) -> Response:
+    """Returns a part of a page: the items on which setups disagree most."""
+    page = lab.experiments.page_items(study, limit=DISPUTED)
+    setups = lab.experiments.list_setups(study)
+    rows = [row for row in page.rows if row["disagreement"]]
+    return render(
+        request,
+        "_disputed.html.j2",
+        **study_page(lab, study, "findings", [one["judge"] for one in setups]),
+        rows=[{**row, "cells": [cell_view(row, cell) for cell in row["cells"]]} for row in rows],
+        judges={one["setup"]: one["judge"] for one in setups},
+    )
 
 
 @router.get("/studies/{name}/answers")
@@ -94,42 +151,3 @@ def answers(
         first=after is None,
         longest=LONGEST,
     )
-
-
-def _described(lab: Lab, tags: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """Yields experiments with their progress while time allows; live events bring the rest."""
-    end = time.monotonic() + PATIENCE
-    for row in lab.experiments.find_tags(tags):
-        if time.monotonic() < end:
-            yield lab.experiments.show(row["tag"])
-        else:
-            yield {**row, "judge": row["design"]["judge.model"], "status": "…"}
-
-
-def progress(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the progress of an experiment's newest run, in total and by step."""
-    empty: dict[str, Any] = {"targets": {}, "done": {}, "failed": {}, "message": ""}
-    run = row["runs"][-1] if row.get("runs") else empty
-    stages = [
-        f"{stage} {run['done'][stage]}/{targets}"
-        for stage, targets in run["targets"].items()
-        if targets
-    ]
-    return {
-        "targets": sum(run["targets"].values()),
-        "done": sum(run["done"].values()),
-        "failed": sum(run["failed"].values()),
-        "stages": " · ".join(stages),
-        "message": run["message"],
-    }
-
-
-def totals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns sums over experiments, and the messages of their runs."""
-    runs = [progress(row) for row in rows]
-    return {
-        "experiments": len(rows),
-        "statuses": Counter(row["status"] for row in rows),
-        **{name: sum(run[name] for run in runs) for name in ("targets", "done", "failed")},
-        "messages": list(dict.fromkeys(run["message"] for run in runs if run["message"])),
-    }

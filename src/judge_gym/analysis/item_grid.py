@@ -9,6 +9,7 @@ compared.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -119,7 +120,7 @@ class ItemGrid:
         ordinal = [(c, n) for c, (_, n, ordered) in enumerate(self._kinds) if ordered]
         places = sorted({stage / max(n - 1, 1) for _, n in ordinal for stage in range(n)})
         shares: list[tuple[Floats, float]] = []
-        for low, high in zip(places, places[1:], strict=False):
+        for low, high in pairwise(places):
             below = np.zeros(len(self._kinds))
             for code, n in ordinal:
                 reached = {s for s in range(1, n + 1) if (s - 1) / max(n - 1, 1) <= low}

@@ -1,0 +1,242 @@
+"""Items of a study: a grid of items and setups, and a drawer with the answers on one of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from judge_gym.lab import Lab
+from judge_gym.records import STATUSES, Status
+from judge_gym.records.palette import judge_colours
+from judge_gym.web.api.parameters import LARGEST, Name, OpenLab
+from judge_gym.web.pages.evidence import word_differences
+from judge_gym.web.pages.filters import EMPTY_IS_NONE, Number, Text
+from judge_gym.web.rendering import render
+
+router = APIRouter()
+PAGE = 50
+"""Items per page."""
+HEIGHT, WIDTH = 16, 7
+"""The size of the bar of a stage, in pixels."""
+LONGEST = 20_000
+"""Characters of a text that the drawer shows."""
+
+
+class ItemFilter(BaseModel):
+    """Which items are shown, in which order, with which columns."""
+
+    search: Text = None
+    task: Text = None
+    status: Annotated[Status | None, EMPTY_IS_NONE] = None
+    wrong: Annotated[Literal["1"] | None, EMPTY_IS_NONE] = None
+    sort: Literal["disagreement", "position"] = "disagreement"
+    setup: Annotated[list[Name], Field(max_length=100)] = []
+    after: Annotated[Annotated[int, Field(ge=0, le=LARGEST)] | None, EMPTY_IS_NONE] = None
+
+    def asked(self) -> dict[str, Any]:
+        """Returns the filter as the lab takes it."""
+        return {
+            **{name: getattr(self, name) for name in ("search", "task", "status", "sort")},
+            "wrong": self.wrong is not None,
+            "setups": self.setup,
+        }
+
+    def query(self, **more: Any) -> str:
+        """Returns the filter as a query string, with further parameters; None is left out."""
+        values = {**self.model_dump(exclude={"sort"}), "sort": self.sort, **more}
+        if values["sort"] == "disagreement":
+            del values["sort"]
+        return urlencode({k: v for k, v in values.items() if v not in (None, [])}, doseq=True)
+
+
+def _filters(filters: Annotated[ItemFilter, Query()]) -> ItemFilter:
+    """Reads the model in a function of its own, as FastAPI needs beside other parameters."""
+    return filters
+
+
+Filters = Annotated[ItemFilter, Depends(_filters)]
+
+
+class Bar(NamedTuple):
+    """A stage in the picture of a cell: how many verdicts fell on it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class CellView(NamedTuple):
+    """What a setup said about an item, as it is shown."""
+
+    setup: str
+    verdict: str
+    right: bool | None
+    """Whether the usual verdict is the known one; None if no answer is known."""
+    bars: Sequence[Bar]
+    width: float
+    other: str
+    """Answers without a verdict: `1 abstained`."""
+    spoken: str
+    """The verdicts in words."""
+
+
+@router.get("/studies/{name}/items")
+def items(
+    request: Request,
+    lab: OpenLab,
+    name: Name,
+    filters: Filters,
+    of: Text = None,
+    item: Number = None,
+    a: Text = None,
+    b: Text = None,
+) -> Response:
+    """Shows a page of items, and the drawer of one of them if the address names it."""
+    lab.experiments.show_study(name)
+    asked = filters.asked()
+    cursor = str(filters.after) if filters.after else None
+    page = lab.experiments.page_items(name, after=cursor, limit=PAGE, **asked)
+    setups = lab.experiments.list_setups(name)
+    shown = [one for one in setups if not filters.setup or one["setup"] in filters.setup]
+    start = filters.after or 0
+    opened = of is not None and item is not None
+    return render(
+        request,
+        "study_items.html.j2",
+        **study_page(lab, name, "items", [one["judge"] for one in setups]),
+        rows=[
+            {**row, "cells": [cell_view(row, cell) for cell in row["cells"]]} for row in page.rows
+        ],
+        setups=setups,
+        shown=shown,
+        judges={one["setup"]: one["judge"] for one in setups},
+        tasks=lab.experiments.list_tasks(name),
+        statuses=STATUSES,
+        filters=filters,
+        found=lab.experiments.count_items(name, **asked),
+        start=start,
+        next=page.next,
+        previous=None if not start else max(0, start - PAGE),
+        drawer=drawer(lab, name, filters, of or "", item or 0, a, b) if opened else None,
+    )
+
+
+@router.get("/parts/item")
+def part(
+    request: Request,
+    lab: OpenLab,
+    study: Annotated[Name, Query()],
+    filters: Filters,
+    of: Annotated[Name, Query()],
+    item: Annotated[int, Query(ge=1, le=LARGEST)],
+    a: Text = None,
+    b: Text = None,
+) -> Response:
+    """Returns a part of the page: the drawer of an item."""
+    setups = lab.experiments.list_setups(study)
+    return render(
+        request,
+        "_item.html.j2",
+        **study_page(lab, study, "items", [one["judge"] for one in setups]),
+        filters=filters,
+        drawer=drawer(lab, study, filters, of, item, a, b),
+    )
+
+
+def study_page(lab: Lab, name: str, tab: str, judges: Sequence[str] = ()) -> dict[str, Any]:
+    """Returns what every tab of a study needs: its name, the open tab, and colours of judges."""
+    return {"study": name, "tab": tab, "colours": judge_colours(judges)}
+
+
+def drawer(
+    lab: Lab, study: str, filters: ItemFilter, of: str, item: int, a: str | None, b: str | None
+) -> dict[str, Any]:
+    """Returns an item with all answers, and two of them side by side with their difference."""
+    asked = {key: value for key, value in filters.asked().items() if key != "task"}
+    found = lab.experiments.show_item(item, study, of, **asked)
+    text = lab.evidence.show(item)
+    answers = [one for one in found["answers"] if one["samples"]]
+    chosen = _pair(answers, a, b)
+    return {
+        **found,
+        "cells": {cell["setup"]: cell_view(found, cell) for cell in found["cells"]},
+        "text": text["text"][:LONGEST],
+        "responses": [response[:LONGEST] for response in text["responses"]],
+        "answers": answers,
+        "pair": _compared(*chosen) if chosen else [],
+        "stages": stage_names(answers),
+    }
+
+
+def _pair(answers: Sequence[Mapping[str, Any]], a: str | None, b: str | None) -> Any:
+    """Returns the setups to compare: those chosen, else the two whose verdicts lie furthest."""
+    if len(answers) < 2:
+        return None
+    named = {one["setup"]: one for one in answers}
+    ordered = sorted(answers, key=lambda one: _mean_stage(one["samples"]))
+    first = named.get(a or "", ordered[0])
+    second = named.get(b or "", ordered[-1])
+    if first is second:
+        second = next(one for one in (*reversed(ordered), *ordered) if one is not first)
+    return first, second
+
+
+def _mean_stage(samples: Sequence[Mapping[str, Any]]) -> float:
+    stages = [int(stage) for row in samples for stage in row["stages"].split()]
+    return sum(stages) / len(stages) if stages else 0.0
+
+
+def _compared(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns two setups with a typical answer each, in which the words that differ are marked."""
+    texts = [_typical(one["samples"]) for one in (first, second)]
+    words = word_differences(*((row["text"] or "")[:LONGEST] for row in texts))
+    marked = words[::-1] if words else [[(row["text"] or "", False)] for row in texts]
+    return [
+        {"setup": one["setup"], "judge": one["judge"], "sample": row, "pieces": pieces}
+        for one, row, pieces in zip((first, second), texts, marked, strict=True)
+    ]
+
+
+def _typical(samples: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Returns the first sample with the verdict that was given most often."""
+    verdicts = [row["stages"] or row["status"] for row in samples]
+    return samples[verdicts.index(max(verdicts, key=verdicts.count))]
+
+
+def stage_names(answers: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
+    """Returns the names of stages by rubric."""
+    rows = [row for one in answers for row in (*one["samples"], *one["reruns"])]
+    return {row["rubric"]: [stage[0] for stage in row["rubric_stages"]] for row in rows}
+
+
+def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
+    """Returns what a cell shows: the usual verdict, and a bar for each stage."""
+    scored = {verdict: n for verdict, n in cell["verdicts"].items() if verdict[:1].isdigit()}
+    others = {verdict: n for verdict, n in cell["verdicts"].items() if verdict not in scored}
+    total = sum(cell["verdicts"].values())
+    width = min(WIDTH, 90 / max(row["n_stages"], 1))
+    bars = []
+    for stage in range(1, row["n_stages"] + 1):
+        share = sum(
+            n / len(verdict.split())
+            for verdict, n in scored.items()
+            if str(stage) in verdict.split()
+        )
+        height = HEIGHT * share / total if total else 0.0
+        bars.append(Bar((stage - 1) * (width + 1), HEIGHT - height, width, height))
+    words = [f"{name.replace('_', ' ')} ×{n}" for name, n in (scored | others).items()]
+    truth = row["truth"]
+    return CellView(
+        cell["setup"],
+        cell["verdict"].replace(" ", "–" if row["ordinal"] else ", "),
+        cell["verdict"] == str(truth) if truth is not None and cell["verdict"] else None,
+        bars if scored else (),
+        row["n_stages"] * (width + 1),
+        ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in others.items()),
+        ", ".join(words) or "not judged",
+    )

@@ -1,0 +1,69 @@
+// The grid of items: opens an item in the drawer without leaving the page, and moves between items by keyboard.
+"use strict";
+
+const drawer = document.getElementById("drawer");
+let opener = null; // what had the focus before the drawer opened
+
+async function open(address, push = true) {
+  const query = new URL(address, location.href).search.slice(1);
+  try {
+    const response = await fetch(drawer.dataset.part + query, { headers: { Accept: "application/json" } });
+    if (!response.ok) await lab.json(response);
+    drawer.innerHTML = await response.text(); // from our own templates, which escape
+  } catch (error) {
+    lab.say(error.message, 20);
+    return;
+  }
+  if (drawer.hidden) opener = document.activeElement;
+  drawer.hidden = false;
+  drawer.scrollTop = 0;
+  drawer.focus();
+  if (push) history.pushState(null, "", address);
+  const [of, item] = ["of", "item"].map((name) => new URL(address, location.href).searchParams.get(name));
+  for (const link of document.querySelectorAll("#items a[data-item]")) {
+    const there = new URL(link.href).searchParams;
+    link.closest("tr").classList.toggle("chosen", there.get("of") === of && there.get("item") === item);
+  }
+}
+
+function close(push = true) {
+  const link = drawer.querySelector("[data-close]");
+  drawer.hidden = true;
+  if (push && link) history.pushState(null, "", link.href);
+  drawer.replaceChildren();
+  if (opener) opener.focus();
+}
+
+document.addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const link = event.target.closest("a[data-item]"), leave = event.target.closest("a[data-close]");
+  const copy = event.target.closest("[data-copy]");
+  if (link) { event.preventDefault(); open(link.href); }
+  if (leave) { event.preventDefault(); close(); }
+  if (copy) {
+    const address = new URL(copy.dataset.copy, location.href).href;
+    (navigator.clipboard ? navigator.clipboard.writeText(address) : Promise.reject())
+      .then(() => lab.say("Link copied."), () => window.prompt("Copy this link:", address));
+  }
+});
+
+drawer.addEventListener("submit", (event) => {
+  if (!event.target.matches("[data-pair]")) return;
+  event.preventDefault();
+  open(`${event.target.action}?${new URLSearchParams(new FormData(event.target))}`);
+});
+drawer.addEventListener("change", (event) => { event.target.closest("[data-pair]")?.requestSubmit(); });
+
+document.addEventListener("keydown", (event) => {
+  if (drawer.hidden || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.key === "Escape") { close(); return; }
+  if (event.target.closest("input, select, textarea")) return;
+  const rel = { ArrowLeft: "prev", k: "prev", ArrowRight: "next", j: "next" }[event.key];
+  const link = rel && drawer.querySelector(`a[rel="${rel}"]`);
+  if (link) { event.preventDefault(); open(link.href); }
+});
+
+window.addEventListener("popstate", () => {
+  if (new URL(location.href).searchParams.has("item")) open(location.href, false);
+  else close(false);
+});
