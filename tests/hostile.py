@@ -39,7 +39,12 @@ PATHS = {
     "/evidence/4": True,  # the first that is hostile, with views
     "/evidence/4?compare=words": True,
     "/evidence/17": True,  # the last
-    "/studies/hostile": True,
+    "/studies/hostile": False,
+    "/studies/hostile/judges": False,
+    "/studies/hostile/items": True,
+    f"/studies/hostile/items?item=4&of={quote(f'{SHORT} (ecc, {SHORT})')}": True,
+    "/studies/hostile/runs": True,
+    "/studies/hostile/design": True,
     "/studies/hostile/answers": True,
     "/new": True,
     "/new?from=hostile": True,
@@ -48,7 +53,8 @@ PATHS = {
     "/usage": False,
     "/usage?study=hostile": True,
     "/report/hostile": True,
-    "/": True,
+    "/": False,
+    "/experiments": True,
     f"/experiments/{quote(TAG)}": True,
     "/samples/1": True,
     f"/compare?tag={quote(TAG)}&tag=pilot": True,

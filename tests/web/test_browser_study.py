@@ -61,7 +61,7 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
     visit: Visit, lab: ServedLab
 ) -> None:
     lab.post("/api/runs", study=study("steered"))
-    page = visit.open("/studies/steered")
+    page = visit.open("/studies/steered/runs")
     expect(page.locator("#messages")).to_contain_text("no worker is running")
     page.click("text=Pause")
     expect(page.locator("#toast")).to_have_text("paused: 1 experiments")
@@ -84,7 +84,7 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
 def test_a_study_is_cancelled_only_after_a_question(browser: Browser, lab: ServedLab) -> None:
     lab.post("/api/runs", study=study("given-up"))
     visit = Visit(browser, lab)
-    page = visit.open("/studies/given-up")
+    page = visit.open("/studies/given-up/runs")
     page.click("button:has-text('Cancel')")  # the question is declined
     [asked] = visit.faults
     assert (
@@ -103,7 +103,7 @@ def test_a_study_is_cancelled_only_after_a_question(browser: Browser, lab: Serve
 
 def test_budget_and_limits_are_changed_while_it_goes_on(visit: Visit, lab: ServedLab) -> None:
     lab.post("/api/runs", study=study("thrifty", budget={"usd": 5, "calls": 1000}))
-    page = visit.open("/studies/thrifty")
+    page = visit.open("/studies/thrifty/runs")
     page.click("text=Limits and budget")
     expect(page.locator("[name='budget.usd']")).to_have_value("5.0")
     page.fill("[name='budget.calls']", "")
@@ -134,7 +134,7 @@ def test_failures_are_shown_linked_and_asked_again(visit: Visit, lab: ServedLab)
     [failed] = [row for row in lab.lab.list_experiments(study="flawed") if row["judge"] == FAILING]
     count = sum(failed["runs"][-1]["failed"].values())
     assert count > 0
-    page = visit.open("/studies/flawed")
+    page = visit.open("/studies/flawed/runs")
     row = page.locator(f"tr[data-tag='{failed['tag']}']")
     expect(row.locator("a.failed")).to_have_text(str(count))
     expect(page.locator("#failed")).to_have_text(str(count))
@@ -150,7 +150,7 @@ def test_experiments_come_in_pages_and_the_ticked_are_compared(
 ) -> None:
     levels = [f"a judge of kind {number}" for number in range(30)]
     lab.post("/api/runs", study=study("many", vary={"prompt.slots.scorer.persona": levels}))
-    page = visit.open("/studies/many")
+    page = visit.open("/studies/many/runs")
     expect(page.locator("#rows tbody tr")).to_have_count(25)
     expect(page.locator("#experiments")).to_have_text("30")
     first = page.eval_on_selector_all("#rows tr[data-tag]", "all => all.map(o => o.dataset.tag)")
@@ -160,7 +160,7 @@ def test_experiments_come_in_pages_and_the_ticked_are_compared(
     page.click("text=Compare selected")
     page.wait_for_url("**/compare?**")
     assert unquote(page.url).endswith(f"/compare?tag={first[0]}&tag={first[3]}".replace(" ", "+"))
-    page = visit.open("/studies/many")
+    page = visit.open("/studies/many/runs")
     page.get_by_role("link", name="More experiments").press("Enter")  # rows may still grow
     expect(page.locator("#rows tbody tr")).to_have_count(5)
     rest = page.eval_on_selector_all("#rows tr[data-tag]", "all => all.map(o => o.dataset.tag)")
@@ -173,7 +173,7 @@ def test_the_page_fits_a_phone_and_leaves_buttons_to_who_may_write(
 ) -> None:
     lab.post("/api/runs", study=study("read-only"))
     reading = Visit(browser, lab, lab.read)
-    page = reading.open("/studies/read-only")
+    page = reading.open("/studies/read-only/runs")
     assert page.locator("[data-verb]").count() == 0
     page.set_viewport_size(PHONE)
     expect(page.locator("#live")).to_contain_text("Updates automatically.")

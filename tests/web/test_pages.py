@@ -1,7 +1,9 @@
 """What the server writes into its pages, read without a browser."""
 
 from collections.abc import Callable, Iterator
+from itertools import combinations, product
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import sqlalchemy as sa
@@ -16,7 +18,7 @@ from judge_gym.web import analysis_cache
 from judge_gym.web.pages import evidence
 from judge_gym.web.pages.evidence import word_differences
 from judge_gym.web.pages.home import PAGE
-from lab_server import ServedLab, create, serve_lab
+from lab_server import TEXTS, ServedLab, create, serve_lab
 
 HTML = {"Accept": "text/html"}
 
@@ -28,6 +30,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
         create(opened.lab, window, "pilot/subset", **{"verdict.method": "subset"})
         opened.lab.runs.run("pilot/subset", samples=2)
         opened.lab.evidence.freeze_pool("january", window_id=window)
+        with opened.lab.store.database.begin() as connection:
+            named = t.tags.c.tag.in_(["pilot", "pilot/strict", "pilot/subset"])
+            connection.execute(t.tags.update().where(named).values(study="press"))
         yield opened
 
 
@@ -40,9 +45,17 @@ def page(lab: ServedLab, path: str, status: int = 200) -> Any:
 @pytest.mark.parametrize(
     ("path", "words"),
     {
-        "/": ["Home", "pilot/strict", "Compare selected", "failed calls"],
-        "/?judge=sim:cautious": ["later"],
-        "/?task_type=benchmark": ["No experiments match."],
+        "/": ["Home", "press", "3 experiments", "1 experiment without a study"],
+        "/experiments": ["Experiments", "pilot/strict", "Compare selected", "Failed calls", "ecc"],
+        "/experiments?judge=sim:cautious": ["later"],
+        "/experiments?task_type=benchmark": ["No experiments match."],
+        "/studies/press": ["Findings", "Items", "Judges", "Runs", "Design", "Most disputed items"],
+        "/studies/press/design": ["What varies", "verdict.method", "subset", "fascism"],
+        "/studies/press/runs": ["pilot/strict", "Log"],
+        "/parts/study/sentence?study=press": ["Accuracy unknown"],
+        "/parts/study/judges?study=press": ["balanced", "strict", "unknown", "Consistency"],
+        "/parts/study/judges?study=press&whole=true": ["Disagreement", "Compare selected"],
+        "/parts/study/disputed?study=press": ["All items, most disputed first"],
         "/new": ["New study", "Estimate", "Repeats per item", "verdict.method", "january"],
         "/evidence": ["Pools", "january", "Windows", "Valdoria"],
         "/windows/1": ["Window 1: Valdoria", "calm", "tense", "harsh"],
@@ -85,12 +98,105 @@ def test_a_page_shows_its_subject(lab: ServedLab, path: str, words: list[str]) -
 def test_an_error_is_a_page_that_says_what_is_wrong(
     lab: ServedLab, path: str, status: int, words: str
 ) -> None:
-    assert words in text(page(lab, path, status).find(".//main"))
+    shown = page(lab, path, status)
+    assert words in text(shown.find(".//main"))
+    assert "Evidence" in text(shown.find(".//nav")), "the navigation stays"
 
 
 def test_empty_form_fields_are_no_filter(lab: ServedLab) -> None:
     shown = page(lab, "/experiments/pilot?status=&stage=&evidence=")
     assert len(rows(shown.find(".//table[@id='sample-table']"))) == 15
+
+
+# --- the items of a study ------------------------------------------------------------------------
+
+
+def grid(lab: ServedLab, query: str = "") -> list[list[str]]:
+    """Returns the title and the cells of each item."""
+    table = page(lab, f"/studies/press/items?{query}").find(".//table[@id='items']")
+    if table is None:
+        return []
+    titles = [text(link) for link in table.iter("a")]
+    return [[title, *cells] for title, cells in zip(titles, rows(table), strict=True)]
+
+
+def test_items_are_listed_by_the_disagreement_of_setups(lab: ServedLab) -> None:
+    samples = [
+        (tag, row)
+        for tag in ("pilot", "pilot/strict", "pilot/subset")
+        for row in lab.lab.experiments.list_samples(tag)
+        if row["status"] == "scored" and not row["is_swap"]
+    ]
+    expected = {}
+    for title in TEXTS:
+        shares: dict[str, list[dict[int, float]]] = {}
+        for tag, row in samples:
+            if row["evidence_title"] == title:
+                stages = [int(stage) for stage in row["stages"].split()]
+                shares.setdefault(tag, []).append({stage: 1 / len(stages) for stage in stages})
+        distances = [
+            sum(p * q * abs(a - b) / 3 for a, p in one.items() for b, q in other.items())
+            for first, second in combinations(shares.values(), 2)
+            for one, other in product(first, second)
+        ]
+        weights = [
+            1 / (len(first) * len(second))
+            for first, second in combinations(shares.values(), 2)
+            for _ in product(first, second)
+        ]
+        whole = zip(distances, weights, strict=True)
+        expected[title] = sum(d * w for d, w in whole) / len([*combinations(shares, 2)])
+    listed = [(cells[0], float(cells[1])) for cells in grid(lab)]
+    assert dict(listed) == pytest.approx(expected, abs=0.006)
+    assert listed == sorted(listed, key=lambda row: -row[1])
+    assert [cells[0] for cells in grid(lab, "sort=position")] == [*TEXTS]
+
+
+def test_items_are_searched_filtered_and_their_columns_chosen(lab: ServedLab) -> None:
+    assert [cells[0] for cells in grid(lab, "search=DECREE")] == ["harsh"]
+    [sample, *_] = lab.lab.experiments.list_answers("pilot/strict")
+    words = (sample["text"] or "").splitlines()[0]
+    found = grid(lab, urlencode({"search": words}))
+    assert sample["evidence_title"] in [cells[0] for cells in found]
+    assert grid(lab, "search=nowhere-to-be-found") == []
+    assert grid(lab, "status=refused") == []
+    assert {len(cells) for cells in grid(lab)} == {5}
+    setups = [row["setup"] for row in lab.lab.experiments.list_setups("press")]
+    two = urlencode({"setup": [setups[2], setups[0]]}, doseq=True)
+    for cells, shown in zip(
+        grid(lab, "sort=position"), grid(lab, f"sort=position&{two}"), strict=True
+    ):
+        assert [shown[0], *shown[2:]] == [cells[0], cells[2], cells[4]]
+    assert lab.ask("GET", "/studies/press/items?setup=unknown", headers=HTML).status_code == 404
+
+
+def test_the_drawer_has_every_answer_and_leads_to_the_neighbours(lab: ServedLab) -> None:
+    link = page(lab, "/studies/press/items").find(".//a[@data-item]").get("href")
+    drawer = page(lab, link).find(".//aside[@id='drawer']")
+    shown = text(drawer)
+    [item, *_] = lab.lab.experiments.list_items("press")
+    for tag in ("pilot", "pilot/strict", "pilot/subset"):
+        for answer in lab.lab.experiments.list_answers(tag):
+            if answer["evidence"] == item["evidence"]:
+                assert " ".join((answer["text"] or "").split()) in " ".join(shown.split())
+    assert drawer.find(".//mark") is not None, "the words that differ are marked"
+    assert drawer.find(".//a[@rel='prev']") is None
+    following = page(lab, drawer.find(".//a[@rel='next']").get("href")).find(".//aside")
+    assert following.find(".//a[@rel='prev']").get("href") == link
+    assert "2 of 3" in text(following)
+
+
+def test_a_fresh_verdict_costs_one_call_and_changes_no_result(lab: ServedLab) -> None:
+    [item, *_] = lab.lab.experiments.list_items("press")
+    [sample, *_] = lab.lab.experiments.list_samples("pilot", evidence=item["evidence"])
+    before = (lab.lab.experiments.samples("press"), lab.lab.reports.usage())
+    [tag] = lab.post("/api/runs/sample", sample=sample["sample"])["started"]
+    lab.lab.runs.run(tag, series="rerun-1", samples=1)
+    after = (lab.lab.experiments.samples("press"), lab.lab.reports.usage())
+    assert before[0].equals(after[0])
+    assert sum(row["calls"] for row in after[1]) == sum(row["calls"] for row in before[1]) + 1
+    query = urlencode({"of": item["task"], "item": item["evidence"]})
+    assert "Fresh verdict (rerun-1)" in text(page(lab, f"/studies/press/items?{query}"))
 
 
 # --- an experiment -------------------------------------------------------------------------------
@@ -350,7 +456,7 @@ def test_the_list_of_experiments_paginates_in_both_directions(
         def follow(shown: Any, rel: str) -> Any:
             return page(lab, shown.find(f".//a[@rel='{rel}']").get("href"))
 
-        first = page(lab, "/")
+        first = page(lab, "/experiments")
         second = follow(first, "next")
         assert len(tags(first)) == PAGE
         every = sorted(row["tag"] for row in lab.lab.experiments.list())
@@ -366,7 +472,7 @@ def test_an_empty_lab_says_how_to_start(tmp_path_factory: pytest.TempPathFactory
         read = text(page(lab, "/"))
         empty = lab.lab.create_window("2026-09-01", "2026-09-30", "Norvessa")
         lab.lab.create_experiment("waiting", empty, "sim:balanced", "ecc", "fascism", {})
-        draft, listed = text(page(lab, "/experiments/waiting")), text(page(lab, "/"))
+        draft, listed = text(page(lab, "/experiments/waiting")), text(page(lab, "/experiments"))
     assert "No experiments yet" in read and "judge-gym demo" in read and "New study" in read
     assert "none yet" in draft and "judge-gym evidence make waiting" in draft
     assert "draft" in listed and "waiting" in listed

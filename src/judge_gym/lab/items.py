@@ -314,7 +314,7 @@ def _query(
     if task is not None:
         _place(known.tasks, task, "task")
     names = [setup.name for setup in known.setups]
-    chosen = tuple(_place(names, name, "setup") for name in dict.fromkeys(setups))
+    chosen = tuple(sorted({_place(names, name, "setup") for name in setups}))
     return _Query(sort, task, status, wrong, search, chosen or tuple(range(len(names))))
 
 
