@@ -55,6 +55,7 @@ REPORT = "\n\n".join(
         "None.",
     ]
 )
+TASK_NAME = "fascism (ecc, Valdoria)"
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("evidence.create_window", JUNE),
     ("evidence.load", {"window_id": 2, "items": [{"title": "A", "text": "It fell.", "truth": 1}]}),
@@ -106,6 +107,9 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("experiments.list_samples", {"experiment_tag": "pilot"}),
     ("experiments.list_samples", {"experiment_tag": "pilot", "status": "scored", "evidence": 2}),
     ("experiments.list_answers", {"target": "pilot", "status": "scored"}),
+    ("experiments.list_setups", {"study": "pilot"}),
+    ("experiments.list_items", {"study": "pilot", "sort": "position", "search": "the"}),
+    ("experiments.show_item", {"study": "pilot", "task": TASK_NAME, "evidence": 1}),
     ("experiments.list_probes", {"experiment_tag": "pilot"}),
     ("experiments.export_csv", {"experiment_tags": ["pilot", "pilot/strict"]}),
     ("experiments.cleanup", {"experiment_tag": "severity"}),
@@ -122,6 +126,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("runs.resume", {"target": "later"}),
     ("runs.cancel", {"target": "later"}),
     ("runs.retry", {"target": "pilot"}),
+    ("runs.rerun_sample", {"sample": 1}),
     ("runs.reparse", {"target": "pilot"}),
     ("runs.status", {"target": "pilot"}),
     ("runs.status", {"limit": 5}),

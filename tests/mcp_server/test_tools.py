@@ -22,6 +22,7 @@ from lab_server import OURS, ServedLab, serve_lab, without_workers
 
 PAID = {
     "runs_start",
+    "runs_rerun_sample",
     "runs_start_evidence",
     "runs_resume",
     "runs_retry",

@@ -1,4 +1,4 @@
-"""Home shows what is in the lab, live, and tells a newcomer what to do."""
+"""Home and the list of experiments show what is in the lab, live."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def test_every_experiment_stands_on_one_page_and_filters_are_in_the_address(
     lab: ServedLab, page: Page
 ) -> None:
     every = {row["tag"]: row["judge"] for row in lab.lab.list_experiments()}
-    open_path(page, lab, "/")
+    open_path(page, lab, "/experiments")
     seen = tags(page)
     assert len(seen) == PAGE
     page.get_by_role("link", name="Next page").click()
@@ -57,29 +57,30 @@ def test_every_experiment_stands_on_one_page_and_filters_are_in_the_address(
     assert tags(page) == sorted(tag for tag, judge in every.items() if judge == "sim:cautious")
     page.reload()
     expect(page.locator("select[name=judge]")).to_have_value("sim:cautious")
-    open_path(page, lab, "/?task_type=benchmark")
+    open_path(page, lab, "/experiments?task_type=benchmark")
     expect(page.get_by_text("No experiments match.")).to_be_visible()
 
 
 def test_failures_and_costs_are_seen_at_a_glance_and_lead_to_their_rows(
     lab: ServedLab, page: Page
 ) -> None:
-    open_path(page, lab, "/")
+    open_path(page, lab, "/experiments")
     row = page.locator('tr[data-tag="pilot/strict"]')
     summary = lab.lab.get_experiment_summary("pilot/strict")
     lost = sum(summary["runs"][-1]["failed"].values())
     assert lost > 0
     expect(row.locator("[data-failed]")).to_have_text(str(lost))
-    expect(page.locator("[data-failed-all]")).to_have_text(str(lost))
     expect(row.locator("[data-cost]")).to_have_text("$0.00")  # simulated judges are free
-    expect(page.locator("[data-cost-all]")).to_have_text("$0.00")
     row.locator("[data-failed]").click()
     page.wait_for_url(f"**{experiment_path('pilot/strict')}?status=provider_error#samples")
     expect(page.locator("#sample-table .pill.provider_error")).to_have_count(lost)
+    open_path(page, lab, "/")
+    expect(page.locator("[data-failed-all]")).to_have_text(str(lost))
+    expect(page.locator("[data-cost-all]")).to_have_text("$0.00")
 
 
 def test_a_run_is_watched_to_its_end_without_a_reload(lab: ServedLab, page: Page) -> None:
-    open_path(page, lab, "/")
+    open_path(page, lab, "/experiments")
     row = page.locator('tr[data-tag="later"]')
     expect(row.locator(".pill")).to_have_text("pending")
     page.evaluate("window.stayed = true")

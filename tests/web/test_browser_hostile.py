@@ -28,7 +28,7 @@ def test_what_is_hostile_is_shown_as_text(browser: Browser, lab: ServedLab, path
     if path.startswith("/report"):
         expect(page.locator("iframe")).to_be_visible(timeout=180_000)
         expect(page.frame_locator("iframe").locator("svg").first).to_be_visible()
-    if path.startswith("/studies") and not path.endswith("/answers"):
+    if path.endswith("/runs"):
         expect(page.locator("#live")).not_to_contain_text("need JavaScript")
         expect(page.locator("#log tbody tr").first).to_contain_text("</textarea>")
     if path.startswith("/usage"):

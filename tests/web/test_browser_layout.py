@@ -18,6 +18,7 @@ from suite_pages import hostile_pages, of_run, suites_lab
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 PATHS = [
     "/",
+    "/experiments",
     "/new",
     "/evidence",
     "/windows/1",

@@ -187,7 +187,7 @@ def test_a_study_is_started_from_the_form_and_watched_to_its_end(
     page.check("[name='vary:verdict.method']")
     expect(page.locator("#start")).to_have_text("Start: 65 calls")
     page.click("#start")
-    page.wait_for_url("**/studies/watched")
+    page.wait_for_url("**/studies/watched/runs")
     rows = page.locator("#rows tbody tr")
     expect(rows).to_have_count(2)
     expect(page.locator("#statuses")).to_have_text("2 complete", timeout=90_000)

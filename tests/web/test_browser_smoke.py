@@ -26,13 +26,13 @@ def test_a_visitor_goes_from_home_to_a_result_a_sample_and_a_comparison(
     open_path(page, lab, "/")
     expect(page.locator("[data-cost-all]")).to_have_text("$0.00")  # loaded by the script
     expect(page.locator("[data-failed-all]")).to_have_text("0")  # by live events
+    page.get_by_role("link", name="experiments", exact=True).click()
     page.get_by_role("link", name="pilot", exact=True).first.click()
     expect(page.get_by_role("region", name="Stages")).to_be_visible()  # loaded after the page
     expect(page.locator("figure img").first).to_have_js_property("complete", True)
     page.locator("#sample-table a").first.click()
     expect(page.locator("#answer mark")).to_have_count(1)
-    page.go_back()
-    open_path(page, lab, "/")
+    open_path(page, lab, "/experiments")
     for tag in ("pilot", "pilot/strict"):
         page.get_by_label(f"Compare {tag}", exact=True).check()
     page.get_by_role("button", name="Compare selected").click()

@@ -516,9 +516,30 @@ class Experiments:
         """Returns the setups of a study, by name."""
         return self._items.setups(study)
 
-    def list_items(self, study: str, **query: Any) -> Sequence[JudgedItem]:
-        """Returns the items of a study with every setup's verdicts, the most disputed first."""
-        return cast(Sequence[JudgedItem], all_rows(partial(self.page_items, study, **query)))
+    def list_items(
+        self,
+        study: str,
+        *,
+        sort: str = "disagreement",
+        task: str | None = None,
+        status: str | None = None,
+        wrong: bool = False,
+        search: str | None = None,
+        setups: Sequence[str] = (),
+    ) -> Sequence[JudgedItem]:
+        """Returns the items of a study with every setup's verdicts, the most disputed first.
+
+        Args:
+            study: the study's name.
+            sort: `disagreement`, or `position` for the order of the pool.
+            task: items of this task alone.
+            status: items with a verdict of this status.
+            wrong: items on which a setup's usual verdict is not the known one.
+            search: words in the title, the text or an answer.
+            setups: compare these alone.
+        """
+        page = partial(self.page_items, study, sort=sort, task=task, status=status, wrong=wrong)
+        return cast(Sequence[JudgedItem], all_rows(partial(page, search=search, setups=setups)))
 
     def page_items(
         self, study: str, *, after: str | None = None, limit: int = 100, **query: Any
@@ -530,9 +551,24 @@ class Experiments:
         """Returns how many items a list has."""
         return self._items.count(study, **query)
 
-    def show_item(self, evidence: int, study: str, task: str, **query: Any) -> JudgedItemDetail:
-        """Returns an item with what every setup answered, and its neighbours in the list."""
-        return self._items.show(study, task, evidence, **query)
+    def show_item(
+        self,
+        evidence: int,
+        study: str,
+        task: str,
+        *,
+        sort: str = "disagreement",
+        status: str | None = None,
+        wrong: bool = False,
+        search: str | None = None,
+        setups: Sequence[str] = (),
+    ) -> JudgedItemDetail:
+        """Returns an item with what every setup answered, and its neighbours in the list.
+
+        The other arguments are those of `list_items`, and select the list.
+        """
+        query = {"sort": sort, "status": status, "wrong": wrong, "search": search}
+        return self._items.show(study, task, evidence, **query, setups=setups)
 
     def list_tasks(self, study: str) -> Sequence[str]:
         """Returns the names of a study's tasks, as its items have them."""

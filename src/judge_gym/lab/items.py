@@ -256,10 +256,8 @@ class StudyItems:
         from judge_gym.analysis.item_grid import Cell, ItemGrid
 
         version = self._store.studies.fingerprint(study)
-        experiments = {row["tag"]: row for row in self._store.experiments.rows(study=study)}
-        if not experiments:
-            known = [row["study"] for row in self._store.studies.rows()]
-            raise NotFoundError(unknown("study", study, known), choices=known)
+        rows = self._store.experiments.rows
+        experiments = {row["tag"]: row for row in rows(study=study) or rows(tags=[study])}
         pools = self._store.items.pools({row["pool_id"] for row in experiments.values()})
         setups = _setups(experiments, pools)
         tasks = [*dict.fromkeys(row["task"] for row in experiments.values())]

@@ -13,7 +13,6 @@ from judge_gym.analysis.figures.drawing import FIGURES as FIGURES
 from judge_gym.analysis.figures.drawing import Figure as Figure
 from judge_gym.analysis.figures.drawing import FigureKind as FigureKind
 from judge_gym.analysis.figures.drawing import caption as caption
-from judge_gym.analysis.figures.drawing import judge_colours as judge_colours
 from judge_gym.analysis.figures.drawing import panels as panels
 from judge_gym.analysis.figures.drawing import png as png
 from judge_gym.analysis.figures.drawing import svg as svg
@@ -31,3 +30,4 @@ from judge_gym.analysis.figures.verdicts import reliability_figure as reliabilit
 from judge_gym.analysis.figures.verdicts import shape_figure as shape_figure
 from judge_gym.analysis.figures.verdicts import status_figure as status_figure
 from judge_gym.analysis.figures.verdicts import swap_figure as swap_figure
+from judge_gym.records.palette import judge_colours as judge_colours

@@ -5,7 +5,6 @@ rules are in `currentColor`, the colour of the surrounding text. Data colours ar
 for colour-blind readers on both backgrounds; light shades have an outline.
 """
 
-import itertools
 import json
 import re
 import textwrap
@@ -16,7 +15,8 @@ from typing import Any, Final
 import pandas as pd
 
 from judge_gym.errors import DesignError
-from judge_gym.records import content_hash
+from judge_gym.records import content_hash, palette
+from judge_gym.records.palette import judge_colours
 
 
 class _Altair:
@@ -32,10 +32,9 @@ alt: Any = _Altair()
 Figure = Any
 """A chart of altair, of any kind."""
 INK: Final = "currentColor"
-# Okabe and Ito's colours without black and yellow, which fade on one of the two backgrounds.
-BLUE, ORANGE, RED, PINK, SKY = "#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#56B4E9"
+BLUE, ORANGE, RED = palette.BLUE, palette.ORANGE, palette.RED
+PINK, SKY = palette.PINK, palette.SKY
 GREY: Final = "#8C8C8C"
-JUDGE_COLOURS: Final = (BLUE, ORANGE, "#009E73", PINK, RED, SKY, "#7A5195", "#6B8E23")
 STATUS_GREYS: Final = ("#B8BEC6", "#8C939C", "#6B727B", "#4F555D", "#383D44", "#23272C")
 """Shades for scored, abstained, refused, truncated, unreadable and failed: outcomes are no judges,
 and colours are theirs."""
@@ -289,16 +288,6 @@ def named_colours(
         scale=alt.Scale(domain=list(names), range=list(colours)),
         legend=alt.Legend(orient="top", **more),
     )
-
-
-def judge_colours(judges: Iterable[str]) -> dict[str, str]:
-    """Returns the colour of each judge of a study, the same in every figure and on every page.
-
-    >>> judge_colours(["b", "a", "b"])
-    {'a': '#0072B2', 'b': '#E69F00'}
-    """
-    names = sorted({str(judge) for judge in judges})
-    return dict(zip(names, itertools.cycle(JUDGE_COLOURS), strict=False))
 
 
 def by_judge(column: str, judges: Iterable[str], of: Iterable[str] = ()) -> Any:

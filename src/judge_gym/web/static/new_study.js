@@ -262,7 +262,7 @@ if (start) start.addEventListener("click", async () => {
   const name = planned;
   try {
     await lab.ask("POST", "/api/runs", { study: yaml.value });
-    location.assign(`/studies/${encodeURIComponent(name)}`);
+    location.assign(`/studies/${encodeURIComponent(name)}/runs`);
   } catch (error) {
     refuse(error.message);
     start.disabled = false;
