@@ -134,6 +134,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("reports.show", {"target": "pilot"}),
     ("reports.table", {"target": "pilot", "table": "statuses"}),
     ("reports.judges", {"target": "pilot", "others": ["pilot/strict"]}),
+    ("reports.plan_next", {"target": "pilot", "half_width": 0.1}),
     ("reports.write_file", {"target": "pilot", "path": "out/pilot.md"}),
     ("experiments.export_file", {"targets": ["pilot"], "path": "out/pilot.csv"}),
     ("experiments.export_file", {"targets": ["pilot"], "path": "../pilot.csv"}),

@@ -218,6 +218,14 @@ def history(names: tuple[str, ...] = JUDGES) -> Frame:
     )
 
 
+def decisions(options: tuple[str, ...] = ("items", "repeats")) -> Frame:
+    return Frame(
+        {"option": option, "spent": spent, "half_width": 0.2 / (1 + spent + place), "unit": "usd"}
+        for place, option in enumerate(options)
+        for spent in (0.0, 1.0, 3.0)
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     data: Callable[..., Frame]
@@ -308,6 +316,11 @@ CASES = {
         history,
         {"point": 6, "rule mark": 6, "line mark": 2},
         "Latest pass rates: sim:alarmist 50%, sim:strict 30%",
+    ),
+    "decision": Case(
+        decisions,
+        {"point": 6, "line mark": 2, "text mark": 2},
+        "More repeats narrow the interval most: to ±0.04",
     ),
     "spend": Case(spend, {"bar": 4}, "sim:strict accounts for 67% of 12 US $"),
 }

@@ -16,6 +16,7 @@ from judge_gym.errors import ConflictError, DesignError, unknown
 if TYPE_CHECKING:
     import pandas as pd
 
+    from judge_gym.records.planning import NextPurchase
     from judge_gym.records.responses import PlannedStage
 
 
@@ -46,6 +47,8 @@ SUITE_COMMANDS = (
     "judge-gym suite run my-suite --model 'sim:coder-weak?suite=my-suite'",
     "judge-gym suite failed 1",
 )
+OTHER_QUANTITIES = 4
+"""The largest number of other quantities that `plan --next` names."""
 POWER_REPLICATES = (1, 3, 5)
 POWER_KEY = ["task", "knob", "level", "base", "at", "replicates"]
 
@@ -94,9 +97,28 @@ def plan(
             "with the samples so far as the pilot."
         ),
     ] = None,
+    next: Annotated[
+        bool,
+        typer.Option("--next", help="Instead: what to buy next, from the samples so far."),
+    ] = False,
+    quantity: Annotated[
+        str | None,
+        typer.Option("--for", help="With --next: what is to be known better; a part of its name."),
+    ] = None,
+    half_width: Annotated[
+        float | None,
+        typer.Option("--target", help="With --next: the half width of the interval to reach."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Estimate a study's calls, cost and duration."""
+    """Estimate a study's calls, cost and duration, or what to buy next."""
+    if (quantity is not None or half_width is not None) and not next:
+        raise DesignError("--for and --target belong to --next")
+    if next:
+        with read_lab() as lab:
+            found = lab.reports.plan_next(target, quantity=quantity, half_width=half_width)
+        display.print_json(found) if json else _print_next(found)
+        return
     if power is not None:
         with read_lab() as lab:
             _print_power(lab.reports.power(target, power), power, as_json=json)
@@ -154,6 +176,35 @@ def plan(
         *plan["warnings"],
         *_over_budget(total, plan["budget"]),
         f"the ledger is {lab.admin.database}",
+    )
+
+
+def _print_next(found: "NextPurchase") -> None:
+    """Prints what to buy next, what each amount would do, and where the variance is."""
+    typer.echo(found["sentence"])
+    bought = [row for row in found["purchases"] if not row["note"]]
+    free = not any(row["usd"] for row in bought)
+    hidden = {"note", "usd"} if free else {"note"}
+    display.table(
+        "interval to expect",
+        [{name: value for name, value in row.items() if name not in hidden} for row in bought],
+        note=f"Half the width of the 95 % interval, now ±{found['half_width'] or 0:.3g} with "
+        f"{display.plural(found['items'], 'item')} and {found['repeats'] or 0:.3g} repeats. "
+        "lowest: what no amount of it makes smaller. Prices are of verdicts.",
+    )
+    task = found["variance"][0] if found["variance"] else {}
+    display.table(
+        f"variance of one verdict, {task.get('measure')} on {task.get('task')}",
+        [
+            {name: value for name, value in row.items() if name not in ("task", "measure")}
+            for row in found["variance"]
+        ],
+    )
+    others = found["quantities"]
+    more = f" and {len(others) - OTHER_QUANTITIES} more" if len(others) > OTHER_QUANTITIES else ""
+    notes(
+        *(f"{row['option']}: {row['note']}" for row in found["purchases"] if row["note"]),
+        f"--for also knows: {'; '.join(others[:OTHER_QUANTITIES])}{more}",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from judge_gym.client.connection import Connection
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.judge_table import JudgeTable
+from judge_gym.records.planning import NextPurchase
 from judge_gym.records.requests import UsageColumn, Workflow
 
 
@@ -372,6 +373,12 @@ class Reports:
     def write_file(self, target: str, path: str) -> responses.WrittenFile:
         """Writes the report on a study or an experiment to a new file below the lab's folder."""
         return self._call("reports.write_file", locals())
+
+    def plan_next(
+        self, target: str, *, quantity: str | None = None, half_width: float | None = None
+    ) -> NextPurchase:
+        """Returns what to buy next: more items, repeats, rubric draws or judges, and the effect."""
+        return self._call("reports.plan_next", locals())
 
     def usage(
         self, target: str | None = None, *, by: Sequence[UsageColumn] | None = None

@@ -14,6 +14,7 @@ from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.texts import new_file
 from judge_gym.records import digest
 from judge_gym.records.judge_table import JudgeTable
+from judge_gym.records.planning import NextPurchase, Purchase
 from judge_gym.records.responses import (
     AnyRow,
     ExperimentSummary,
@@ -67,6 +68,7 @@ class Reports:
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
             margin=self._margin(name),
+            label_usd=self._label_usd(name),
         )
 
     def judges(self, target: str, *, others: Sequence[str] = ()) -> JudgeTable:
@@ -104,12 +106,18 @@ class Reports:
 
     def _margin(self, study: str) -> float | None:
         """Returns the size below which a study calls a difference negligible."""
+        margin: float | None = self._study_key(study, "margin")
+        return margin
+
+    def _label_usd(self, study: str) -> float:
+        """Returns what a person's label of a new item costs."""
+        return float(self._study_key(study, "label_usd") or 0.0)
+
+    def _study_key(self, study: str, key: str) -> Any:
+        """Returns the value of a key of a study's file; None if it is not given."""
         import yaml
 
-        margin: float | None = (yaml.safe_load(self._store.studies.file(study) or "") or {}).get(
-            "margin"
-        )
-        return margin
+        return (yaml.safe_load(self._store.studies.file(study) or "") or {}).get(key)
 
     def show(self, target: str) -> ReportDigest:
         """Returns the report on a study or an experiment in short, and the names of its tables."""
@@ -165,6 +173,52 @@ class Reports:
     def study_version(self, study: str) -> tuple[int, ...]:
         """Returns numbers that change when something is added to what a study's report shows."""
         return self._store.studies.fingerprint(study)
+
+    def plan_next(
+        self, target: str, *, quantity: str | None = None, half_width: float | None = None
+    ) -> NextPurchase:
+        """Returns what to buy next: more items, repeats, rubric draws or judges, and the effect.
+
+        Args:
+            target: a study or an experiment that has samples.
+            quantity: a part of the name of what is to be known better; else the most telling one.
+            half_width: how narrow its interval is to become; else as much as doubling items costs.
+        """
+        from judge_gym.analysis.decision import decide, find_quantities, quantities
+        from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.report.digest import records
+        from judge_gym.analysis.variance import measured, variance_table
+
+        name, rows = self._experiments.study_name(target), self._experiments.find(target)
+        samples = stored_samples(self._store, rows)
+        if samples.empty:
+            raise ConflictError(f"{target} has no samples yet; run a small part of it first")
+        frame = tidy(samples, source=target)
+        values = measured(frame, self._labels.frame_of(rows))
+        known = quantities(frame, values)
+        if not known:
+            raise ConflictError(
+                f"{target} has neither known answers nor verdicts on ordered stages"
+            )
+        chosen = find_quantities(known, quantity)
+        found = decide(values, chosen[0], self._label_usd(name))
+        finite = found.value == found.value and found.half == found.half
+        return {
+            "study": name,
+            "sentence": found.sentence(half_width),
+            "quantity": found.quantity.name,
+            "value": found.value if finite else None,
+            "half_width": found.half if finite else None,
+            "items": found.items,
+            "clusters": found.clusters,
+            "repeats": found.repeats if finite else None,
+            "draws": found.draws,
+            "purchases": [
+                cast(Purchase, row) for row in records(found.points().drop(columns="quantity"))
+            ],
+            "variance": records(variance_table(values[values["task"] == found.quantity.task])),
+            "quantities": [one.name for one in chosen[1:] or known],
+        }
 
     def power(self, target: str, effect: float) -> "pd.DataFrame":
         """Returns how many items and replicates an effect needs, with the samples as the pilot.

@@ -342,6 +342,17 @@ class OfTarget(VerbRequest):
     target: Target
 
 
+class PlanNext(OfTarget):
+    """The quantity whose interval is to become narrower."""
+
+    quantity: Annotated[
+        Name | None, Field(description="A part of its name; else the most telling one.")
+    ] = None
+    half_width: Annotated[
+        float | None, Field(gt=0, lt=1, description="How narrow it is to become.")
+    ] = None
+
+
 class ListAnswers(OfTarget):
     """Which answers of a study or an experiment are listed."""
 

@@ -101,6 +101,8 @@ class Study(Spec):
     tolerance: float = Field(0.05, ge=0, le=1)
     margin: float | None = Field(None, gt=0, lt=1)
     """The size below which an effect is negligible, on the scale from 0 to 1."""
+    label_usd: float = Field(0.0, ge=0)
+    """What a person's label of a new item costs, for what to buy next."""
 
     _file: str = PrivateAttr("study")
     _lines: Mapping[Path, int] = PrivateAttr({})

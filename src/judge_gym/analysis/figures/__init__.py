@@ -6,6 +6,7 @@ None, and a frame that lacks a column is refused. A figure is a function decorat
 `@drawing.figure` and one line here.
 """
 
+from judge_gym.analysis.figures.decision import decision_figure as decision_figure
 from judge_gym.analysis.figures.disagreement import method_figure as method_figure
 from judge_gym.analysis.figures.disagreement import pair_figure as pair_figure
 from judge_gym.analysis.figures.disagreement import polarization_figure as polarization_figure

@@ -11,7 +11,7 @@ import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, tidy, varied_knobs
 from judge_gym.analysis.panels import Dataset
-from judge_gym.analysis.report import disagreement, findings, verdicts
+from judge_gym.analysis.report import disagreement, findings, purchases, verdicts
 from judge_gym.analysis.report.page import (
     Chart,
     Report,
@@ -38,7 +38,7 @@ SECTIONS = (
     verdicts.axis_effects,
     findings.accuracy,
     verdicts.consistency_across_repeats,
-    findings.more_samples,
+    purchases.what_to_buy_next,
     findings.rubrics_evidence_cost,
     findings.limitations,
 )
@@ -57,6 +57,7 @@ def build_report(
     warnings: tuple[str, ...] = (),
     thresholds: Thresholds = DEFAULTS,
     margin: float | None = None,
+    label_usd: float = 0.0,
 ) -> Report:
     """Builds a report on the samples of one or more experiments.
 
@@ -70,12 +71,13 @@ def build_report(
         warnings: messages shown above the numbers.
         thresholds: the limits at which validity checks pass.
         margin: the size below which an effect is negligible; None if the study declares none.
+        label_usd: what a person's label of a new item costs, for what to buy next.
     """
     if samples.empty:
         raise DesignError(f"{title} has no samples yet; run it first")
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
-    given = ReportInput(Dataset(_needed(frame)), paid, views, people, thresholds, margin)
+    given = ReportInput(Dataset(_needed(frame)), paid, views, people, thresholds, margin, label_usd)
     if thresholds != DEFAULTS and given.contested is None:
         raise DesignError(
             f"a gate is the threshold of a validity check, and {title} has none: it is not under "

@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.endpoints import cell_endpoints, known_answers
+from judge_gym.analysis.endpoints import known_answers
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, once_per_call, ordinal_rows
 from judge_gym.analysis.hypotheses import RULE, hypotheses
 from judge_gym.analysis.judges.pair_frames import pair_table
@@ -24,7 +23,7 @@ from judge_gym.analysis.report.page import (
     scored_share,
     section,
 )
-from judge_gym.analysis.stats.intervals import MANY_DRAWS, skewed
+from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.validity import validity
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
@@ -32,8 +31,6 @@ from judge_gym.stages.fidelity import flagged
 FIRST = ["hypothesis", "outcome", "value", "low", "high", "items", "p", "holm"]
 MOSTLY_SCORED = 0.5
 """The share of scored verdicts below which the report warns."""
-WIDE = 0.1
-"""The half width of the expected stage's interval above which more evidence is suggested."""
 FEW_ITEMS = 12
 
 
@@ -98,40 +95,6 @@ def _rubrics_used(own: pd.DataFrame) -> str:
     if (own["rubric_author"] == own[JUDGE]).all():
         return "under the judges' own rubrics"
     return "under the rubric of each design, without swaps"
-
-
-def more_samples(given: ReportInput) -> Section | None:
-    """Shows judges with too few scores per item, or too wide an interval."""
-    cells = given.data.compute(cell_endpoints).groupby(CELL, observed=True)
-    rows = []
-    for group, part in cells:
-        found = skewed(part["stage"])
-        half = (found.high - found.low) / 2
-        thin = int((part["effective_n"] < 2).sum())
-        if thin or half > WIDE:
-            needed = int(np.ceil(found.n * (half / WIDE) ** 2)) if half > WIDE else None
-            rows.append(
-                {
-                    **dict(zip(CELL, group, strict=True)),
-                    "items": len(part),
-                    "items with fewer than two scores": thin,
-                    "half width": half,
-                    "items for ±0.1": needed,
-                }
-            )
-    return section(
-        "Where more samples would help",
-        f"{len(rows)} of {cells.ngroups} configured judges have too few scores per item or a wide "
-        "interval.",
-        tables=[
-            Table(
-                "Cells that need more samples",
-                "An item with fewer than two scored verdicts is left out of every distance; an "
-                "interval of the expected stage wider than ±0.1 needs more items.",
-                pd.DataFrame(rows),
-            )
-        ],
-    )
 
 
 def limitations(given: ReportInput) -> Section | None:

@@ -202,6 +202,8 @@ class ReportInput:
     thresholds: Thresholds = DEFAULTS
     margin: float | None = None
     """The size below which the study calls an effect negligible."""
+    label_usd: float = 0.0
+    """What a person's label of a new item costs."""
 
     @property
     def frame(self) -> pd.DataFrame:

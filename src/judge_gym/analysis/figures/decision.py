@@ -1,0 +1,44 @@
+"""The interval to expect after spending more on items, repeats, draws of rubrics or judges."""
+
+import pandas as pd
+
+from judge_gym.analysis.figures import drawing
+from judge_gym.analysis.figures.drawing import BLUE, GREY, ORANGE, PINK, RED, alt
+
+COLOURS = (BLUE, ORANGE, RED, PINK, GREY)
+WIDTH, HEIGHT = 520, 220
+
+
+def _decision_finding(points: pd.DataFrame) -> str:
+    """States which option makes the interval narrowest."""
+    best = points.sort_values("half_width", kind="stable").iloc[0]
+    return f"More {best['option']} narrow the interval most: to ±{best['half_width']:.2g}"
+
+
+@drawing.figure(
+    ["option", "spent", "half_width", "unit"],
+    known=["spent", "half_width"],
+    finding=_decision_finding,
+)
+def decision_figure(data: pd.DataFrame) -> drawing.Drawn:
+    """Shows the half width of an interval against what is spent, a line per option."""
+    data, more = drawing.first_values(data, "option", len(COLOURS), "options")
+    options = list(data["option"].unique())
+    unit = str(data["unit"].iloc[0])
+    last = data.groupby("option", sort=False).tail(1)
+    room = 1.35 * float(data["spent"].max())  # for the names at the ends of lines
+    x = alt.X(
+        "spent:Q",
+        title="more spent" if unit == "usd" else "more calls",
+        scale=alt.Scale(domain=[0, room], nice=False),
+        axis=alt.Axis(format="$,~g" if unit == "usd" else ",~g", tickCount=5),
+    )
+    y = alt.Y("half_width:Q", title="half width of the interval", scale=alt.Scale(zero=True))
+    colour = alt.Color(
+        "option:N", scale=alt.Scale(domain=options, range=list(COLOURS)), legend=None
+    )
+    base = alt.Chart(data).encode(x=x, y=y, color=colour)
+    line, points = base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=40)
+    names = alt.Chart(last).mark_text(align="left", dx=8, fontSize=12)
+    named = names.encode(x=x, y=y, text="option:N")
+    return alt.layer(line, points, named).properties(width=WIDTH, height=HEIGHT), [more]
