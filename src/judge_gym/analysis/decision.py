@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, own_rows
-from judge_gym.analysis.stats.clusters import ErrorPart, half_width
+from judge_gym.analysis.stats.clusters import ErrorPart
 from judge_gym.analysis.stats.contrasts import Contrast, find_contrasts
+from judge_gym.analysis.stats.intervals import half_width
 from judge_gym.analysis.variance import (
     CLUSTER,
     DRAW,
