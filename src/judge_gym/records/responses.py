@@ -336,6 +336,8 @@ class SampleRow(ProbeRow):
     reported_model: str | None
     usd: float | None
     seconds: float | None
+    answer: str | None
+    """A hash of the answer's text, which is the same for the same text."""
 
 
 class SetupRow(TypedDict):

@@ -15,7 +15,7 @@ from judge_gym.analysis.endpoints import (
 )
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, ordinal
 from judge_gym.analysis.hypotheses import confidence_in_own_rubric, overstated_agreement
-from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency
+from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency, independence
 from judge_gym.analysis.metrics.stated_agreement import (
     calibration,
     probed_verdicts,
@@ -122,10 +122,16 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
     titles = data.own.drop_duplicates("evidence").set_index("evidence")["evidence_title"]
     conflicts.insert(3, "item", conflicts["evidence"].map(titles))
     drawn = shapes.rename(columns={"mean": "share"})
+    repeats = data.compute(independence)
+    repeated = sorted(set(repeats.loc[repeats["count as"] == "one replicate", JUDGE]))
+    not_anew = (
+        f" Repeats of {', '.join(repeated)} repeat each other: they count as one, and what needs "
+        "two is unknown until a retest series exists."
+    )
     return section(
         "Consistency across repeats",
         f"In {len(conflicts)} cells at least half of the pairs of replicates share no stage; "
-        "review these first.",
+        f"review these first.{not_anew if repeated else ''}",
         tables=[
             Table(
                 "Internal consistency",
@@ -133,6 +139,13 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
                 "sampling are its components, known if an input was asked twice. Alpha and ICC "
                 "(intraclass correlation) are over replicates.",
                 data.compute(consistency),
+            ),
+            Table(
+                "Independence of repeats",
+                "Repeats count as one in comparisons of judges at temperature 0, and where more "
+                "than half of their pairs have the same text. Otherwise neighbouring repeats are "
+                "compared with shuffled ones.",
+                repeats,
             ),
             Table("Cells to review", "Replicates that conflict, the worst first.", conflicts),
             Table(
