@@ -814,15 +814,15 @@ def test_cost_per_verdict_is_drawn_against_accuracy() -> None:
     price = {"cheap": 0.001, "dear": 0.02}
     frame = draw_verdicts(chances, items=30, truth=2)
     report = build_report("priced", frame.assign(usd=frame[JUDGE].map(price)), None)
-    [chart] = [one.chart for one in report.charts if one.title == "Cost against accuracy"]
+    [chart] = [one.chart for one in report.charts if one.title == "Price against quality"]
     [rows] = chart.to_dict()["datasets"].values()
     right = (frame["stages"] == "2").groupby(frame[JUDGE]).mean()
     for row in rows:
-        assert row["usd"] == pytest.approx(price[row[JUDGE]])
-        assert row["accuracy"] == pytest.approx(right[row[JUDGE]])
-    assert {row[JUDGE] for row in rows} == set(price)
+        assert row["usd"] == pytest.approx(1000 * price[row["setup"]])
+        assert row["quality"] == pytest.approx(right[row["setup"]])
+    assert {row["setup"] for row in rows} == set(price)
     free = build_report("unpriced", frame, None)
-    assert "Cost against accuracy" not in {one.title for one in free.charts}
+    assert "Price against quality" not in {one.title for one in free.charts}
 
 
 # --- leads and limitations -----------------------------------------------------------------------
@@ -934,12 +934,16 @@ def test_a_report_without_a_protocol_begins_with_the_judge_that_is_right_most_of
         for item in range(10)
         for stage in ["2" if item < right else "1"]
     ]
-    first, second, *_ = build_report("x", samples(*rows), None).sections
-    assert first.lead.startswith("Highest accuracy of 2 configured judges: 90% (")
-    assert "on 10 items, by good" in first.lead
-    assert second.title == "How accurate are the judges?"
+    first, second, third, *_ = build_report("x", samples(*rows), None).sections
+    assert first.lead.startswith("Too few items to choose a setup: 10 independent ones")
+    assert "Highest so far: good, 90 % [" in first.lead
+    assert second.lead.startswith("Highest accuracy of 2 configured judges: 90% (")
+    assert "on 10 items, by good" in second.lead
+    assert third.title == "How accurate are the judges?"
     unknown = samples(*({**row, "truth": None} for row in rows))
-    assert build_report("x", unknown, None).sections[0].lead == "2 judges on 10 items."
+    leads = [section.lead for section in build_report("x", unknown, None).sections]
+    assert leads[0].startswith("Accuracy unknown")
+    assert leads[1] == "2 judges on 10 items."
 
 
 def test_a_third_partys_rubric_is_not_a_rivals() -> None:

@@ -54,19 +54,24 @@ class Reports:
         """
         import pandas as pd
 
+        from judge_gym.analysis.frames import tidy
         from judge_gym.analysis.report import build_report
         from judge_gym.analysis.validity import Thresholds
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
+        frame = stored_samples(self._store, rows)
+        if not frame.empty:
+            frame = tidy(frame, source=name)
         return build_report(
             name,
-            stored_samples(self._store, rows),
+            frame,
             pd.DataFrame(self.usage(name)),
             views=self._store.evidence.list_views([row["tag"] for row in rows]),
             people=self._labels.frame_of(rows),
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
+            table=None if frame.empty else self._judge_table(frame, rows),
             margin=self._margin(name),
             label_usd=self._label_usd(name),
         )
@@ -80,14 +85,18 @@ class Reports:
         """
         load_analysis()
         from judge_gym.analysis.frames import tidy
-        from judge_gym.analysis.judges.table import judge_table
-        from judge_gym.analysis.report.page import simulation_banner
 
         rows = self._experiments.find(target, *others)
         samples = stored_samples(self._store, rows)
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run it first")
-        frame = tidy(samples, source=target)
+        return self._judge_table(tidy(samples, source=target), rows)
+
+    def _judge_table(self, frame: "pd.DataFrame", rows: Sequence[Mapping[str, Any]]) -> JudgeTable:
+        """Returns the judge table of tidy samples of experiments, and counts a use of a split."""
+        from judge_gym.analysis.judges.table import judge_table
+        from judge_gym.analysis.report.page import simulation_banner
+
         studies = {str(row["study"]) for row in rows}
         study = studies.pop() if len(studies) == 1 else ""  # splits and margins are a study's own
         split = self._store.splits.find(study)

@@ -10,8 +10,10 @@ from typing import Any
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, tidy, varied_knobs
+from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.report import disagreement, findings, purchases, verdicts
+from judge_gym.analysis.report.judges import which_judge
 from judge_gym.analysis.report.page import (
     Chart,
     Report,
@@ -25,9 +27,11 @@ from judge_gym.analysis.stats.regressions import BLUEPRINT_KNOBS
 from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
+from judge_gym.records.judge_table import JudgeTable
 
 __all__ = ["Chart", "Report", "ReportInput", "Section", "Table", "build_report"]
 SECTIONS = (
+    which_judge,
     findings.findings,
     verdicts.response_outcomes,
     verdicts.chosen_stages,
@@ -54,6 +58,7 @@ def build_report(
     views: Sequence[Mapping[str, Any]] = (),
     people: pd.DataFrame | None = None,
     judges: Iterable[str] = (),
+    table: JudgeTable | None = None,
     warnings: tuple[str, ...] = (),
     thresholds: Thresholds = DEFAULTS,
     margin: float | None = None,
@@ -68,6 +73,7 @@ def build_report(
         views: the evidence views that judges read, with editor, status and checks.
         people: raters' stages, with columns tag, evidence, rater, stage.
         judges: all that were to judge, also those without a sample yet.
+        table: the judge table; else it is made from the samples.
         warnings: messages shown above the numbers.
         thresholds: the limits at which validity checks pass.
         margin: the size below which an effect is negligible; None if the study declares none.
@@ -77,7 +83,10 @@ def build_report(
         raise DesignError(f"{title} has no samples yet; run it first")
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
-    given = ReportInput(Dataset(_needed(frame)), paid, views, people, thresholds, margin, label_usd)
+    table = table or judge_table(frame, people, margin=margin)
+    given = ReportInput(
+        Dataset(_needed(frame)), paid, views, people, thresholds, table, margin, label_usd
+    )
     if thresholds != DEFAULTS and given.contested is None:
         raise DesignError(
             f"a gate is the threshold of a validity check, and {title} has none: it is not under "
@@ -85,7 +94,7 @@ def build_report(
         )
     sections: Sequence[Callable[[ReportInput], Section | None]] = SECTIONS
     if given.contested is None:  # how good judges are comes first, where it is known
-        first = (findings.findings, findings.accuracy)
+        first = (which_judge, findings.findings, findings.accuracy)
         sections = sorted(SECTIONS, key=lambda section: section not in first)
     parts = [section(given) for section in sections]
     # If no call was answered, no model was reported; the judge that was asked counts then.

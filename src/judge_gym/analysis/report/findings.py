@@ -7,7 +7,7 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import known_answers
-from judge_gym.analysis.frames import CELL, ITEM, JUDGE, once_per_call, ordinal_rows
+from judge_gym.analysis.frames import CELL, ITEM, JUDGE, ordinal_rows
 from judge_gym.analysis.hypotheses import RULE, hypotheses
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
@@ -195,7 +195,6 @@ def accuracy(given: ReportInput) -> Section | None:
         ],
         charts=[
             Chart("Accuracy", figures.accuracy_figure, scores),
-            Chart("Cost against accuracy", figures.cost_figure, _costs(own, scores)),
         ],
     )
 
@@ -207,13 +206,6 @@ def _scores(pairs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     parts = [part[columns] for part in (pairs, renamed) if len(part)]
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     return figures.panels(found)
-
-
-def _costs(own: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Returns the mean cost of a verdict of each judge, beside its accuracy."""
-    price = once_per_call(own, CELL).groupby(CELL, observed=True)["usd"].mean().reset_index()
-    found = scores.merge(price, on=CELL)
-    return found[found["usd"] > 0]
 
 
 def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:

@@ -16,6 +16,7 @@ from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.axes import CONTESTED
+from judge_gym.records.judge_table import JudgeTable
 
 SIMULATED = "All judges were simulated: these numbers describe the method, not any real model."
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
@@ -200,6 +201,8 @@ class ReportInput:
     people: pd.DataFrame | None = None
     """Raters' stages, with columns tag, evidence, rater, stage."""
     thresholds: Thresholds = DEFAULTS
+    judges: JudgeTable | None = None
+    """Which setup is best, how good it is, and at what price."""
     margin: float | None = None
     """The size below which the study calls an effect negligible."""
     label_usd: float = 0.0
