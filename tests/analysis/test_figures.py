@@ -69,7 +69,7 @@ def pairs(judges: tuple[str, ...] = (*JUDGES, "sim:balanced")) -> Frame:
     ]
     above = np.linspace(0.3, -0.1, len(found))
     return Frame(
-        {**row, "above": x, "low": x - 0.1, "high": x + 0.1}
+        {**row, "q": 0.01 if x > 0.15 else 0.2, "above": x, "low": x - 0.1, "high": x + 0.1}
         for row, x in zip(found, above, strict=True)
     )
 
@@ -245,7 +245,7 @@ CASES = {
     "pair": Case(
         pairs,
         {"rect mark": 3, "text mark": 6},
-        "In 1 of 3 comparisons judges disagree more than by chance; most, "
+        "In 1 of 3 comparisons judges disagree more than by chance (q < 0.05); most, "
         "sim:alarmist and sim:strict (+0.30)",
     ),
     "belief": Case(
@@ -258,7 +258,7 @@ CASES = {
     "reliability": Case(
         curve,
         {"point": 6, "rule mark": 6, "line mark": 2},
-        "Judges state 0.70 agreement, 0.60 is found: overconfident by 0.10",
+        "Judges state 0.70 agreement on average, 0.60 is found",
     ),
     "forest": Case(
         effects,

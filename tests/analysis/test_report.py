@@ -24,6 +24,7 @@ from judge_gym.analysis.report import (
     Section,
     Table,
     build_report,
+    confounded,
     disagreement,
     findings,
     verdicts,
@@ -852,8 +853,8 @@ LIMITS = {
         {"a": {"2": 0.1, "abstain": 0.9}, "b": {"2": 0.1, "abstain": 0.9}}
     ),
     "a: fewer than three verdicts of other judges": draw_verdicts({"a": EVEN}, probe=0.8),
-    "cannot be separated; with 5 drawn per author, intervals cover": own_rubrics(draws=5),
-    "cannot be separated; with 2 drawn per author, results hold for": own_rubrics(draws=2),
+    "mix the two; with 5 drawn per author, intervals cover": own_rubrics(draws=5),
+    "mix the two; with 2 drawn per author, results hold for": own_rubrics(draws=2),
 }
 
 
@@ -862,6 +863,23 @@ def test_limitations_come_from_the_data() -> None:
     for text, frame in LIMITS.items():
         assert any(text in limit for limit in limits_of(frame)), text
         assert not any(text in limit for limit in usual), text
+
+
+def test_limitations_name_what_varies_together() -> None:
+    places = [
+        ("fascism", "here", "X", "ecc"),
+        ("democracy", "here", "X", "ecc"),
+        ("turnout", "there", "Y", "control"),
+    ]
+    parts = [
+        draw_verdicts(PANEL, items=2, concept=concept, pool=pool, country=country, task_type=kind)
+        .assign(rubric="one for all")
+        for concept, pool, country, kind in places
+    ]  # fmt: skip
+    assert confounded(tidy(parts[0])) == ()
+    together, arms = confounded(tidy(pd.concat(parts)))
+    assert together.startswith("pool and country vary together between tasks")
+    assert arms.startswith("contested and control tasks have no concept, pool or country in common")
 
 
 def test_one_verdict_per_cell_is_not_compared_with_chance() -> None:
@@ -892,7 +910,7 @@ def swapped_panel(gap: float) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("gap", "sentence"), [(0.3, "Judges state more agreement"), (0.0, "No clear effect")]
+    ("gap", "sentence"), [(0.3, "Judges state more agreement"), (0.0, "Undecided whether")]
 )
 def test_the_lead_on_swaps_is_that_of_the_hypothesis(gap: float, sentence: str) -> None:
     report_input = given(swapped_panel(gap))

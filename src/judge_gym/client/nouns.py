@@ -167,7 +167,7 @@ class Experiments:
         return self._call("experiments.list_studies", locals())
 
     def show_study(self, name: str) -> responses.StudyFile:
-        """Returns a study's file as it was last run, empty if it had none, and its budget."""
+        """Returns a study's file as it was last run, its budget, and what it declares."""
         return self._call("experiments.show_study", locals())
 
     def list_rubrics(self, experiment_tag: str) -> Sequence[responses.RubricRow]:

@@ -72,7 +72,7 @@ class Reports:
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
             table=None if frame.empty else self._judge_table(frame, rows),
-            margin=self._margin(name),
+            declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
         )
 
@@ -103,7 +103,7 @@ class Reports:
         table = judge_table(
             frame,
             self._labels.frame_of(rows),
-            margin=self._margin(study),
+            margin=self._store.studies.margin(study),
             in_test=None if split is None else split.items,
             simulated=simulation_banner({*map(str, frame["judge.model"])}),
         )
@@ -112,11 +112,6 @@ class Reports:
             used = self._store.splits.find(study)
             table["split"]["uses"] = used.uses if used else 0
         return table
-
-    def _margin(self, study: str) -> float | None:
-        """Returns the size below which a study calls a difference negligible."""
-        margin: float | None = self._study_key(study, "margin")
-        return margin
 
     def _label_usd(self, study: str) -> float:
         """Returns what a person's label of a new item costs."""

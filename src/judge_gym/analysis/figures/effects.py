@@ -27,8 +27,9 @@ def _forest_finding(effects: pd.DataFrame) -> str:
     if clear.empty:
         return f"None of {len(known)} contrasts has a clear effect ({CLEAR})"
     top = clear.sort_values("value", key=abs, kind="stable").iloc[-1]
+    has = "has" if len(clear) == 1 else "have"
     return (
-        f"{len(clear)} of {len(known)} contrasts have a clear effect ({CLEAR}); the largest: "
+        f"{len(clear)} of {len(known)} contrasts {has} a clear effect ({CLEAR}); the largest: "
         f"{top['knob']} {top['level']} against {top['base']} ({top['value']:+.2f})"
     )
 

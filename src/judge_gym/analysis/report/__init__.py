@@ -28,6 +28,7 @@ from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
 from judge_gym.records.judge_table import JudgeTable
+from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
 __all__ = ["Chart", "Report", "ReportInput", "Section", "Table", "build_report"]
 SECTIONS = (
@@ -61,7 +62,7 @@ def build_report(
     table: JudgeTable | None = None,
     warnings: tuple[str, ...] = (),
     thresholds: Thresholds = DEFAULTS,
-    margin: float | None = None,
+    declared: Declarations = NOTHING_DECLARED,
     label_usd: float = 0.0,
 ) -> Report:
     """Builds a report on the samples of one or more experiments.
@@ -76,16 +77,24 @@ def build_report(
         table: the judge table; else it is made from the samples.
         warnings: messages shown above the numbers.
         thresholds: the limits at which validity checks pass.
-        margin: the size below which an effect is negligible; None if the study declares none.
+        declared: the contrasts, hypotheses and margin that the study declares, and since when.
         label_usd: what a person's label of a new item costs, for what to buy next.
     """
     if samples.empty:
         raise DesignError(f"{title} has no samples yet; run it first")
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
-    table = table or judge_table(frame, people, margin=margin)
+    table = table or judge_table(frame, people, margin=declared.margin)
     given = ReportInput(
-        Dataset(_needed(frame)), paid, views, people, thresholds, table, margin, label_usd
+        data=Dataset(_needed(frame)),
+        usage=paid,
+        views=views,
+        people=people,
+        thresholds=thresholds,
+        judges=table,
+        declared=declared,
+        confounded=confounded(frame),
+        label_usd=label_usd,
     )
     if thresholds != DEFAULTS and given.contested is None:
         raise DesignError(
@@ -113,6 +122,46 @@ def _needed(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns the columns that analyses read: selecting rows takes as long as there are columns."""
     constant = {*Design.knobs()} - {JUDGE, *varied_knobs(frame), *BLUEPRINT_KNOBS}
     return frame.drop(columns=[name for name in frame if name in constant or name in _NAMES])
+
+
+VARIED_BY_TASK = ["concept", "pool", "country", "rubric"]
+
+
+def confounded(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Names what varies together between tasks, so that effects of one and another are mixed.
+
+    Two of concept, pool, country and rubric vary together if each level of one occurs with one
+    level of the other only. Contested and control tasks are confounded with whatever they do not
+    have in common.
+    """
+    own = frame[~frame["is_swap"]]
+    tasks = [part for _, part in own.groupby("task", observed=True)]
+    levels = {
+        name: [frozenset(part[name].astype(str)) for part in tasks] for name in VARIED_BY_TASK
+    }
+    together: dict[tuple[int, ...], list[str]] = {}
+    for name, sets in levels.items():
+        if len({*sets}) > 1:
+            together.setdefault(tuple(map(sets.index, sets)), []).append(name)
+    found = [
+        f"{listed(names)} vary together between tasks: a difference between tasks cannot be "
+        "attributed to one of them"
+        for names in together.values()
+        if len(names) > 1
+    ]
+    arms = [own[own["task_type"] == kind] for kind in ("ecc", "control")]
+    apart = [name for name in VARIED_BY_TASK if not {*arms[0][name]} & {*arms[1][name]}]
+    if apart and all(map(len, arms)):
+        found.append(
+            f"contested and control tasks have no {listed(apart, 'or')} in common: H1 and the "
+            "dose-response compare all of these at once"
+        )
+    return tuple(found)
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """Returns names as a list in words."""
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _facts(frame: pd.DataFrame, usage: pd.DataFrame | None) -> dict[str, str]:

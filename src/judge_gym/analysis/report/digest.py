@@ -26,7 +26,7 @@ JUDGES = (
 """Tables with a row per configured judge, the most telling first."""
 EFFECTS = ("Effects of the axes", "Differences between judges")
 NAMES = ("task", "variant", "judge", "judge.model", "knob", "level", "base", "endpoint", "measure")
-NUMBERS = ("mean", "value", "accuracy", "low", "high", "items", "q")
+NUMBERS = ("mean", "value", "accuracy", "error", "low", "high", "items", "q")
 FACTS = ("experiments", "judges", "varied", "evidence items", "samples", "scored", "cost")
 MOSTLY_SCORED = 90
 """The percentage of scored verdicts below which a digest warns."""
