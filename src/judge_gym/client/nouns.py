@@ -9,7 +9,7 @@ from typing import Any, Literal
 from judge_gym.client.connection import Connection
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.judge_table import JudgeTable
-from judge_gym.records.planning import NextPurchase
+from judge_gym.records.planning import NextPurchase, PowerPlan
 from judge_gym.records.requests import UsageColumn, Workflow
 
 
@@ -379,6 +379,17 @@ class Reports:
     ) -> NextPurchase:
         """Returns what to buy next: more items, repeats, rubric draws or judges, and the effect."""
         return self._call("reports.plan_next", locals())
+
+    def power(
+        self,
+        effect: float,
+        target: str | None = None,
+        *,
+        study: str | None = None,
+        pilot: str | None = None,
+    ) -> PowerPlan:
+        """Returns the power of a study's tests, by simulation; the study needs no data."""
+        return self._call("reports.power", locals())
 
     def usage(
         self, target: str | None = None, *, by: Sequence[UsageColumn] | None = None
