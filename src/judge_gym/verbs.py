@@ -14,9 +14,10 @@ from urllib.parse import quote
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import requests as ask
 from judge_gym.records import responses as say
+from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.origins import BUILT_IN
-from judge_gym.records.planning import NextPurchase, PowerPlan
+from judge_gym.records.planning import NextPurchase
 
 Effect = Literal["reads", "pays", "writes", "destroys"]
 Place = Literal["path", "query", "body"]
@@ -239,6 +240,7 @@ VERBS: tuple[Verb, ...] = (
          result="items", page="page_logs"),
     # --- reports ---------------------------------------------------------------------------------
     Verb("reports.judges", ask.JudgesOf, JudgeTable, "reads", "GET /judges"),
+    Verb("reports.compare", ask.CompareSetups, SetupComparison, "reads", "GET /comparison"),
     Verb("reports.show", ask.OfTarget, say.ReportDigest, "reads", "GET /report",
          note="`reports_table` reads one of its tables."),
     Verb("reports.table", ask.ReportTable, Sequence[say.AnyRow], "reads", "GET /report/table",
@@ -246,7 +248,6 @@ VERBS: tuple[Verb, ...] = (
     Verb("reports.write_file", ask.WriteReport, say.WrittenFile, "writes", "POST /report/file",
          status=201, note="A .html or .md file."),
     Verb("reports.plan_next", ask.PlanNext, NextPurchase, "reads", "GET /report/next"),
-    Verb("reports.power", ask.Power, PowerPlan, "reads", "POST /report/power"),
     Verb("reports.usage", ask.Usage, Sequence[say.UsageRow], "reads", "GET /usage", result="items"),
     # --- suites ----------------------------------------------------------------------------------
     Verb("suites.list_tasks", ask.OfSuiteVersion, Sequence[str], "reads", "GET /suites/tasks",

@@ -38,7 +38,6 @@ ROW = {
     "n_stages": 4,
     "rubric_kind": "ordinal",
     "cluster": "",
-    "repeats": False,
 }
 
 

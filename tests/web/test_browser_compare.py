@@ -1,20 +1,21 @@
-"""Comparing experiments: effects of one knob, refusals of more, and where they part."""
+"""Comparing two setups: the result as the title, swapped sides, a pinned baseline, and items."""
 
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser_pages import count_figures, experiment_path, open_path
+from browser_pages import open_path
 from lab_server import ServedLab, create, serve_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
-QUERY = "/compare?tag=pilot&tag=pilot/subset&tag=pilot/strict&tag=later"
+OF = "of=pilot&of=pilot/subset&of=pilot/strict"
+SUBSET = "balanced, method subset"
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
-    """One judge under two methods, another judge under one of them, and one that never ran."""
+    """One judge under two methods, and another judge under one of them."""
     with serve_lab(tmp_path_factory.mktemp("compare")) as opened:
         window = opened.lab.evidence.list_windows()[0]["window"]
         create(opened.lab, window, "pilot/subset", **{"verdict.method": "subset"})
@@ -22,46 +23,41 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
         yield opened
 
 
-def test_without_two_experiments_one_is_told_to_choose(lab: ServedLab, page: Page) -> None:
-    open_path(page, lab, "/compare")
-    expect(page.get_by_text("Choose two or more experiments")).to_be_visible()
-    boxes = page.locator("input[name=tag]")
-    boxes.nth(0).fill("pilot")
-    boxes.nth(1).fill("pilot/subset")
-    page.get_by_role("button", name="Compare").click()
-    page.wait_for_url("**/compare?tag=pilot&tag=pilot%2Fsubset")
-    expect(page.get_by_role("region", name="Design differences").locator("tbody tr")).to_have_text(
-        "verdict.methodsinglesubset"
-    )
-
-
-def test_the_items_furthest_apart_lead_to_the_evidence_and_its_verdicts(
+def test_sides_are_chosen_and_swapped_and_the_title_states_the_result(
     lab: ServedLab, page: Page
 ) -> None:
-    open_path(page, lab, "/compare?tag=pilot&tag=pilot/subset")
-    frame = lab.lab.experiments.samples("pilot", "pilot/subset").query("status == 'scored'")
+    open_path(page, lab, f"/compare?{OF}&a=balanced&b={SUBSET}")
+    title = page.get_by_role("heading", level=1)
+    expect(title).to_contain_text(f"balanced and {SUBSET} are not told apart: 3 items")
+    stage = page.get_by_role("row", name="Mean stage").locator("td").last
+    before = float(stage.inner_text())
+    page.get_by_role("link", name="Swap").click()
+    expect(title).to_contain_text(f"{SUBSET} and balanced are not told apart")
+    assert float(stage.inner_text()) == -before
+    page.locator("[name=a]").select_option("strict, method subset")
+    page.wait_for_url("**a=strict%2C+method+subset**")
+    expect(title).to_contain_text("strict, method subset and balanced")
 
-    def place(stages: str) -> float:
-        named = [int(stage) for stage in stages.split()]
-        return (sum(named) / len(named) - 1) / 3
 
-    means = frame.assign(place=frame["stages"].map(place)).groupby(["evidence", "tag"])["place"]
-    table = means.mean().unstack()
-    spans = (table.max(axis=1) - table.min(axis=1)).sort_values(ascending=False)
+def test_a_pinned_baseline_is_used_until_it_is_unpinned(lab: ServedLab, page: Page) -> None:
+    open_path(page, lab, f"/compare?{OF}&a=balanced&b={SUBSET}")
+    pin = page.locator("[data-pin]")
+    pin.click()
+    expect(pin).to_have_attribute("aria-pressed", "true")
+    open_path(page, lab, f"/compare?{OF}")
+    expect(page.locator("[name=b]")).to_have_value(SUBSET)
+    page.get_by_role("link", name="with B").first.click()
+    expect(page.locator("[name=b]")).to_have_value(SUBSET)
+    pin.click()
+    expect(pin).to_have_attribute("aria-pressed", "false")
+
+
+def test_an_item_on_which_they_differ_leads_to_the_verdicts(lab: ServedLab, page: Page) -> None:
+    open_path(page, lab, f"/compare?{OF}&a=balanced&b={SUBSET}")
     rows = page.get_by_role("region", name="Items").locator("tbody tr")
-    expect(rows).to_have_count(len(spans))
-    told = [float(row.locator("td").nth(1).inner_text()) for row in rows.all()]
-    assert told == pytest.approx(list(spans), abs=0.006)
-    top = rows.first
-    item = str(top.locator("td a").first.get_attribute("href")).removeprefix("/evidence/")
-    assert spans[int(item)] == pytest.approx(spans.iloc[0])
-    top.locator("td").nth(2).get_by_role("link").click()
-    page.wait_for_url(f"**{experiment_path('pilot')}?evidence={item}&swap=0#samples")
-    count = int((frame[frame["tag"] == "pilot"]["evidence"] == int(item)).sum())
-    expect(page.locator("#sample-table .pill.scored")).to_have_count(count)
-
-
-def test_the_heat_map_and_the_other_figures_are_drawn(lab: ServedLab, page: Page) -> None:
-    open_path(page, lab, QUERY)
-    expect(page.get_by_alt_text("Heat map.", exact=False)).to_have_count(1)
-    assert count_figures(page) >= 3
+    shown = rows.first.locator("td").nth(2)
+    verdict = shown.inner_text().partition(",")[0]
+    shown.get_by_role("link").click()
+    page.wait_for_url("**/experiments/pilot?evidence=**")
+    stages = verdict.replace("stage ", "").replace(" or ", " ")
+    expect(page.locator("#sample-table")).to_contain_text(stages)

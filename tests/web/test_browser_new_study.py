@@ -32,13 +32,26 @@ def text_of(page: Page) -> str:
     return page.locator("#yaml").input_value()
 
 
+TABLE = """text,title,truth,ann,bo,note
+"Thank you, that was ""quick"".",thanks,polite,polite,polite,"a, b"
+"No idea,
+read the manual.",manual,rude,rude,polite,
+"""
+
+
+def go(page: Page, step: str) -> None:
+    """Opens a step of the form."""
+    page.locator(f".steps a[data-step={step}]").click()
+    expect(page.locator(f".step[data-step={step}]")).to_be_visible()
+
+
 def choose(page: Page) -> None:
-    """What the smallest study needs."""
-    page.fill("[name='task.concept']", "fascism")
+    """Fills in what the smallest study needs: a pool, a question and a judge."""
+    page.check("[name=source][value=pool]")
+    go(page, "question")
+    page.fill("[name='task.concept']", "politeness")
+    go(page, "judges")
     page.check("[name=judge][value='sim:balanced']")
-    page.select_option("[name='task.type']", "ecc")
-    page.select_option("[name=protocol]", "contested-concepts")
-    page.fill("[name=assistant]", "sim:editor")
 
 
 def test_every_knob_of_the_design_is_in_the_form_with_its_levels_and_question(visit: Visit) -> None:
@@ -58,52 +71,124 @@ def test_every_knob_of_the_design_is_in_the_form_with_its_levels_and_question(vi
             assert options == [str(level).lower() for level in knob.levels]
 
 
-def test_what_is_ticked_is_planned_at_once(visit: Visit) -> None:
+def test_an_untouched_form_shows_what_is_needed_and_no_error(visit: Visit) -> None:
+    page = visit.open("/new")
+    expect(page.locator("#reason")).to_have_text("Still needed: texts, a question, a judge.")
+    expect(page.locator("#texts")).to_be_focused()
+    expect(page.locator("#start")).to_be_disabled()
+    assert [error for error in page.locator(".error").all_inner_texts() if error] == []
+    page.fill("#texts", "one text\n\n  another \n")
+    expect(page.locator("#reason")).to_have_text("Still needed: a question, a judge.")
+    expect(page.locator(".steps a[data-step=evidence]")).to_have_text("Evidence (complete)")
+
+
+def test_what_is_chosen_is_planned_at_once(visit: Visit) -> None:
     page = visit.open("/new")
     choose(page)
+    # One rubric and three verdicts on each of three texts.
+    expect(page.locator("#calls")).to_have_text(str(1 + 3 * 3))
     expect(page.locator("#experiments")).to_have_text("1")
-    # Three texts: as many views, one rubric and its critique, and five verdicts and probes each.
-    expect(page.locator("#calls")).to_have_text(str(3 + 2 + 3 * 5 * 2))
+    go(page, "vary")
+    page.locator("summary", has_text="verdict").click()
     page.check("[name='vary:verdict.method']")
     expect(page.locator("#experiments")).to_have_text("2")
-    page.check("[name=judge][value='sim:strict']")
-    expect(page.locator("#experiments")).to_have_text("4")
     expect(page.locator("#usd")).to_have_text("$0.00")
-    page.uncheck("[name='vary:verdict.method']")
-    expect(page.locator("#experiments")).to_have_text("2")
+    page.check("[name=probe]")
+    expect(page.locator("#calls")).to_have_text(str(1 + 2 * (3 * 3 * 2)))
     assert page.locator("#start").is_enabled()
+
+
+def test_a_pasted_table_becomes_items_with_labels_and_answers(visit: Visit) -> None:
+    page = visit.open("/new")
+    page.fill("#texts", TABLE)
+    expect(page.locator("#texts-read")).to_have_text("Read: 2 texts, 2 with a known answer.")
+    expect(page.locator("[name=column]")).to_have_count(3)
+    page.uncheck("[name=column][value=note]")
+    go(page, "question")
+    expect(page.locator("[name='task.stages']")).to_have_value("polite\nrude")
+    page.fill("[name='task.stages']", "rude\npolite: thanks")
+    page.fill("[name='task.concept']", "politeness")
+    go(page, "judges")
+    page.check("[name=judge][value='sim:balanced']")
+    expect(page.locator("#calls")).to_have_text(str(2 * 3))
+    study = read_study(text_of(page), "")
+    spec = study.evidence["texts"]
+    assert spec.labels == ["ann", "bo"]
+    assert spec.items == [
+        {
+            "text": 'Thank you, that was "quick".',
+            "title": "thanks",
+            "truth": "polite",
+            "ann": "polite",
+            "bo": "polite",
+            "metadata": {"note": "a, b"},
+        },
+        {
+            "text": "No idea,\nread the manual.",
+            "title": "manual",
+            "truth": "rude",
+            "ann": "rude",
+            "bo": "polite",
+        },
+    ]
+    assert study.tasks[0].rubric == ["rude", "polite: thanks"]
+    expect(page.locator("[name=study]")).to_have_value("politeness")
+    go(page, "evidence")
+    page.fill("#texts", "text\ttitle\nonly\ta\tb\n")
+    expect(page.locator("#texts-read")).to_have_text("Row 2 has 3 cells under a header of 2.")
+
+
+def test_pasted_pairs_are_judged_in_both_orders(visit: Visit) -> None:
+    page = visit.open("/new?preset=position")
+    page.fill("#texts", "text;response_a;response_b;truth\n2+2?;four;five;first\n")
+    expect(page.locator("#texts-read")).to_have_text("Read: 1 pair, 1 with a known answer.")
+    go(page, "question")
+    page.fill("[name='task.concept']", "the better answer")
+    go(page, "judges")
+    page.check("[name=judge][value='sim:balanced']")
+    expect(page.locator("#calls")).to_have_text(str(2 * 3))
+    items = read_study(text_of(page), "").evidence["texts"].items
+    assert items == [{"text": "2+2?", "truth": "first", "responses": ["four", "five"]}]
 
 
 def test_the_file_says_what_the_form_says(visit: Visit) -> None:
     page = visit.open("/new")
+    page.check("[name=preset][value=contested]")
     choose(page)
-    page.fill("[name=study]", "by-form")
     page.fill("[name=samples]", "3")
+    expect(page.locator("[name=assistant]")).to_have_value("sim:assistant")
+    page.fill("[name=assistant]", "sim:editor")
+    go(page, "question")
     page.fill("[name='task.concept']", 'a "quoted": concept, # or not')
+    page.locator("summary", has_text="More about this question").click()
     page.fill("[name='task.dose']", "1.5")
     page.click("#more")
-    page.locator("[name='task.type']").nth(1).select_option("control")
-    page.locator("[name='task.concept']").nth(1).fill("yes")
-    page.locator("[name='task.value']").nth(1).fill("0.85")
-    page.locator("[name='task.source']").nth(1).fill("an index")
+    second = page.locator(".task").nth(1)
+    second.locator("summary").click()
+    second.locator("[name='task.type']").select_option("control")
+    second.locator("[name='task.concept']").fill("yes")
+    second.locator("[name='task.value']").fill("0.85")
+    second.locator("[name='task.source']").fill("an index")
+    go(page, "vary")
     page.select_option("[name=sweep]", "sample")
     page.fill("[name=points]", "4")
-    page.select_option("[name=swap]", "all")
     page.uncheck("[name=probe]")
-    page.fill("[name='budget.usd']", "2.5")
+    for group in ("verdict", "rubric", "prompt.slots.scorer"):
+        page.locator("summary", has=page.locator(f"b:text-is('{group}')")).click()
     page.select_option("[name='base:verdict.abstain']", "false")
     page.check("[name='vary:rubric.scale']")
     page.fill("[name='level:rubric.scale']", "4\n5\n7")
     slots = "prompt.slots.scorer.persona"
-    page.locator("summary", has_text="prompt.slots.scorer").click()
     page.check(f"[name='vary:{slots}']")
     page.fill(f"[name='level:{slots}']", "a nurse\n5\ntrue")
+    go(page, "review")
+    page.fill("[name=study]", "by-form")
+    page.fill("[name='budget.usd']", "2.5")
     study = read_study(text_of(page), "")
     assert (study.study, study.samples, study.seed) == ("by-form", 3, 0)
-    first, second = study.tasks
-    assert (first.concept, first.dose) == ('a "quoted": concept, # or not', 1.5)
-    assert (second.type, second.concept) == ("control", "yes")
-    assert second.truth is not None and second.truth.value == 0.85
+    assert (study.tasks[0].concept, study.tasks[0].dose) == ('a "quoted": concept, # or not', 1.5)
+    assert (study.tasks[1].type, study.tasks[1].concept) == ("control", "yes")
+    assert study.tasks[1].truth is not None and study.tasks[1].truth.value == 0.85
     assert yaml.safe_load(text_of(page))["sweep"] == {"sample": 4}
     assert (study.swap, study.probe, study.budget.usd) == ("all", False, 2.5)
     assert (study.protocol, study.assistant) == ("contested-concepts", "sim:editor")
@@ -112,80 +197,86 @@ def test_the_file_says_what_the_form_says(visit: Visit) -> None:
     assert study.vary == {"rubric.scale": [4, 5, 7], slots: ["a nurse", "5", "true"]}
 
 
-def test_without_a_protocol_a_study_needs_a_concept_and_a_judge(visit: Visit) -> None:
+def test_a_missing_key_disables_start_with_the_reason(visit: Visit) -> None:
     page = visit.open("/new")
-    page.fill("[name='task.concept']", "politeness")
-    page.check("[name=judge][value='sim:balanced']")
-    # One rubric without a critique, and five verdicts and probes of three raw texts.
-    expect(page.locator("#calls")).to_have_text(str(1 + 3 * 5 * 2))
-    assert not {"protocol", "assistant", "design"} & {*yaml.safe_load(text_of(page))}
-    page.select_option("[name=protocol]", "contested-concepts")
-    expect(page.locator("[name='base:evidence.view']")).to_have_value("neutralized")
-    expect(page.locator("#refused")).to_contain_text("type of each task")
-    page.select_option("[name=protocol]", "")
-    expect(page.locator("[name='base:evidence.view']")).to_have_value("raw")
+    choose(page)
+    expect(page.locator("#start")).to_be_enabled()
+    openai = page.locator("[data-provider=openai]")
+    openai.locator("summary").click()
+    openai.locator("[name=judge]").first.check()
+    expect(page.locator("#reason")).to_contain_text("OPENAI_API_KEY is not set")
+    expect(page.locator("#calls")).not_to_have_text("–")
+    expect(page.locator("#start")).to_be_disabled()
+    page.uncheck("[name=judge][value='sim:balanced']")
+    go(page, "evidence")
+    page.check("[name=preset][value=contested]")
+    expect(page.locator("[name=assistant]")).to_have_value(re.compile("^openai:"))
 
 
 def test_an_error_stands_beside_what_it_concerns(visit: Visit) -> None:
     page = visit.open("/new")
     choose(page)
+    go(page, "vary")
+    page.locator("summary", has=page.locator("b:text-is('rubric')")).click()
     page.fill("[name='base:rubric.scale']", "99")
-    fault = page.locator(".knob[data-path='rubric.scale'] .error")
-    expect(fault).to_contain_text("rubric.scale cannot be 99; it takes an integer from 2 to 26")
+    error = page.locator(".knob[data-path='rubric.scale'] .error")
+    expect(error).to_contain_text("rubric.scale cannot be 99; it takes an integer from 2 to 26")
+    expect(page.locator("#refused")).to_contain_text("(in step vary)")
     expect(page.locator("#start")).to_be_disabled()
     page.fill("[name='base:rubric.scale']", "5")
     expect(page.locator("#experiments")).to_have_text("1")
-    expect(fault).to_have_text("")
-    page.fill("[name='task.concept']", "")
-    expect(page.locator("[data-part=tasks] > .error")).to_contain_text("concept is not given")
-    page.fill("[name='task.concept']", "fascism")
-    page.fill("[name='base:evidence.editor']", "sim:balanced")
-    beside = page.locator(".knob[data-path='evidence.editor'] .error")
-    expect(beside).to_contain_text("is a judge of this study")
+    expect(error).to_have_text("")
 
 
-def test_the_address_brings_the_form_back(visit: Visit) -> None:
+def test_nothing_typed_is_lost_by_going_back_or_leaving(visit: Visit) -> None:
     page = visit.open("/new")
-    choose(page)
-    page.check("[name='vary:verdict.method']")
-    page.uncheck("[name=probe]")
+    page.fill("#texts", TABLE)
+    page.uncheck("[name=column][value=bo]")
+    go(page, "question")
+    page.fill("[name='task.concept']", "politeness")
     page.click("#more")
-    page.locator("[name='task.concept']").nth(1).fill("backsliding")
-    said = text_of(page)
-    page.reload()
-    assert text_of(page) == said
-    expect(page.locator("[name='level:verdict.method']").first).to_be_visible()
+    page.locator("[name='task.concept']").nth(1).fill("warmth")
+    go(page, "judges")
+    page.check("[name=judge][value='sim:balanced']")
+    page.go_back()
+    expect(page.locator(".step[data-step=question]")).to_be_visible()
+    before = text_of(page)
+    assert "warmth" in before and "labels: [ann, note]" in before
+    page.goto(f"{visit.lab.url}/usage")
+    page.go_back()
+    expect(page.locator("#yaml")).to_have_value(before)
+    page.click("#clear")
+    expect(page.locator("#reason")).to_have_text("Still needed: texts, a question, a judge.")
 
 
 def test_the_text_can_be_changed_by_hand_and_saved(visit: Visit, lab: ServedLab) -> None:
     page = visit.open("/new")
     choose(page)
     expect(page.locator("#experiments")).to_have_text("1")
+    page.locator("#yaml-card summary").click()
     by_hand = text_of(page) + "vary: {verdict.method: [single, subset]}\n"
     page.fill("#yaml", by_hand)
     expect(page.locator("#experiments")).to_have_text("2")
     expect(page.locator("[name=study]")).to_be_disabled()
-    with page.expect_download() as told:
+    with page.expect_download() as download:
         page.click("#save")
-    assert told.value.suggested_filename == "new-study.yaml"
-    assert Path(told.value.path()).read_text() == by_hand
+    assert download.value.suggested_filename == "politeness.yaml"
+    assert Path(download.value.path()).read_text() == by_hand
     page.fill("#yaml", "study: by-hand\njudges: [")
     expect(page.locator("#refused")).to_contain_text("line 2: invalid YAML")
     page.reload()
     assert text_of(page) == "study: by-hand\njudges: ["
     expect(page.locator("#refused")).to_contain_text("line 2: invalid YAML")
     page.click("#back")
-    assert text_of(page).startswith("study: new-study\n")
+    assert text_of(page).startswith("study: politeness\n")
 
 
 def test_a_study_is_started_from_the_form_and_watched_to_its_end(
     visit: Visit, lab: ServedLab
 ) -> None:
-    page = visit.open("/new")
+    page = visit.open("/new?vary:verdict.method=true&probe=true&samples=5&study=watched")
     choose(page)
-    page.fill("[name=study]", "watched")
-    page.check("[name='vary:verdict.method']")
-    expect(page.locator("#start")).to_have_text("Start: 65 calls")
+    expect(page.locator("#start")).to_have_text("Start: 61 calls, $0.00")
     page.click("#start")
     page.wait_for_url("**/studies/watched/runs")
     rows = page.locator("#rows tbody tr")
@@ -200,9 +291,7 @@ def test_a_study_is_started_from_the_form_and_watched_to_its_end(
     scored = int((samples["status"] == "scored").sum())
     done = page.locator("#done").text_content()
     assert (
-        int(str(done))
-        == 2 * (3 + 1 + 15) + scored
-        == int(str(page.locator("#targets").text_content()))
+        int(str(done)) == 2 * (1 + 15) + scored == int(str(page.locator("#targets").text_content()))
     )
     calls = sum(row["calls"] for row in lab.lab.reports.usage("watched"))
     expect(page.locator("#calls")).to_have_text(str(calls))
@@ -222,6 +311,9 @@ def test_a_study_is_started_from_the_form_and_watched_to_its_end(
 def test_the_form_is_used_by_keyboard_and_on_a_phone(visit: Visit) -> None:
     page = visit.open("/new")
     choose(page)
+    page.locator(".step[data-step=judges] a", has_text="Next").press("Enter")
+    expect(page.locator("#vary-title")).to_be_focused()
+    page.locator("summary", has=page.locator("b:text-is('verdict')")).press("Enter")
     page.focus("[name='vary:verdict.output']")
     page.keyboard.press("Space")
     expect(page.locator("#experiments")).to_have_text("2")

@@ -66,8 +66,8 @@ def page(lab: ServedLab, path: str, status: int = 200) -> Any:
         "/evidence/1?compare=words": ["every word that differs"],
         "/experiments/pilot": ["The judge is simulated", "complete", "Samples", "Rubrics"],
         "/experiments/later": ["This experiment has not been run"],
-        "/compare": ["Choose two or more experiments"],
-        "/compare?tag=pilot&tag=pilot/subset": ["Design differences", "verdict.method"],
+        "/compare": ["Comparing …"],
+        "/compare?tag=pilot&tag=pilot/subset": ["Comparing …"],
         "/usage": ["Usage", "Download (CSV)"],
         "/usage/totals": ["By day", "By model", "sim:balanced"],
         "/suites": ["No suite runs yet"],
@@ -87,7 +87,7 @@ def test_a_page_shows_its_subject(lab: ServedLab, path: str, words: list[str]) -
         ("/samples/999999", 404, "there is no sample 999999"),
         ("/samples/0", 422, "id"),
         ("/compare?tag=pilot&tag=nothing", 404, "there is no experiment"),
-        ("/compare?" + "&".join(f"tag={n}" for n in range(9)), 422, "9 experiments are too many"),
+        ("/parts/compare?of=pilot&of=pilot/subset&a=x", 404, "unknown setup 'x'"),
         ("/figures/experiment/nothing.svg?tag=pilot", 404, "there is no figure"),
         ("/report/nothing", 404, "nothing"),
         ("/report/pilot/%2e%2e%2fx", 404, ""),
@@ -333,50 +333,29 @@ def test_neighbours_of_a_sample_are_those_of_the_filter(lab: ServedLab) -> None:
 # --- compare -------------------------------------------------------------------------------------
 
 
-def test_effects_are_those_of_the_analysis_and_come_as_a_sentence_first(lab: ServedLab) -> None:
-    from judge_gym.analysis.stats.contrasts import contrasts
-
-    shown = page(lab, "/parts/compare?tag=pilot&tag=pilot/subset")
-    table = contrasts(tidy(lab.lab.experiments.samples("pilot", "pilot/subset")))
-    [expected] = table[table["endpoint"] == "stage"].to_dict("records")
-    [row] = [cells for cells in rows(region(shown, "Effects")) if cells[3] == "stage"]
-    assert row[:2] == ["verdict.method", expected["level"]]
-    assert row[4] == f"{expected['value']:.3f}"
-    assert row[5] == f"{expected['low']:.3f} to {expected['high']:.3f}"
-    assert row[6] == str(expected["items"])
-    sentence = text(shown.find(".//p[@class='answer']"))
-    assert f"{expected['items']} items" in sentence
-    clear = expected["low"] > 0 or expected["high"] < 0
-    assert ("no clear effect" in sentence) is not clear
-    assert list(shown.iter()).index(shown.find(".//p[@class='answer']")) < list(shown.iter()).index(
-        region(shown, "Effects")
-    )
-
-
-def test_pairs_that_differ_in_several_knobs_are_refused_by_name(lab: ServedLab) -> None:
-    tags = ("pilot", "pilot/subset", "pilot/strict", "later")
-    shown = page(lab, "/parts/compare?" + "&".join(f"tag={tag}" for tag in tags))
-    [refused] = [text(one) for one in shown.iter("p") if "data-refused" in one.attrib]
-    assert "pilot/strict and pilot cannot be compared" in refused
-    assert "differ in judge.model, verdict.method" in refused
-    assert "later has no samples of its own" in text(shown)
-    knobs = {cells[0] for cells in rows(region(shown, "Effects"))}
-    assert knobs == {"verdict.method", "judge.model"}
-
-
-def test_items_are_ordered_by_how_far_experiments_disagree(lab: ServedLab) -> None:
-    shown = page(lab, "/parts/compare?tag=pilot&tag=pilot/subset")
+def test_a_comparison_states_a_minus_b_whichever_side_a_setup_is_on(lab: ServedLab) -> None:
     frame = lab.lab.experiments.samples("pilot", "pilot/subset").query("status == 'scored'")
 
     def place(stages: str) -> float:
         named = [int(stage) for stage in stages.split()]
         return (sum(named) / len(named) - 1) / 3
 
-    means = frame.assign(place=frame["stages"].map(place)).groupby(["evidence", "tag"])["place"]
-    table = means.mean().unstack()
-    ranges = (table.max(axis=1) - table.min(axis=1)).sort_values(ascending=False)
-    found = [float(cells[1]) for cells in rows(region(shown, "Items"))]
-    assert found == pytest.approx(list(ranges), abs=0.006)
+    placed = frame.assign(place=frame["stages"].map(place))
+    means = placed.groupby(["evidence", "tag"])["place"].mean().unstack().dropna()
+    difference = (means["pilot/subset"] - means["pilot"]).mean()
+    names = ("balanced, method subset", "balanced")
+    for sign, (a, b) in ((1, names), (-1, names[::-1])):
+        targets = [("of", "pilot"), ("of", "pilot/subset")]
+        shown = page(lab, f"/parts/compare?{urlencode([*targets, ('a', a), ('b', b)])}")
+        [stage] = [
+            row for row in region(shown, "Side by side").iter("tr") if "Mean stage" in text(row)
+        ]
+        assert text(stage).endswith(f"{sign * difference:+.2f}")
+        heading = text(shown.find(".//h1"))
+        assert heading.startswith(f"{a} and {b} are not told apart: 3 items")
+        assert f"{abs(difference):.2f} {'higher' if sign * difference > 0 else 'lower'}" in heading
+        swapped = f"/compare?{urlencode([*targets, ('a', b), ('b', a)])}"
+        assert swapped in [str(link.get("href")) for link in shown.iter("a")]
 
 
 # --- usage ---------------------------------------------------------------------------------------
@@ -508,7 +487,6 @@ def test_hostile_text_is_escaped_in_parts_of_pages(hostile: ServedLab) -> None:
     for path, query in (
         ("/parts/experiment", {"tag": TAG}),
         ("/parts/experiment/usage", {"tag": TAG}),
-        ("/parts/compare", {"tag": [TAG, "pilot"]}),
         ("/usage/totals", {"study": "hostile"}),
     ):
         answer = hostile.ask("GET", path, params=query, headers=HTML)

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from judge_gym.client.connection import Connection
 from judge_gym.records import Status, TaskType, responses
+from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.judge_table import JudgeTable
-from judge_gym.records.planning import NextPurchase, PowerPlan
+from judge_gym.records.planning import NextPurchase
 from judge_gym.records.requests import UsageColumn, Workflow
 
 
@@ -167,7 +168,7 @@ class Experiments:
         return self._call("experiments.list_studies", locals())
 
     def show_study(self, name: str) -> responses.StudyFile:
-        """Returns a study's file as it was last run, its budget, and what it declares."""
+        """Returns a study's file as it was last run, empty if it had none, and its budget."""
         return self._call("experiments.show_study", locals())
 
     def list_rubrics(self, experiment_tag: str) -> Sequence[responses.RubricRow]:
@@ -362,6 +363,12 @@ class Reports:
         """Returns the judge table: which setup is best, how good it is, and at what price."""
         return self._call("reports.judges", locals())
 
+    def compare(
+        self, target: str, *, others: Sequence[str] = (), a: str | None = None, b: str | None = None
+    ) -> SetupComparison:
+        """Compares two setups, A minus B: quality, price, time, and items on which they differ."""
+        return self._call("reports.compare", locals())
+
     def show(self, target: str) -> responses.ReportDigest:
         """Returns the report on a study or an experiment in short, and the names of its tables."""
         return self._call("reports.show", locals())
@@ -379,17 +386,6 @@ class Reports:
     ) -> NextPurchase:
         """Returns what to buy next: more items, repeats, rubric draws or judges, and the effect."""
         return self._call("reports.plan_next", locals())
-
-    def power(
-        self,
-        effect: float,
-        target: str | None = None,
-        *,
-        study: str | None = None,
-        pilot: str | None = None,
-    ) -> PowerPlan:
-        """Returns the power of a study's tests, by simulation; the study needs no data."""
-        return self._call("reports.power", locals())
 
     def usage(
         self, target: str | None = None, *, by: Sequence[UsageColumn] | None = None

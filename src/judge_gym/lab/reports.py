@@ -10,12 +10,12 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.labels import Labels
-from judge_gym.lab.power import power_sentence, study_sizes
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.texts import new_file
 from judge_gym.records import digest
+from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.judge_table import JudgeTable
-from judge_gym.records.planning import EndpointPower, NextPurchase, PowerPlan, Purchase
+from judge_gym.records.planning import NextPurchase, Purchase
 from judge_gym.records.responses import (
     AnyRow,
     ExperimentSummary,
@@ -55,25 +55,20 @@ class Reports:
         """
         import pandas as pd
 
-        from judge_gym.analysis.frames import tidy
         from judge_gym.analysis.report import build_report
         from judge_gym.analysis.validity import Thresholds
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
-        frame = stored_samples(self._store, rows)
-        if not frame.empty:
-            frame = tidy(frame, source=name)
         return build_report(
             name,
-            frame,
+            stored_samples(self._store, rows),
             pd.DataFrame(self.usage(name)),
             views=self._store.evidence.list_views([row["tag"] for row in rows]),
             people=self._labels.frame_of(rows),
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
-            table=None if frame.empty else self._judge_table(frame, rows),
-            declared=self._store.studies.declarations(name),
+            margin=self._margin(name),
             label_usd=self._label_usd(name),
         )
 
@@ -86,25 +81,21 @@ class Reports:
         """
         load_analysis()
         from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.judges.table import judge_table
+        from judge_gym.analysis.report.page import simulation_banner
 
         rows = self._experiments.find(target, *others)
         samples = stored_samples(self._store, rows)
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run it first")
-        return self._judge_table(tidy(samples, source=target), rows)
-
-    def _judge_table(self, frame: "pd.DataFrame", rows: Sequence[Mapping[str, Any]]) -> JudgeTable:
-        """Returns the judge table of tidy samples of experiments, and counts a use of a split."""
-        from judge_gym.analysis.judges.table import judge_table
-        from judge_gym.analysis.report.page import simulation_banner
-
+        frame = tidy(samples, source=target)
         studies = {str(row["study"]) for row in rows}
         study = studies.pop() if len(studies) == 1 else ""  # splits and margins are a study's own
         split = self._store.splits.find(study)
         table = judge_table(
             frame,
             self._labels.frame_of(rows),
-            margin=self._store.studies.margin(study),
+            margin=self._margin(study),
             in_test=None if split is None else split.items,
             simulated=simulation_banner({*map(str, frame["judge.model"])}),
         )
@@ -113,6 +104,81 @@ class Reports:
             used = self._store.splits.find(study)
             table["split"]["uses"] = used.uses if used else 0
         return table
+
+    def compare(
+        self,
+        target: str,
+        *,
+        others: Sequence[str] = (),
+        a: str | None = None,
+        b: str | None = None,
+    ) -> SetupComparison:
+        """Compares two setups, A minus B: quality, price, time, and items on which they differ.
+
+        Args:
+            target: the study or tag.
+            others: more studies or tags, whose setups can be compared.
+            a: the name of a setup in the judge table; the first that is not B by default.
+            b: the name of the baseline; the first that is not A by default.
+        """
+        from judge_gym.analysis.frames import own_rows, tidy
+        from judge_gym.analysis.judges import comparison
+        from judge_gym.analysis.judges.setups import setups_of
+
+        table = self.judges(target, others=others)
+        rows = {row["setup"]: row for row in table["rows"]}
+        for name in (a, b):
+            if name is not None and name not in rows:
+                raise NotFoundError(unknown("setup", name, rows, target), choices=rows)
+        if len(rows) < 2:
+            raise ConflictError(f"{target} has one setup, {next(iter(rows))}: add another judge")
+        a = a or next(name for name in rows if name != b)
+        b = b or next(name for name in rows if name != a)
+        if a == b:
+            raise DesignError(f"A and B are both {a}; choose two setups", choices=rows)
+        sides = (rows[a], rows[b])
+        tags = dict.fromkeys(tag for row in sides for tag in row["tags"])
+        pair = self.judges(*[*tags][:1], others=[*tags][1:])  # its intervals are for two setups
+        found = self._experiments.find(*tags)
+        frame = tidy(stored_samples(self._store, found), source=target)
+        in_pair = {tuple(row["tags"]): row["setup"] for row in pair["rows"]}
+        names = [in_pair[tuple(row["tags"])] for row in sides]
+        samples = {setup.name: setup.rows for setup in setups_of(own_rows(frame))}
+        left, right = (samples[name] for name in names)
+        stage = comparison.stage_difference(left, right)
+        contrast = comparison.main_contrast(pair, names[0], names[1], stage)
+        both, items = comparison.differing_items(left, right, self._stage_names(found))
+        return {
+            "sentence": comparison.comparison_sentence(
+                contrast, a, b, judged_by_both=both, differing=len(items)
+            ),
+            "stage_sentence": comparison.stage_sentence(contrast, stage, a, b),
+            "endpoint": contrast.endpoint,
+            "difference": contrast.difference,
+            "stage": stage,
+            "a": rows[a],
+            "b": rows[b],
+            "judged_by_both": both,
+            "differing": len(items),
+            "items": items[: comparison.ITEMS],
+            "setups": table["rows"],
+            "simulated": table["simulated"],
+            "notes": pair["notes"],
+        }
+
+    def _stage_names(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+        """Returns the names of the stages of experiments with a given rubric, by tag."""
+        tasks = {row["tag"]: self._store.experiments.find(row["tag"])[0].task for row in rows}
+        return {
+            tag: [stage.label for stage in task.rubric.stages]
+            for tag, task in tasks.items()
+            if task.rubric is not None
+        }
+
+    def _margin(self, study: str) -> float | None:
+        """Returns the size below which a study calls a difference negligible."""
+        margin: float | None = self._study_key(study, "margin")
+        return margin
 
     def _label_usd(self, study: str) -> float:
         """Returns what a person's label of a new item costs."""
@@ -225,55 +291,24 @@ class Reports:
             "quantities": [one.name for one in chosen[1:] or known],
         }
 
-    def power(
-        self,
-        effect: float,
-        target: str | None = None,
-        *,
-        study: str | None = None,
-        pilot: str | None = None,
-    ) -> PowerPlan:
-        """Returns the power of a study's tests, by simulation; the study needs no data.
+    def power(self, target: str, effect: float) -> "pd.DataFrame":
+        """Returns how many items and replicates an effect needs, with the samples as the pilot.
 
         Args:
-            effect: the size of the effect, on the scale from 0 to 1.
-            target: a study file, a study's name or an experiment's tag.
-            study: instead of a target, the text of a study file.
-            pilot: a study whose samples give the variance components; else the study's own
-                samples, else defaults.
+            target: a study that has samples.
+            effect: a difference of expected stages, on the scale from 0 to 1.
         """
         from judge_gym.analysis.frames import tidy
-        from judge_gym.analysis.report.digest import records
-        from judge_gym.analysis.stats.power import pilot_spreads, power_table
+        from judge_gym.analysis.stats.power import components, needed
 
-        if (target is None) == (study is None):
-            raise DesignError("give either target or study")
-        prepared = self._experiments.prepare_text(study) if study else self._prepared(target or "")
-        name = pilot or prepared.study
-        rows = self._experiments.find(name) if pilot else self._stored_rows(name)
-        samples = stored_samples(self._store, rows) if rows else None
-        known = samples is not None and len(samples) > 0
-        if pilot and not known:
-            raise ConflictError(f"{pilot} has no samples yet to plan by; run it first")
-        spreads = (
-            pilot_spreads(tidy(samples, source=name), self._labels.frame_of(rows))
-            if samples is not None and known
-            else {}
-        )
-        table = power_table(study_sizes(prepared), effect, spreads)
-        return {
-            "study": prepared.study,
-            "pilot": name if known else "",
-            "sentence": power_sentence(table),
-            "endpoints": [cast(EndpointPower, row) for row in records(table)],
-        }
-
-    def _stored_rows(self, study: str) -> Sequence[Mapping[str, Any]]:
-        """Returns the stored experiments of a study; none if it was never run."""
-        try:
-            return self._experiments.find(study)
-        except NotFoundError:
-            return ()
+        if not 0 < effect <= 1:
+            raise DesignError(f"an effect of {effect}; choose a difference above 0, up to 1")
+        frame = self._experiments.samples(target)
+        if frame.empty:
+            raise ConflictError(
+                f"{target} has no samples yet to plan by; run a small part of it first"
+            )
+        return needed(components(tidy(frame, source=target)), effect)
 
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """Returns the pairs of judges that diverge most, where a swap of rubrics tells most."""

@@ -319,6 +319,13 @@ class JudgesOf(VerbRequest):
     ] = ()
 
 
+class CompareSetups(JudgesOf):
+    """Which two setups are compared, by their names in the judge table."""
+
+    a: Annotated[Name | None, Field(description="By default the best.")] = None
+    b: Annotated[Name | None, Field(description="The baseline.")] = None
+
+
 class ReportTable(VerbRequest):
     """A table of a report."""
 
@@ -377,17 +384,6 @@ class Plan(VerbRequest):
         if self.target is not None and self.overrides:
             raise ValueError("overrides change a study's text; a target has its design")
         return self
-
-
-class Power(VerbRequest):
-    """The size of an effect, and a study by its name or the text of its file."""
-
-    effect: Annotated[float, Field(gt=0, le=1, description="On the scale from 0 to 1.")]
-    target: Target | None = None
-    study: Annotated[str | None, Field(description="The text of a study file (YAML).")] = None
-    pilot: Annotated[
-        Target | None, Field(description="A study whose samples show how much verdicts vary.")
-    ] = None
 
 
 class Start(Plan):

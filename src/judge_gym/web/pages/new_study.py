@@ -1,6 +1,6 @@
-"""New study: a form for every axis, derived from `Design`, with an estimate of the cost."""
+"""New study: a form in steps, with every axis of `Design`, and an estimate of the cost."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple, get_args
 
 from fastapi import APIRouter, Query
@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.axes import PROTOCOLS, Design, Knob
+from judge_gym.axes import CONTESTED, PROTOCOLS, Design, Knob
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import PRESETS
 from judge_gym.records import TaskType
@@ -22,6 +22,45 @@ JUDGE = "judge.model"
 """The knob that the list of judges sets."""
 KINDS = {"an integer": "number", "a number": "number", "true or false": "flag"}
 """How a value is written in a study file, by the type of its knob; others are text."""
+
+
+class Preset(NamedTuple):
+    """A usual aim of a study, and the fields of the form that it sets."""
+
+    name: str
+    title: str
+    about: str
+    sets: Mapping[str, Any]
+
+
+STUDY_PRESETS = (
+    Preset(
+        "compare",
+        "Compare models",
+        "Which model judges best, and at what price? Choose two or more judges.",
+        {"samples": 3, "probe": False},
+    ),
+    Preset(
+        "position",
+        "Test position bias",
+        "Do judges prefer what stands first? Pairs are shown in both orders; on single texts, the "
+        "order of the answers varies.",
+        {"samples": 3, "probe": False, "vary:presentation.order": True, "sweep": "ablate"},
+    ),
+    Preset(
+        "labels",
+        "Validate against labels",
+        "How often do judges agree with people? Paste a table with a column of labels per person.",
+        {"samples": 3, "probe": False},
+    ),
+    Preset(
+        "contested",
+        "Contested concepts",
+        "The research protocol: judges write rubrics, use each other's, and say whether experts "
+        "would agree.",
+        {"protocol": CONTESTED, "task.type": "ecc", "swap": "all", "samples": 5, "probe": True},
+    ),
+)
 
 
 class Group(NamedTuple):
@@ -49,6 +88,8 @@ def new_study(
         pools=lab.evidence.list_pools(),
         types=get_args(TaskType),
         protocols=PROTOCOLS,
+        presets=STUDY_PRESETS,
+        studies=[row["study"] for row in lab.experiments.list_studies()],
         caps=list(Caps.model_fields),
         defaults=defaults,
     )

@@ -15,6 +15,8 @@ lab.load = async (place) => {
   }
   place.dataset.loaded = "yes";
   place.removeAttribute("aria-busy");
+  for (const form of place.querySelectorAll("form[data-submits]")) lab.submits(form);
+  place.dispatchEvent(new CustomEvent("loaded", { bubbles: true }));
   // The new part may have moved what the address points at.
   if (location.hash && !lab.moved) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 };
@@ -26,6 +28,7 @@ lab.pill = (status, count) => {
   return pill;
 };
 
+lab.submits = (form) => form.addEventListener("change", () => form.requestSubmit());
 lab.sum = (counts) => Object.values(counts).reduce((sum, value) => sum + value, 0);
 lab.count = (number) => number.toLocaleString("en");
 
@@ -34,6 +37,5 @@ for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"])
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const place of document.querySelectorAll("[data-load]")) lab.load(place);
-  for (const form of document.querySelectorAll("form[data-submits]"))
-    form.addEventListener("change", () => form.requestSubmit());
+  for (const form of document.querySelectorAll("form[data-submits]")) lab.submits(form);
 });

@@ -1,14 +1,17 @@
-// Writes the form as a study file, line by line, and estimates the file whenever it changes.
+// The form of a new study: writes it as a study file, line by line, and estimates the file whenever it changes.
 "use strict";
 
 const form = document.getElementById("form");
 const yaml = document.getElementById("yaml");
 const at = (id) => document.getElementById(id);
 const start = at("start");
+const steps = [...form.querySelectorAll(".step")];
 const WAIT = 350; // ms after the last change
+const KEPT = `new study ${location.search}`; // what was typed is kept for the tab, by address
 let owners = []; // for every line of the file, the part of the form that it comes from
 let edited = false; // by hand: then the text counts instead of the form
 let asked = 0, timer = 0, planned = null;
+let pasted = { items: [], columns: [], pairs: false, error: "" };
 
 // --- the file ------------------------------------------------------------------------------------
 
@@ -18,7 +21,28 @@ const word = (text) => (/^[A-Za-z][\w.-]*$/.test(text) && !RESERVED.test(text) ?
 const number = (text) => (/^-?\d+(\.\d+)?$/.test(text) ? text : word(text));
 const writers = { text: word, number, flag: (text) => text };
 const list = (items) => `[${items.join(", ")}]`;
+const map = (entries) => `{${entries.map(([name, value]) => `${word(name)}: ${value}`).join(", ")}}`;
 const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+const field = (name) => form.elements[name];
+const chosen = (name) => new FormData(form).get(name);
+const tasks = () => [...form.querySelectorAll(".task")].map((row) => Object.fromEntries(
+  [...row.querySelectorAll("[name]")].map((input) => [input.name.slice("task.".length), input.value.trim()])));
+const judges = () => { const values = new FormData(form); return [...values.getAll("judge"), ...lines(values.get("judges") || "")]; };
+const labels = () => [...form.querySelectorAll("[name=column]:checked")].map((input) => input.value).filter((name) => pasted.columns.includes(name));
+
+function itemLine(item, raters) {
+  const { response_a: first, response_b: second, ...fields } = item;
+  const own = Object.entries(fields).filter(([name]) => FIELDS.includes(name) || raters.includes(name));
+  const other = Object.entries(fields).filter(([name]) => !FIELDS.includes(name) && !raters.includes(name));
+  if (!pasted.pairs && own.length === 1 && !other.length) return JSON.stringify(item.text);
+  const entries = own.map(([name, value]) => [name, JSON.stringify(value)]);
+  if (pasted.pairs) entries.push(["responses", list([first || "", second || ""].map((text) => JSON.stringify(text)))]);
+  if (other.length) entries.push(["metadata", map(other.map(([name, value]) => [name, JSON.stringify(value)]))]);
+  return map(entries);
+}
+
+const OPTIONS = [["first", "The first response is better."], ["second", "The second response is better."], ["tie", "Both are equally good."]];
+const PAIR_RUBRIC = map([["kind", "nominal"], ["stages", list(OPTIONS.map(([label, text]) => map([["label", label], ["criteria", list([JSON.stringify(text)])]])))]]);
 
 function build() {
   const file = [], values = new FormData(form);
@@ -28,25 +52,33 @@ function build() {
 
   say(`study: ${word(get("study"))}`, part("study"));
   say(`seed: ${number(get("seed"))}`, part("study"));
-  say(`samples: ${number(get("samples"))}`, part("study"));
+  say(`samples: ${number(get("samples"))}`, part("judges"));
 
-  const tasks = [...form.querySelectorAll(".task")].map((row) => Object.fromEntries(
-    [...row.querySelectorAll("[name]")].map((input) => [input.name.slice("task.".length), input.value.trim()])));
-  say("evidence:", part("tasks"));
-  for (const pool of new Set(tasks.map((task) => task.evidence)))
-    say(`  ${word(pool)}: {pool: ${word(pool)}}`, part("tasks"));
+  const asks = tasks(), pastes = get("source") === "paste", raters = labels();
+  const pool = (task) => task.evidence || (pastes ? "texts" : get("pool"));
+  say("evidence:", part("evidence"));
+  for (const name of new Set(asks.map(pool))) {
+    if (name !== "texts" || !pastes) { say(`  ${word(name)}: {pool: ${word(name)}}`, part("evidence")); continue; }
+    say("  texts:", part("evidence"));
+    say("    items:", part("evidence"));
+    for (const item of pasted.items) say(`      - ${itemLine(item, raters)}`, part("evidence"));
+    if (raters.length) say(`    labels: ${list(raters.map(word))}`, part("evidence"));
+    if (get("protocol") && get("country")) say(`    window: {country: ${word(get("country"))}}`, part("evidence"));
+  }
   if (get("protocol")) say(`protocol: ${get("protocol")}`, part("study"));
   say("tasks:", part("tasks"));
-  for (const task of tasks) {
-    const fields = [`concept: ${word(task.concept)}`, `evidence: ${word(task.evidence)}`];
-    if (task.type) fields.unshift(`type: ${task.type}`);
-    if (task.dose) fields.push(`dose: ${number(task.dose)}`);
-    if (task.rubric) fields.push(`rubric: ${word(task.rubric)}`);
-    if (task.value || task.source) fields.push(`truth: {source: ${word(task.source)}, value: ${number(task.value)}}`);
-    say(`  - {${fields.join(", ")}}`, part("tasks"));
+  for (const task of asks) {
+    const fields = [["concept", word(task.concept)], ["evidence", word(pool(task))]], stages = lines(task.stages);
+    if (task.type) fields.unshift(["type", task.type]);
+    if (task.dose) fields.push(["dose", number(task.dose)]);
+    if (task.rubric) fields.push(["rubric", word(task.rubric)]);
+    else if (pastes && pasted.pairs && pool(task) === "texts") fields.push(["rubric", PAIR_RUBRIC]);
+    else if (stages.length) fields.push(["rubric", list(stages.map((stage) => JSON.stringify(stage)))]);
+    if (task.value || task.source) fields.push(["truth", map([["source", word(task.source)], ["value", number(task.value)]])]);
+    say(`  - ${map(fields)}`, part("tasks"));
   }
-  say(`judges: ${list([...values.getAll("judge"), ...lines(values.get("judges"))].map(word))}`, part("judges"));
-  if (get("assistant")) say(`assistant: ${word(get("assistant"))}`, part("study"));
+  say(`judges: ${list(judges().map(word))}`, part("judges"));
+  if (get("assistant") && needsAssistant()) say(`assistant: ${word(get("assistant"))}`, part("judges"));
 
   const design = [], vary = [];
   for (const knob of form.querySelectorAll(".knob")) {
@@ -58,22 +90,68 @@ function build() {
   }
   if (design.length) file.push(["design:", part("design")], ...design);
   if (vary.length) file.push(["vary:", part("design")], ...vary);
-  if (get("sweep") === "sample") say(`sweep: {sample: ${number(get("points"))}}`, part("study"));
-  else if (get("sweep") !== "grid") say(`sweep: ${get("sweep")}`, part("study"));
-  if (get("swap") !== "none") say(`swap: ${get("swap")}`, part("study"));
-  if (!values.has("probe")) say("probe: false", part("study"));
+  if (get("sweep") === "sample") say(`sweep: {sample: ${number(get("points"))}}`, part("design"));
+  else if (get("sweep") !== "grid") say(`sweep: ${get("sweep")}`, part("design"));
+  if (get("swap") !== "none") say(`swap: ${get("swap")}`, part("design"));
+  if (!values.has("probe")) say("probe: false", part("design"));
 
   const caps = [...values].filter(([name, value]) => name.startsWith("budget.") && value.trim());
   const limits = caps.map(([name, value]) => `${name.slice("budget.".length)}: ${number(value.trim())}`);
   if (limits.length) say(`budget: {${limits.join(", ")}}`, part("budget"));
-  const tolerance = form.elements.tolerance;
-  if (get("tolerance") !== tolerance.defaultValue) say(`tolerance: ${number(get("tolerance"))}`, part("budget"));
+  if (get("tolerance") !== field("tolerance").defaultValue) say(`tolerance: ${number(get("tolerance"))}`, part("budget"));
 
   owners = file.map(([, owner]) => owner);
   yaml.value = file.map(([text]) => text).join("\n") + "\n";
 }
 
-// --- the estimate ------------------------------------------------------------------------------------
+// --- what is still needed ------------------------------------------------------------------------
+
+/** Returns what each step still lacks, in words; a step that is complete is left out. */
+function lacking() {
+  const lacks = {};
+  if (chosen("source") === "paste") {
+    if (pasted.error) lacks.evidence = "a table that can be read";
+    else if (!pasted.items.length) lacks.evidence = "texts";
+    else if (chosen("protocol") && !chosen("country").trim()) lacks.evidence = "the country that the texts are about";
+  } else if (!chosen("pool")) lacks.evidence = "a pool";
+  if (tasks().some((task) => !task.concept)) lacks.question = "a question";
+  if (!judges().length) lacks.judges = "a judge";
+  return lacks;
+}
+
+/** Returns the keys that chosen models need and that are not set. */
+function missingKeys() {
+  const used = [...judges(), ...(needsAssistant() ? [chosen("assistant")] : [])];
+  return [...form.querySelectorAll("[data-provider]")].filter((group) => group.dataset.missing && used.some((id) => id.startsWith(`${group.dataset.provider}:`)))
+    .map((group) => `${group.dataset.missing} is not set, so ${group.dataset.provider} cannot be called. Set it where the lab runs, or choose other models.`);
+}
+
+const needsAssistant = () => Boolean(chosen("protocol")) || chosen("base:evidence.view") !== "raw" || new FormData(form).has("vary:evidence.view");
+
+/** Sets the assistant to a model of the first judge's provider that is no judge, until the user names one. */
+function followJudges() {
+  const assistant = field("assistant"), judging = judges();
+  assistant.closest("label").hidden = !needsAssistant();
+  if (assistant.value && assistant.value !== assistant.dataset.followed) return;
+  const provider = (judging[0] || "").split(":")[0];
+  const models = [...form.querySelectorAll(`[data-provider="${CSS.escape(provider)}"] [name=judge]`)].map((input) => input.value);
+  const free = models.filter((id) => !judging.includes(id));
+  assistant.value = assistant.dataset.followed = free.find((id) => id === "sim:assistant") || free[0] || "";
+}
+
+const slug = (text) => text.toLowerCase().replace(/[^\p{Letter}\p{Number}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 40);
+
+/** Names the study after its question, with a number where the name is taken, until the user names it. */
+function followQuestion() {
+  const name = field("study"), taken = JSON.parse(name.dataset.taken);
+  if (name.value && name.value !== name.dataset.followed) return;
+  const base = slug(tasks()[0].concept) || "new-study";
+  let free = base;
+  for (let n = 2; taken.includes(free); n++) free = `${base}-${n}`;
+  name.value = name.dataset.followed = free;
+}
+
+// --- the estimate --------------------------------------------------------------------------------
 
 const count = (value) => value.toLocaleString("en");
 function duration(seconds) {
@@ -81,11 +159,22 @@ function duration(seconds) {
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   return `${(seconds / 3600).toFixed(1)} h`;
 }
+const dollars = (usd) => (usd === null ? "unknown" : `$${usd && usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`);
 
 function clear() {
   for (const place of document.querySelectorAll(".error")) place.textContent = "";
   planned = null;
-  if (start) { start.disabled = true; start.textContent = "Start"; }
+  for (const id of ["experiments", "calls", "usd", "time"]) at(id).textContent = "–";
+  for (const id of ["known", "warnings"]) at(id).textContent = "";
+  at("parts").hidden = true;
+}
+
+/** Disables Start and says why; without a reason it can be pressed. */
+function block(reason) {
+  if (!start) return;
+  start.disabled = Boolean(reason);
+  if (reason) start.textContent = "Start";
+  at("reason").textContent = reason;
 }
 
 /** Shows an error beside the part of the form that its line in the file comes from. */
@@ -98,51 +187,48 @@ function refuse(message) {
     const folded = place.closest("details");
     if (folded) folded.open = true;
   }
-  at("refused").textContent = line ? `line ${line}: ${text}` : message;
-  for (const id of ["experiments", "calls", "usd", "time"]) at(id).textContent = "–";
-  for (const id of ["known", "warnings"]) at(id).textContent = "";
-  at("parts").hidden = true;
+  const step = place && place.closest(".step").dataset.step;
+  at("refused").textContent = step ? `${text} (in step ${step})` : line ? `line ${line}: ${text}` : message;
+  block("The study cannot be planned yet.");
 }
 
 function show(estimate) {
   const all = estimate.stages.all;
   at("experiments").textContent = count(estimate.experiments.length);
   at("calls").textContent = count(all.to_pay);
-  at("usd").textContent = all.usd === null ? "unknown" : `$${all.usd.toFixed(2)}`;
+  at("usd").textContent = dollars(all.usd);
   at("time").textContent = duration(all.seconds);
   const known = [];
   if (all.in_ledger) known.push(`${count(all.in_ledger)} answers are already in the ledger and cost nothing.`);
   if (all.shared) known.push(`${count(all.shared)} calls are shared between experiments and made once.`);
   known.push(`${count(all.input_tokens)} tokens in, ${count(all.output_tokens)} tokens out.`);
   at("known").textContent = known.join(" ");
-  const notes = [...estimate.warnings,
+  const notes = [...estimate.warnings.filter((note) => !estimate.uncallable.includes(note)),
     ...Object.entries(estimate.duplicates).map(([tag, same]) => `${tag} is the same experiment as ${same}`),
     ...estimate.skipped_swaps.map((tag) => `no swap for ${tag}`)];
-  at("warnings").replaceChildren(...notes.slice(0, 20).map((note) => {
-    const item = document.createElement("li");
-    item.textContent = note;
-    return item;
-  }));
+  at("warnings").replaceChildren(...notes.slice(0, 20).map((note) => Object.assign(document.createElement("li"), { textContent: note })));
   const rows = [...Object.entries(estimate.stages).filter(([name, stage]) => name !== "all" && stage.calls)
     .map(([name, stage]) => [name, stage.to_pay, stage.in_ledger]),
     ...estimate.experiments.slice(0, 50).map((row) => [row.tag, row.to_pay ?? row.calls, row.in_ledger])];
   at("parts").hidden = false;
   at("parts").querySelector("tbody").replaceChildren(...rows.map((cells) => {
     const row = document.createElement("tr");
-    cells.forEach((cell, place) => {
-      const added = row.insertCell();
-      added.className = place ? "n" : "long";
-      added.textContent = place ? count(cell ?? 0) : cell;
-    });
+    cells.forEach((cell, place) => Object.assign(row.insertCell(), { className: place ? "n" : "long", textContent: place ? count(cell ?? 0) : cell }));
     return row;
   }));
   planned = estimate.study;
-  if (start) { start.disabled = false; start.textContent = `Start: ${count(all.to_pay)} calls`; }
+  block((!edited && missingKeys()[0]) || estimate.uncallable[0] || "");
+  if (start && !start.disabled) start.textContent = `Start: ${count(all.to_pay)} calls, ${all.usd === null ? "cost unknown" : dollars(all.usd)}`;
 }
 
 async function plan() {
   const number = ++asked;
-  if (!start) return;
+  const lacks = edited ? [] : Object.values(lacking());
+  if (!start || lacks.length) {
+    clear();
+    block(lacks.length ? `Still needed: ${lacks.join(", ")}.` : "");
+    return;
+  }
   at("plan").setAttribute("aria-busy", "true");
   try {
     const estimate = await lab.ask("POST", "/api/plan", { study: yaml.value });
@@ -158,68 +244,82 @@ async function plan() {
 }
 
 function changed() {
-  if (!edited) build();
-  if (start) start.disabled = true;
+  if (!edited) {
+    read();
+    followJudges();
+    followQuestion();
+    showLevels();
+    build();
+    summarize();
+  }
+  markSteps();
   asked += 1; // a pending answer is for an older text
-  saveAddress();
+  block((edited ? "" : missingKeys()[0]) || "Estimating …");
+  keep();
   clearTimeout(timer);
   timer = setTimeout(plan, WAIT);
 }
 
-// --- the address ---------------------------------------------------------------------------------
+// --- what the form shows -------------------------------------------------------------------------
 
-const encoded = (values, name) => JSON.stringify(values.getAll(name));
-const defaults = new FormData(form);
-
-/** Stores in the address what differs from an empty form, or the text that was edited by hand. */
-function saveAddress() {
-  const query = new URLSearchParams(), values = new FormData(form);
-  if (edited) query.set("yaml", yaml.value);
-  else for (const name of new Set([...values.keys(), ...defaults.keys()]))
-    if (encoded(values, name) !== encoded(defaults, name))
-      for (const value of values.has(name) ? values.getAll(name) : [""]) query.append(name, value);
-  history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
+/** Reads the pasted texts, says what was read, and offers columns of unknown meaning as labels. */
+function read() {
+  pasted = readTexts(field("texts").value);
+  const place = at("texts-read"), known = [...form.querySelectorAll("[name=column]")].map((input) => input.value);
+  const kinds = pasted.items.filter((item) => item.truth).length;
+  const parts = [`${count(pasted.items.length)} ${pasted.pairs ? "pair" : "text"}${pasted.items.length === 1 ? "" : "s"}`];
+  if (kinds) parts.push(`${count(kinds)} with a known answer`);
+  place.className = pasted.error ? "error" : "note";
+  place.textContent = pasted.error || (pasted.items.length ? `Read: ${parts.join(", ")}.` : "");
+  if (known.join("\n") !== pasted.columns.join("\n"))
+    at("columns").replaceChildren(at("columns").firstElementChild, ...pasted.columns.map((column) => {
+      const label = Object.assign(document.createElement("label"), { className: "tick" });
+      const input = Object.assign(document.createElement("input"), { type: "checkbox", name: "column", value: column });
+      input.defaultChecked = looksLikeLabels(pasted.items, column);
+      label.append(input, ` ${column}`);
+      return label;
+    }));
+  at("columns").hidden = !pasted.columns.length;
+  suggestStages();
 }
 
-function loadAddress() {
-  const query = new URLSearchParams(location.search);
-  if (query.has("yaml") || yaml.dataset.given === "true") {
-    yaml.value = query.get("yaml") ?? yaml.value;
-    setEdited(true);
-    return;
-  }
-  while (form.querySelectorAll(".task").length < Math.min(query.getAll("task.type").length, 100)) addTask();
-  for (const name of new Set(query.keys())) {
-    const values = query.getAll(name);
-    [...form.elements].filter((input) => input.name === name).forEach((input, place) => {
-      if (input.type === "checkbox") input.checked = values.includes(input.value);
-      else if (values[place] !== undefined) input.value = values[place];
-    });
-  }
-}
-
-// --- what the user does --------------------------------------------------------------------------
-
-function addTask() {
-  const rows = at("tasks"), row = rows.lastElementChild.cloneNode(true);
-  for (const input of row.querySelectorAll("input")) input.value = "";
-  rows.append(row);
+/** Offers the answers that occur in the table as the answers to choose from, until the user writes some. */
+function suggestStages() {
+  const stages = form.querySelector("[name='task.stages']"), columns = ["truth", ...labels()];
+  if (stages.value && stages.value !== stages.dataset.followed) return;
+  const values = [...new Set(pasted.items.flatMap((item) => columns.map((column) => item[column]).filter(Boolean)))].sort();
+  const usable = !pasted.pairs && values.length > 1 && values.length <= 26 && values.some((value) => !/^\d+$/.test(value));
+  stages.value = stages.dataset.followed = usable ? values.join("\n") : "";
 }
 
 function showLevels() {
-  form.elements.points.closest("label").hidden = form.elements.sweep.value !== "sample";
+  field("points").closest("label").hidden = chosen("sweep") !== "sample";
+  for (const place of form.querySelectorAll("[data-source]")) place.hidden = place.dataset.source !== chosen("source");
+  for (const place of form.querySelectorAll("[data-protocol]")) place.hidden = !chosen("protocol");
   for (const knob of form.querySelectorAll(".knob")) {
-    const varies = form.elements[`vary:${knob.dataset.path}`].checked;
+    const varies = field(`vary:${knob.dataset.path}`).checked;
     knob.querySelector(".levels").hidden = !varies;
     if (varies) knob.closest("details").open = true;
   }
 }
 
+function summarize() {
+  const varied = [...form.querySelectorAll(".knob")].map((knob) => knob.dataset.path).filter((path) => field(`vary:${path}`).checked);
+  const facts = [
+    ["Evidence", chosen("source") === "paste" ? at("texts-read").textContent.replace("Read: ", "") || "–" : chosen("pool")],
+    ["Question", tasks().map((task) => task.concept).filter(Boolean).join(", ") || "–"],
+    ["Judges", judges().join(", ") || "–"],
+    ["Repeats per item", chosen("samples")],
+    ["Varied", varied.join(", ") || "nothing"],
+  ];
+  at("summary").replaceChildren(...facts.flatMap(([name, text]) => [Object.assign(document.createElement("dt"), { textContent: name }), Object.assign(document.createElement("dd"), { textContent: text })]));
+}
+
 /** Shows the defaults of the chosen protocol wherever a default was shown before. */
 function followProtocol() {
-  const replaced = JSON.parse(form.elements.protocol.selectedOptions[0].dataset.defaults);
+  const replaced = JSON.parse(field("protocol").selectedOptions[0].dataset.defaults);
   for (const knob of form.querySelectorAll(".knob")) {
-    const { path } = knob.dataset, base = form.elements[`base:${path}`];
+    const { path } = knob.dataset, base = field(`base:${path}`);
     knob.dataset.neutral ??= knob.dataset.default;
     const usual = replaced[path] ?? knob.dataset.neutral;
     if (base.value === knob.dataset.default) base.value = usual;
@@ -227,27 +327,129 @@ function followProtocol() {
   }
 }
 
+/** Sets what a preset is about; what other presets set returns to its default. */
+function applyPreset() {
+  const all = [...form.querySelectorAll("[name=preset]")].map((input) => JSON.parse(input.dataset.sets));
+  const sets = JSON.parse(form.querySelector("[name=preset]:checked").dataset.sets);
+  for (const name of new Set(all.flatMap(Object.keys))) {
+    const input = form.querySelector(`[name="${name}"]`);
+    if (input.type === "checkbox") input.checked = sets[name] ?? input.defaultChecked;
+    else if (input.tagName === "SELECT") input.value = sets[name] ?? input.options[0].value;
+    else input.value = sets[name] ?? input.defaultValue;
+  }
+  followProtocol();
+}
+
+// --- steps ---------------------------------------------------------------------------------------
+
+function markSteps() {
+  const lacks = edited ? {} : lacking(), current = steps.find((step) => !step.hidden).dataset.step;
+  for (const link of document.querySelectorAll(".steps [data-step]")) {
+    const { step } = link.dataset, done = !lacks[step] && ["evidence", "question", "judges"].includes(step);
+    if (step === current) link.setAttribute("aria-current", "step");
+    else link.removeAttribute("aria-current");
+    link.classList.toggle("done", done);
+    link.querySelector("[data-done]").textContent = done ? " (complete)" : "";
+  }
+}
+
+function showStep(moves) {
+  const name = location.hash.slice(1);
+  const current = steps.find((step) => step.dataset.step === name) || steps[edited ? steps.length - 1 : 0];
+  for (const step of steps) step.hidden = step !== current;
+  markSteps();
+  if (moves) { current.querySelector("h2").focus({ preventScroll: true }); scrollTo(0, 0); }
+}
+
+// --- what was typed is kept ----------------------------------------------------------------------
+
+const stored = { // a browser may refuse to store anything
+  get: () => { try { return sessionStorage.getItem(KEPT); } catch { return null; } },
+  set: (text) => { try { sessionStorage.setItem(KEPT, text); } catch { /* too large, or refused */ } },
+  remove: () => { try { sessionStorage.removeItem(KEPT); } catch { /* refused */ } },
+};
+const inputs = () => [...form.elements].filter((input) => input.name && input.type !== "file");
+
+function keep() {
+  const values = inputs().map((input) => [input.name, /checkbox|radio/.test(input.type) ? input.checked : input.value, input.dataset.followed]);
+  stored.set(JSON.stringify({ tasks: form.querySelectorAll(".task").length, values, yaml: edited ? yaml.value : null }));
+}
+
+/** Brings back what was typed before the page was left or reloaded; returns whether there was any. */
+function restore() {
+  const kept = JSON.parse(stored.get() || "null");
+  if (!kept) return false;
+  while (form.querySelectorAll(".task").length < Math.min(kept.tasks, 100)) addTask();
+  const fill = () => {
+    const places = new Map();
+    for (const [name, value, followed] of kept.values) {
+      const place = places.get(name) || 0, input = inputs().filter((each) => each.name === name)[place];
+      places.set(name, place + 1);
+      if (!input) continue;
+      if (followed !== undefined) input.dataset.followed = followed;
+      if (typeof value === "boolean") input.checked = value;
+      else input.value = value;
+    }
+  };
+  fill();
+  read(); // makes the boxes of the table's columns
+  fill();
+  if (kept.yaml !== null) { yaml.value = kept.yaml; setEdited(true); }
+  return true;
+}
+
+function loadAddress() {
+  const query = new URLSearchParams(location.search);
+  if (yaml.dataset.given === "true") { setEdited(true); return; }
+  for (const [name, value] of query) {
+    if (name === "task.evidence" || name === "pool") { form.querySelector("[name=source][value=pool]").checked = true; field("pool").value = value; }
+    else for (const input of inputs().filter((each) => each.name === name)) {
+      if (/checkbox|radio/.test(input.type)) input.checked ||= input.value === value;
+      else input.value = value;
+    }
+  }
+}
+
+// --- what the user does --------------------------------------------------------------------------
+
+function addTask() {
+  const rows = at("tasks"), row = rows.lastElementChild.cloneNode(true);
+  for (const input of row.querySelectorAll("input, textarea")) { input.value = ""; delete input.dataset.followed; }
+  row.querySelector("details").open = false;
+  rows.append(row);
+  return row;
+}
+
 function setEdited(on) {
   edited = on;
   at("edited").hidden = !on;
+  if (on) at("yaml-card").open = true;
   form.querySelector("fieldset").disabled = on;
 }
 
 form.addEventListener("input", (event) => {
+  if (event.target.name === "preset") applyPreset();
   if (event.target.name === "protocol") followProtocol();
-  showLevels();
-  changed();
+  if (event.target.type !== "file") changed();
 });
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("click", (event) => {
   const drop = event.target.closest("[data-drop]");
   if (drop && form.querySelectorAll(".task").length > 1) drop.closest(".task").remove();
-  else if (event.target.id === "more") addTask();
+  else if (event.target.id === "more") addTask().querySelector("input").focus();
   else return;
+  changed();
+});
+at("file").addEventListener("change", async (event) => {
+  const [file] = event.target.files;
+  if (!file) return;
+  field("texts").value = await file.text();
   changed();
 });
 yaml.addEventListener("input", () => { setEdited(true); changed(); });
 at("back").addEventListener("click", () => { setEdited(false); changed(); });
+at("clear").addEventListener("click", () => { stored.remove(); location.assign(location.pathname); });
+window.addEventListener("hashchange", () => showStep(true));
 
 at("save").addEventListener("click", () => {
   const link = document.createElement("a");
@@ -258,10 +460,11 @@ at("save").addEventListener("click", () => {
 });
 
 if (start) start.addEventListener("click", async () => {
-  start.disabled = true;
   const name = planned;
+  block("Starting …");
   try {
     await lab.ask("POST", "/api/runs", { study: yaml.value });
+    stored.remove();
     location.assign(`/studies/${encodeURIComponent(name)}/runs`);
   } catch (error) {
     refuse(error.message);
@@ -269,7 +472,11 @@ if (start) start.addEventListener("click", async () => {
   }
 });
 
-loadAddress();
+if (!restore()) {
+  applyPreset();
+  loadAddress();
+}
 followProtocol();
-showLevels();
+showStep(false);
 changed();
+if (!location.hash && !edited) field("texts").focus({ preventScroll: true });
