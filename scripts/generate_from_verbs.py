@@ -42,7 +42,7 @@ from judge_gym.client.connection import Connection
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.judge_table import JudgeTable
-from judge_gym.records.planning import NextPurchase
+from judge_gym.records.planning import NextPurchase, PowerPlan
 from judge_gym.records.requests import UsageColumn, Workflow
 '''
 NOUN = '''

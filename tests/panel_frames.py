@@ -55,6 +55,7 @@ def simulated(probabilities: np.ndarray, replicates: int, rng: np.random.Generat
             "n_stages": n_stages,
             "rubric_kind": "ordinal",
             "cluster": "",
+            "repeats": False,
             "is_swap": False,
             "flipped": False,
             "series": "",

@@ -92,6 +92,11 @@ def test_it_migrates_and_keeps_digests_studies_and_progress(old_lab: Path, call:
         assert experiment.digest == row["digest"]
         assert experiment.design.identity() == REPORTED["experiments"][row["tag"]]["chosen"]
         assert row["protocol"] == "contested-concepts"
+    for study in ("panel", "interrupted"):  # when they were saved was not recorded
+        declared = store.studies.declarations(study).declared
+        assert [(one.what, one.when) for one in declared] == [
+            (name, "unknown") for name in ("H1", "H2", "H3", "H4")
+        ]
     stored = contents(old_lab)["experiments"]
     assert all(json.loads(design).keys() == Design.knobs().keys() for *_, design in stored)
     assert [

@@ -544,6 +544,74 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
         "r.json",
         ["tasks.0.concept"],
     ),
+    "a contrast of what does not vary": (
+        "swap: none",
+        "contrasts: [{knob: verdict.output, level: json, base: suffix}]",
+        "contrasts",
+        ["'verdict.output'", "'judge.model' or 'verdict.method'"],
+    ),
+    "a contrast with a level that is not run": (
+        "swap: none",
+        "contrasts: [{knob: verdict.method, level: subset, base: both}]",
+        "contrasts",
+        ["unknown base of verdict.method 'both'", "'single' or 'subset'"],
+    ),
+    "a contrast of an unknown judge": (
+        "swap: none",
+        "contrasts: [{knob: judge.model, level: sim:strict, base: sim:other}]",
+        "contrasts",
+        ["base of judge.model 'sim:other'", "'sim:balanced' or 'sim:strict'"],
+    ),
+    "a contrast of a level with itself": (
+        "swap: none",
+        "contrasts: [{knob: verdict.method, level: subset, base: subset}]",
+        "contrasts",
+        ["two levels", "'subset'"],
+    ),
+    "a contrast of an unknown endpoint": (
+        "swap: none",
+        "contrasts: [{knob: verdict.method, level: subset, base: single, endpoint: score}]",
+        "contrasts",
+        ["'score'", "'stage', 'abstention'", "'agreement'"],
+    ),
+    "an unknown expectation": (
+        "swap: none",
+        "contrasts: [{knob: verdict.method, level: subset, base: single, expect: up}]",
+        "contrasts",
+        ["'up'", "'higher' or 'lower'"],
+    ),
+    "a contrast without a base": (
+        "swap: none",
+        "contrasts: [{knob: verdict.method, level: subset}]",
+        "contrasts",
+        ["contrasts.0.base is not given"],
+    ),
+    "an unknown key of a contrast": (
+        "swap: none",
+        "contrasts: [{knob: verdict.method, level: subset, base: single, direction: up}]",
+        "contrasts",
+        ["'direction'", "'expect'"],
+    ),
+    "a contrast of probabilities that nobody states": (
+        "swap: none",
+        "probe: false\ncontrasts:\n"
+        "  - {knob: verdict.method, level: subset, base: single, endpoint: probability}",
+        "probability",
+        ["probe is false"],
+    ),
+    "a contrast that is declared twice": (
+        "swap: none",
+        "contrasts:\n  - {knob: verdict.method, level: subset, base: single}\n"
+        "  - {endpoint: stage, knob: verdict.method, level: subset, base: single}",
+        "endpoint",
+        ["declared twice"],
+    ),
+    "an unknown hypothesis": (
+        "swap: none",
+        "hypotheses: [H1, H5]",
+        "H5",
+        ["'H5'", "'H1', 'H2', 'H3' or 'H4'"],
+    ),
     "a truth that says nothing": (TASK, CONTROL.format("{}"), "truth", ["truth.source"]),
     "a truth without a source": (TASK, CONTROL.format("{value: 1}"), "truth", ["truth.source"]),
     "a truth that is given and looked up": (
@@ -586,6 +654,24 @@ def test_an_error_names_file_line_and_choices(case: str) -> None:
     message = refused.value.message
     assert message.startswith(f"my/study.yaml:{last}: "), message
     assert all(word in message for word in words), message
+
+
+def test_hypotheses_belong_to_a_protocol() -> None:
+    assert read(hypotheses=["H2"]).declared["hypotheses"] == ["H2"]
+    with pytest.raises(DesignError, match=r"protocol: contested-concepts; declare .* contrasts"):
+        read(hypotheses=["H1"], protocol=None)
+
+
+def test_an_ablation_can_be_contrasted_with_its_base() -> None:
+    contrast = {"knob": "rubric.scale", "level": 6, "base": 4, "expect": "lower"}
+    study = read(vary={"rubric.scale": [6]}, sweep="ablate", contrasts=[contrast], margin=0.1)
+    assert study.declared == {
+        "margin": 0.1,
+        "hypotheses": ["H1", "H2", "H3", "H4"],
+        "contrasts": [{**contrast, "endpoint": "stage"}],
+    }
+    with pytest.raises(DesignError, match=r"unknown base of rubric.scale '4'.*choose .*'6'"):
+        read(vary={"rubric.scale": [6]}, contrasts=[contrast])
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "just words\n", "- a\n- b\n"])

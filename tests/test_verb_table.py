@@ -134,6 +134,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("reports.show", {"target": "pilot"}),
     ("reports.table", {"target": "pilot", "table": "statuses"}),
     ("reports.judges", {"target": "pilot", "others": ["pilot/strict"]}),
+    ("reports.power", {"effect": 0.1, "target": "pilot"}),
     ("reports.compare", {"target": "pilot", "others": ["pilot/strict"]}),
     ("reports.plan_next", {"target": "pilot", "half_width": 0.1}),
     ("reports.write_file", {"target": "pilot", "path": "out/pilot.md"}),
@@ -296,7 +297,9 @@ def test_the_table_is_consistent() -> None:
         assert issubclass(verb.request, VerbRequest)
         if verb.http_method == "GET":
             assert verb.effect == "reads", verb.name
-        assert verb.effect != "reads" or verb.http_method == "GET" or verb.name == "runs.plan"
+        # What takes the text of a study is posted.
+        posted = verb.name in ("runs.plan", "reports.power")
+        assert verb.effect != "reads" or verb.http_method == "GET" or posted
         assert verb.paged or not (verb.cursor or verb.page), verb.name
         if verb.page:
             assert callable(getattr(NOUNS[verb.noun], verb.page))

@@ -17,7 +17,7 @@ from judge_gym.records import responses as say
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.origins import BUILT_IN
-from judge_gym.records.planning import NextPurchase
+from judge_gym.records.planning import NextPurchase, PowerPlan
 
 Effect = Literal["reads", "pays", "writes", "destroys"]
 Place = Literal["path", "query", "body"]
@@ -248,6 +248,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("reports.write_file", ask.WriteReport, say.WrittenFile, "writes", "POST /report/file",
          status=201, note="A .html or .md file."),
     Verb("reports.plan_next", ask.PlanNext, NextPurchase, "reads", "GET /report/next"),
+    Verb("reports.power", ask.Power, PowerPlan, "reads", "POST /report/power"),
     Verb("reports.usage", ask.Usage, Sequence[say.UsageRow], "reads", "GET /usage", result="items"),
     # --- suites ----------------------------------------------------------------------------------
     Verb("suites.list_tasks", ask.OfSuiteVersion, Sequence[str], "reads", "GET /suites/tasks",

@@ -199,7 +199,7 @@ def test_another_shuffle_is_refused_and_not_tested(knob: str, levels: list[str])
     with pytest.raises(DesignError, match=r"displays differ in \d+ of 36"):
         register(frame, {knob: levels[1]}, {knob: levels[0]}, task=TASK)
     table = contrasts(frame)
-    assert table[["value", "p", "q", "holm"]].isna().all(axis=None)
+    assert table[["value", "p", "q"]].isna().all(axis=None)
     assert table["note"].str.startswith("displays differ").all()
 
 
@@ -238,7 +238,6 @@ def test_over_all_judges_items_stay_the_units() -> None:
 def test_one_judge_has_no_row_for_all() -> None:
     table = contrasts(panel([BASE, SUBSET], random_stages("one", 2, 1, 8, 2)))
     assert table["judge"].unique().tolist() == ["sim:0"]
-    assert table["holm"].notna().all()
 
 
 def test_items_without_a_scored_sample_are_dropped_and_counted() -> None:
@@ -291,7 +290,7 @@ def test_contrasts_that_share_all_calls_are_not_tested() -> None:
     calls = np.tile(np.arange(stages[0].size), 2)
     table = contrasts(panel([BASE, SUBSET], stages, call_id=calls))
     assert (table["note"] == UNAFFECTED).all() and (table["shared"] == 1).all()
-    assert (table["value"] == 0).all() and table[["p", "q", "holm", "low"]].isna().all(axis=None)
+    assert (table["value"] == 0).all() and table[["p", "q", "low"]].isna().all(axis=None)
 
 
 def test_the_share_of_shared_calls_is_of_all_calls() -> None:
@@ -330,9 +329,6 @@ def test_p_values_are_corrected_over_everything_that_the_table_shows() -> None:
     assert table["endpoint"].nunique() > 1
     tested = table[table["p"].notna()]
     np.testing.assert_allclose(tested["q"], multipletests(tested["p"], method="fdr_bh")[1])
-    headlines = tested[tested["judge"] == "all"]
-    np.testing.assert_allclose(headlines["holm"], multipletests(headlines["p"], method="holm")[1])
-    assert table.loc[table["judge"] != "all", "holm"].isna().all()
 
 
 def test_a_frame_without_contrasts_gives_an_empty_table() -> None:
@@ -356,7 +352,7 @@ def test_every_two_judges_are_compared_under_one_design() -> None:
     assert row["value"] == pytest.approx((means[2] - means[1]).mean())
     assert (table["knob"] == "judge.model").all() and (table["note"] == "").all()
     tested = table[table["p"].notna()]
-    np.testing.assert_allclose(tested["holm"], multipletests(tested["p"], method="holm")[1])
+    np.testing.assert_allclose(tested["q"], multipletests(tested["p"], method="fdr_bh")[1])
 
 
 def test_judges_with_their_own_rubrics_differ_in_judge_and_rubric() -> None:

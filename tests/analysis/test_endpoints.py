@@ -38,6 +38,7 @@ ROW = {
     "n_stages": 4,
     "rubric_kind": "ordinal",
     "cluster": "",
+    "repeats": False,
 }
 
 

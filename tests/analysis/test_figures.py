@@ -69,7 +69,7 @@ def pairs(judges: tuple[str, ...] = (*JUDGES, "sim:balanced")) -> Frame:
     ]
     above = np.linspace(0.3, -0.1, len(found))
     return Frame(
-        {**row, "above": x, "low": x - 0.1, "high": x + 0.1}
+        {**row, "q": 0.01 if x > 0.15 else 0.2, "above": x, "low": x - 0.1, "high": x + 0.1}
         for row, x in zip(found, above, strict=True)
     )
 
@@ -145,13 +145,12 @@ def shapes(judges: tuple[str, ...] = JUDGES) -> Frame:
     )
 
 
-def costs(judges: tuple[str, ...] = JUDGES) -> Frame:
+def prices(judges: tuple[str, ...] = JUDGES) -> Frame:
     return Frame(
         {
-            JUDGE: judge,
-            "variant": v,
+            "setup": f"{judge}, {v}",
             "usd": 0.001 * 40**n,
-            "accuracy": a,
+            "quality": a,
             "low": a - 0.05,
             "high": a,
         }
@@ -246,7 +245,7 @@ CASES = {
     "pair": Case(
         pairs,
         {"rect mark": 3, "text mark": 6},
-        "In 1 of 3 comparisons judges disagree more than by chance; most, "
+        "In 1 of 3 comparisons judges disagree more than by chance (q < 0.05); most, "
         "sim:alarmist and sim:strict (+0.30)",
     ),
     "belief": Case(
@@ -259,7 +258,7 @@ CASES = {
     "reliability": Case(
         curve,
         {"point": 6, "rule mark": 6, "line mark": 2},
-        "Judges state 0.70 agreement, 0.60 is found: overconfident by 0.10",
+        "Judges state 0.70 agreement on average, 0.60 is found",
     ),
     "forest": Case(
         effects,
@@ -290,11 +289,11 @@ CASES = {
         {"bar": 24, "point": 16},
         "70% of verdicts name one stage; 20% name non-adjacent stages",
     ),
-    "cost": Case(
-        costs,
-        {"point": 4, "rule mark": 4, "text mark": 4},
-        "sim:alarmist is the most accurate, 70% at $0.04; "
-        "the cheapest, sim:strict, reaches 60% at $0.001",
+    "price": Case(
+        prices,
+        {"point": 4, "rule mark": 4, "text mark": 4, "line mark": 1},
+        "sim:alarmist, x reaches 70% at $0.04 per 1,000; "
+        "the cheapest, sim:strict, x, reaches 60% at $0.001",
     ),
     "polarization": Case(
         polarization,
@@ -338,7 +337,7 @@ def drawn(name: str) -> str:
 
 def digest() -> str:
     """One word for pictures with gradients, panels, blocks and random places."""
-    return content_hash("".join(drawn(name) for name in ("heat", "pair", "forest", "cost")))
+    return content_hash("".join(drawn(name) for name in ("heat", "pair", "forest", "price")))
 
 
 @pytest.fixture(params=CASES)
@@ -473,13 +472,13 @@ def test_the_names_of_contrasts_are_not_cut() -> None:
     assert all(word in told for word in long.split())
 
 
-def test_a_cost_is_filled_unless_another_is_cheaper_and_better() -> None:
+def test_a_price_is_filled_unless_another_is_cheaper_and_better() -> None:
     rng = np.random.default_rng(3)
     usd, right = rng.uniform(0.01, 1, 60).round(1), rng.uniform(0, 1, 60).round(1)
-    frame = Frame({JUDGE: [f"j{n}" for n in range(60)], "variant": "base", "usd": usd})
-    frame = frame.assign(accuracy=right, low=np.nan, high=np.nan)
-    rows = rows_of(figures.cost_figure(frame))
-    seen = {row[JUDGE]: row["kind"].startswith("none") for row in rows}
+    frame = Frame({"setup": [f"j{n}" for n in range(60)], "usd": usd})
+    frame = frame.assign(quality=right, low=np.nan, high=np.nan)
+    rows = rows_of(figures.price_figure(frame))
+    seen = {row["setup"]: row["kind"].startswith("none") for row in rows}
     for n in range(60):
         beaten = ((usd <= usd[n]) & (right > right[n])) | ((usd < usd[n]) & (right >= right[n]))
         if beaten.any():
@@ -489,10 +488,10 @@ def test_a_cost_is_filled_unless_another_is_cheaper_and_better() -> None:
             assert sum(seen[f"j{m}"] for m in np.flatnonzero(equal)) == 1
 
 
-def test_costs_over_decades_have_a_log_axis() -> None:
-    near = costs().assign(usd=[1.0, 2.0, 3.0, 4.0])
-    for frame, kind in ((costs(), "log"), (near, "linear"), (near.assign(usd=0.0), "linear")):
-        chart = figures.cost_figure(frame)
+def test_prices_over_decades_have_a_log_axis() -> None:
+    near = prices().assign(usd=[1.0, 2.0, 3.0, 4.0])
+    for frame, kind in ((prices(), "log"), (near, "linear"), (near.assign(usd=0.0), "linear")):
+        chart = figures.price_figure(frame)
         assert chart is not None
         assert scales(chart) == {kind}
         figures.svg(chart)
@@ -572,7 +571,7 @@ def test_many_long_names_stay_on_the_page_and_are_counted(name: str) -> None:
     assert chart is not None
     drawn = figures.svg(chart)
     assert size(drawn)[0] <= PAGE and size(drawn)[1] < 2400
-    if name not in {"rank", "method", "polarization", "cost"}:  # no row per judge
+    if name not in {"rank", "method", "polarization", "price"}:  # no row per judge
         assert re.search(r"\d+ more of \d+", " ".join(words(ElementTree.fromstring(drawn))))
 
 

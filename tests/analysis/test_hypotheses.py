@@ -12,12 +12,16 @@ from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.hypotheses import (
     HYPOTHESES,
     contested_distance,
+    contrast_tests,
+    decided,
     equivalence_p,
     hypotheses,
     one_sample,
     overstated_agreement,
 )
 from judge_gym.analysis.metrics.polarization import polarization
+from judge_gym.analysis.panels import Dataset
+from judge_gym.studies import ContrastSpec, Declaration, Declarations
 from verdict_frames import Chances, draw_verdicts
 
 Judges = Mapping[str, Chances]
@@ -181,15 +185,18 @@ def test_h1_is_tested_over_concepts_where_there_are_enough_of_them() -> None:
 
 
 def test_with_few_concepts_h1_claims_no_more_than_these() -> None:
-    found = contested_distance(concepts(3, 0.25, 0))
-    assert found.note == "on these concepts, pools and rubrics: 3 contested, 3 control"
+    frame = concepts(3, 0.25, 0)
+    found = contested_distance(frame)
+    assert found.scope == "on these concepts, pools and rubrics"
+    assert found.note == "3 contested and 3 control concepts"
+    assert row(frame, "H1")["claim"].startswith("On these concepts, pools and rubrics, judges")
 
 
 def test_a_small_effect_is_equivalent_only_within_a_declared_margin() -> None:
     same = {"a": ALIKE, "b": ALIKE}
     frame = methods(same, same)
     outcomes = {
-        margin: hypotheses(frame, margin).set_index("hypothesis")["outcome"].iloc[3]
+        margin: hypotheses(frame, Declarations(margin=margin))["outcome"].iloc[3]
         for margin in (None, 0.001, 0.2)
     }
     assert outcomes == {None: "undecided", 0.001: "undecided", 0.2: "equivalent"}
@@ -206,5 +213,59 @@ def test_equivalence_is_tested_as_by_two_one_sided_t_tests() -> None:
 
 
 def test_a_clear_effect_within_the_margin_is_negligible() -> None:
-    found = hypotheses(methods({"a": LEFT, "b": ALIKE}, {"a": ALIKE, "b": ALIKE}), 0.9)
+    frame = methods({"a": LEFT, "b": ALIKE}, {"a": ALIKE, "b": ALIKE})
+    found = hypotheses(frame, Declarations(margin=0.9))
     assert found["outcome"].iloc[3] == "supported, negligible"
+
+
+# --- declared contrasts --------------------------------------------------------------------------
+
+
+def contrast(**given: Any) -> ContrastSpec:
+    return ContrastSpec(**{"knob": "verdict.method", "level": "subset", "base": "single", **given})
+
+
+def test_a_declared_contrast_is_one_paired_test_over_all_judges_and_tasks() -> None:
+    """Subsets of these judges name stage 1 too, so that their mean stage is lower."""
+    low, high = {"1 2": 1.0}, {"2": 0.9, "3": 0.1}
+    frame = methods({"a": high, "b": high}, {"a": low, "b": low})
+    declared = [contrast(), contrast(expect="lower"), contrast(expect="higher")]
+    missing = [contrast(level="single", base="json")]
+    found = decided(contrast_tests(Dataset(frame), [*declared, *missing])).set_index("claim")
+    stages = frame["stages"].map({"1 2": 1 / 6, "2": 1 / 3, "3": 2 / 3})
+    means = stages.groupby([frame["verdict.method"], frame["evidence"]]).mean()
+    gaps = np.subtract(*(means.unstack(level=0)[name].to_numpy() for name in ("subset", "single")))
+    assert found["value"].iloc[0] == pytest.approx(gaps.mean())
+    assert found["value"].iloc[1] == pytest.approx(-gaps.mean())
+    assert found["p"].iloc[0] == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue, rel=1e-6)
+    assert found["holm"].iloc[0] == pytest.approx(4 * found["p"].iloc[0])
+    assert found["outcome"].tolist() == ["supported", "supported", "contradicted", "no data"]
+    assert found["note"].iloc[0] == "mean over 2 judges"
+    assert found.index[1] == "verdict.method subset is lower than single in stage."
+
+
+def test_judges_and_any_two_levels_can_be_contrasted() -> None:
+    frame = methods({"a": [1, 0, 0, 0], "b": [0, 0, 1, 0]}, {"a": [0, 1, 0, 0], "b": [0, 0, 0, 1]})
+    tests = contrast_tests(
+        Dataset(frame),
+        [
+            contrast(knob="judge.model", level="b", base="a", expect="higher"),
+            contrast(level="single", base="subset"),
+        ],
+    )
+    values = [test.result.estimate.value for test in tests]
+    assert values == pytest.approx([2 / 3, -1 / 3])
+
+
+def test_a_declaration_says_how_many_answers_there_were() -> None:
+    spec = contrast()
+    declared = Declarations(
+        contrasts=(spec,),
+        hypotheses=("H4",),
+        declared=(Declaration("H4", 0, 90), Declaration(spec.name, 30, 90)),
+    )
+    same = {"a": ALIKE, "b": ALIKE}
+    found = hypotheses(methods(same, same), declared)
+    assert found["hypothesis"].str[:2].tolist() == ["H4", "ve"]
+    assert found["declared"].tolist() == ["before the first answer", "after 30 of 90 answers"]
+    assert set(hypotheses(methods(same, same))["declared"]) == {"unknown"}

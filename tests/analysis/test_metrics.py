@@ -106,22 +106,25 @@ def test_known_stages_have_clopper_and_pearsons_interval() -> None:
     assert row[["mean", "low", "high"]].tolist() == pytest.approx([0.7, *exact])
 
 
-def test_a_reference_is_compared_to_the_normalised_expected_stage() -> None:
+def test_a_reference_is_compared_to_the_mean_of_the_normalised_stage() -> None:
     made = samples(
-        {"evidence": 1, "stages": "1"},  # 0: off by a half
-        {"evidence": 2, "stages": "2"},  # 1/3: off by a sixth, which is half a stage
+        {"evidence": 1, "stages": "1"},  # 0
+        {"evidence": 2, "stages": "2"},  # 1/3
         {"evidence": 2, "stages": "3"},
         {"evidence": 3, "stages": "3"},  # 2/3
         {"evidence": 4},
         reference=0.5,
     )
-    found: Any = ground_truth(made).set_index("measure")
-    error = skewed([0.5, 0.0, 1 / 6])
-    columns = ["mean", "low", "high", "items"]
-    assert found.loc["absolute_error", columns].tolist() == pytest.approx(list(error))
-    exact = stats.binomtest(2, 3).proportion_ci()
-    near = found.loc["within_half_stage", columns]
-    assert near.tolist() == pytest.approx([2 / 3, exact.low, exact.high, 3])
+    [found] = ground_truth(made).to_dict("records")
+    mean = skewed([0.0, 0.5, 2 / 3])
+    expected = [mean.value - 0.5, mean.low - 0.5, mean.high - 0.5, 3]
+    assert found["measure"] == "error"
+    assert [found[name] for name in ("mean", "low", "high", "items")] == pytest.approx(expected)
+    table = metric_table(made).set_index("metric")
+    assert table.loc["reference error", ["value", "low", "high"]].tolist() == pytest.approx(
+        expected[:3]
+    )
+    assert table.loc["accuracy", "note"] == "no known answer"
 
 
 def test_nothing_known_is_an_empty_table() -> None:

@@ -1,4 +1,4 @@
-"""Variance components against analysis of variance; plans against statsmodels and simulation."""
+"""The power of tests against statsmodels and studies simulated value by value."""
 
 from typing import Any
 
@@ -6,183 +6,187 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from statsmodels.stats.power import TTestPower
+from statsmodels.stats.power import TTestIndPower, TTestPower
 
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.stats.intervals import seeded
-from judge_gym.analysis.stats.power import COMPONENTS, PLAN, components, needed, power_of
+from judge_gym.analysis.stats.power import (
+    ENDPOINTS,
+    MIN_CONCEPTS,
+    Spread,
+    StudySize,
+    pilot_spreads,
+    power_table,
+)
 from judge_gym.errors import DesignError
 from tables import each_row
 
 
-def pilot(stages: np.ndarray, **columns: Any) -> pd.DataFrame:
-    """Tidy samples of methods x judges x items x replicates; stage 0 is an abstention."""
-    method, judge, item, replicate = (axis.ravel() for axis in np.indices(stages.shape))
-    chosen = stages.ravel()
-    frame = pd.DataFrame(
-        {
-            "judge.model": np.array(["sim:a", "sim:b"])[judge],
-            "verdict.method": np.array(["single", "subset"])[method],
-            "evidence": item,
-            "replicate": replicate,
-            "status": np.where(chosen > 0, "scored", "abstained"),
-            "stages": np.where(chosen > 0, chosen.astype(str), ""),
-            "n_stages": 4,
-        }
+def planned(
+    endpoint: str = "stage", effect: float = 0.1, spread: Spread | None = None, **size: Any
+) -> pd.Series:
+    """The row of one endpoint."""
+    given = {"items": 20, "clusters": size.get("items", 20), "repeats": 1, **size}
+    pilot = None if spread is None else {endpoint: spread}
+    return power_table({endpoint: StudySize(**given)}, effect, pilot).iloc[0]
+
+
+@each_row("items", [5, 20, 80])
+@each_row("effect", [0.05, 0.15])
+def test_power_over_items_is_that_of_statsmodels(items: int, effect: float) -> None:
+    row = planned(effect=effect, items=items, repeats=4, spread=Spread(0.03, 0.04))
+    theirs = TTestPower().power(effect / 0.2, items, 0.05)
+    assert row["power"] == pytest.approx(theirs, abs=0.03)
+
+
+def test_power_over_concepts_is_that_of_two_samples() -> None:
+    """The mean of a concept varies by its own effect and by that of its ten items."""
+    row = planned(
+        "H1 entrenchment",
+        items=120,
+        concepts=6,
+        arms=2,
+        spread=Spread(0.02, concept=0.003),
     )
-    return tidy(frame.assign(**columns))
+    assert (row["unit"], row["planned"]) == ("concepts per arm", 6)
+    theirs = TTestIndPower().power(0.1 / np.sqrt(0.003 + 0.02 / 10), 6, 0.05)
+    assert row["power"] == pytest.approx(theirs, abs=0.03)
 
 
-def one(table: pd.DataFrame, **where: Any) -> pd.Series:
-    for column, value in where.items():
-        table = table[table[column] == value]
-    assert len(table) == 1
-    return table.iloc[0]
+def test_power_over_concepts_is_what_simulated_studies_reach() -> None:
+    rng = seeded("concepts")
+    shape = (3000, 2, 5, 8)
+    values = rng.normal(0, 0.1, shape) + rng.normal(0, 0.06, shape[:3])[..., None]
+    means = values.mean(axis=3) + np.array([0.1, 0.0])[None, :, None]
+    p = stats.ttest_ind(means[:, 0], means[:, 1], axis=1, equal_var=False).pvalue
+    spread = Spread(0.01, concept=0.0036)
+    row = planned("H1 entrenchment", items=80, concepts=5, arms=2, spread=spread)
+    assert row["power"] == pytest.approx(np.mean(p < 0.05), abs=0.05)
 
 
-def given(between: float, within: float) -> pd.DataFrame:
-    """Components as if a pilot had found them."""
-    row = {"task": "all", "judge": "sim:a", "quantity": "difference", "calls": 2}
-    return pd.DataFrame([{**row, "between": between, "within": within}], columns=COMPONENTS)
+@each_row("base, repeats", [(0.7, 1), (0.7, 5), (0.1, 3)])
+def test_power_of_rates_is_what_simulated_studies_reach(base: float, repeats: int) -> None:
+    rng = seeded("rates", base, repeats)
+    spread = Spread(0.01, base=base, level=0.02)
+    level = np.clip(base + rng.normal(0, np.sqrt(0.02), (2000, 60)), 0, 1)
+    other = np.clip(level + 0.1 + rng.normal(0, 0.1, level.shape), 0, 1)
+    shares = [rng.binomial(repeats, chance) / repeats for chance in (level, other)]
+    p = stats.ttest_rel(*shares, axis=1).pvalue
+    # Levels are cut off at 0 and 1, so that the difference is a little below 0.1.
+    reached = float((other - level).mean())
+    row = planned("accuracy", reached, spread, items=60, repeats=repeats)
+    assert row["power"] == pytest.approx(np.mean(p < 0.05), abs=0.05)
 
 
-def by_analysis_of_variance(values: np.ndarray) -> tuple[float, float]:
-    """Balanced one-way components of items x replicates, from mean squares."""
-    items, replicates = values.shape
-    within = ((values - values.mean(axis=1, keepdims=True)) ** 2).sum() / (items * (replicates - 1))
-    between = replicates * ((values.mean(axis=1) - values.mean()) ** 2).sum() / (items - 1)
-    return max(0.0, (between - within) / replicates), within
+def test_clusters_are_the_units_where_items_share_them() -> None:
+    row = planned(items=60, clusters=12, spread=Spread(0.02, cluster=0.01))
+    assert (row["unit"], row["planned"]) == ("clusters", 12)
+    theirs = TTestPower().power(0.1 / np.sqrt(0.01 + 0.02 / 5), 12, 0.05)
+    assert row["power"] == pytest.approx(theirs, abs=0.03)
 
 
-# --- components ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("effect", [0.03, 0.1, 0.4])
+def test_needed_units_are_the_fewest_that_reach_the_power(effect: float) -> None:
+    spread = Spread(0.02, 0.02)
+    row = planned(effect=effect, spread=spread)
+    for power in (80, 90):
+        need = int(row[f"needed_{power}"])
+        at, below = (
+            planned(effect=effect, items=n, spread=spread)["power"] for n in (need, need - 1)
+        )
+        assert at >= power / 100
+        assert need == 5 or below < power / 100
+    assert row["needed_80"] <= row["needed_90"]
 
 
-def test_balanced_components_are_those_of_the_analysis_of_variance() -> None:
-    rng = seeded("balanced")
-    stages = np.clip(rng.integers(1, 4, (2, 2, 10, 1)) + rng.integers(0, 2, (2, 2, 10, 4)), 1, 4)
-    table = components(pilot(stages))
-    values = (stages - 1) / 3
-    mean = one(table, judge="sim:b", at="verdict.method=subset")
-    assert [mean["between"], mean["within"]] == pytest.approx(by_analysis_of_variance(values[1, 1]))
-    assert (mean["items"], mean["replicates"], mean["calls"]) == (10, 4, 1)
-    difference = one(table, judge="sim:a", quantity="difference")
-    expected = by_analysis_of_variance(values[1, 0] - values[0, 0])
-    assert [difference["between"], difference["within"]] == pytest.approx(expected)
-    assert difference["calls"] == 2 and difference["knob"] == "verdict.method"
-    together = one(table, judge="all", quantity="difference")
-    expected = by_analysis_of_variance((values[1] - values[0]).mean(axis=0))
-    assert [together["between"], together["within"]] == pytest.approx(expected)
-    assert together["calls"] == 4
+def test_the_smallest_effect_is_found_in_eighty_percent_of_studies() -> None:
+    row = planned(items=30)
+    assert planned(effect=row["smallest_effect"], items=30)["power"] == pytest.approx(0.8, abs=0.01)
+    assert planned(effect=row["smallest_effect"] * 0.9, items=30)["power"] < 0.8
 
 
-def test_unbalanced_components_are_unbiased() -> None:
-    rng = seeded("unbalanced")
-    found = []
-    for _ in range(40):
-        chance = rng.uniform(0.1, 0.9, (1, 1, 30, 1))
-        stages = 1 + rng.binomial(3, np.repeat(chance, 5, axis=-1))
-        stages[:, :, ::2, 2:] = 0  # half of the items lost three replicates
-        found.append(components(pilot(stages)).loc[0, ["between", "within"]].to_numpy(dtype=float))
-    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
-    variance = 0.8**2 / 12
-    expected = [variance, (0.25 - variance) / 3]  # E[c(1 - c)] / 3 with a mean chance of a half
-    assert (np.abs(mean - expected) < 3.5 * error).all()
+def test_too_few_units_have_no_test_and_say_how_many_are_needed() -> None:
+    few = planned(items=4)
+    assert np.isnan(few["power"]) and np.isnan(few["smallest_effect"])
+    concepts = planned("H1 entrenchment", items=40, concepts=2, arms=2)
+    assert np.isnan(concepts["power"])
+    assert concepts["note"] == "2 concepts per arm, 4 are needed"
+    assert concepts["needed_80"] >= MIN_CONCEPTS
+    hopeless = planned("H1 entrenchment", 0.0001, items=40, concepts=8, arms=2)
+    assert np.isnan(hopeless["needed_80"])
 
 
-def test_unbalanced_components_worked_by_hand() -> None:
-    stages = np.zeros((1, 1, 2, 8), dtype=int)
-    stages[0, 0, 0, :2] = [1, 2]  # mean 1/6, sum of squares 1/18
-    stages[0, 0, 1] = 4  # mean 1, no spread in eight replicates
-    row = components(pilot(stages)).iloc[0]
-    within = (1 / 18) / 8
-    assert row["within"] == pytest.approx(within)
-    assert row["between"] == pytest.approx((5 / 6) ** 2 / 2 - within * (1 / 2 + 1 / 8) / 2)
+@pytest.mark.parametrize("effect", [0.0, -0.1, 1.5, np.nan])
+def test_an_effect_lies_on_the_scale(effect: float) -> None:
+    with pytest.raises(DesignError, match="choose a difference above 0, up to 1"):
+        planned(effect=effect)
 
 
-def test_one_replicate_tells_nothing_about_replicates() -> None:
-    row = components(pilot(np.array([[[[1], [2], [4]]]]))).iloc[0]
-    assert np.isnan(row["within"]) and np.isnan(row["between"])
-    assert needed(components(pilot(np.array([[[[1], [2], [4]]]]))), 0.1)["items"].isna().all()
+def test_every_endpoint_has_a_power_before_there_is_data() -> None:
+    size = StudySize(40, 40, 3)
+    arms = {"H1 entrenchment": size._replace(concepts=5, arms=2)}
+    table = power_table({**dict.fromkeys(ENDPOINTS, size), **arms}, 0.2)
+    assert list(table["endpoint"]) == [*ENDPOINTS]
+    assert table["power"].between(0.05, 1).all() and (table["source"] == "default").all()
 
 
-def test_an_endpoint_of_cells_alone_is_refused() -> None:
-    with pytest.raises(DesignError, match="unknown endpoint 'entropy'"):
-        components(pilot(np.ones((1, 1, 2, 2), dtype=int)), "entropy")
+# --- from a pilot --------------------------------------------------------------------------------
 
 
-# --- plans ---------------------------------------------------------------------------------------
+def pilot(rng: np.random.Generator, items: int = 60, repeats: int = 4) -> pd.DataFrame:
+    """Two methods on the same items; the stage of five differs by item and method."""
+    item, method, replicate = (axis.ravel() for axis in np.indices((items, 2, repeats)))
+    level = rng.uniform(0.2, 0.8, items)[item] + rng.normal(0, 0.1, (items, 2))[item, method]
+    stage = 1 + rng.binomial(4, np.clip(level, 0, 1))
+    return tidy(
+        pd.DataFrame(
+            {
+                "judge.model": "a",
+                "verdict.method": np.array(["single", "subset"])[method],
+                "evidence": item,
+                "replicate": replicate,
+                "status": "scored",
+                "stages": stage.astype(str),
+                "n_stages": 5,
+                "truth": 3,
+            }
+        )
+    )
 
 
-@each_row("items", [3, 10, 40])
-@each_row("size", [0.1, 0.5, 1.2])
-def test_power_is_that_of_statsmodels(items: int, size: float) -> None:
-    theirs = TTestPower().power(size, items, 0.05)
-    assert float(power_of(size * 0.3, 0.3**2, items)) == pytest.approx(theirs, abs=1e-6)
+def test_a_pilot_gives_the_components_of_differences() -> None:
+    found = [pilot_spreads(pilot(seeded("pilot", n))) for n in range(4)]
+    spreads = pd.DataFrame([one["stage"] for one in found])
+    # A difference has twice the variance of item x method, and of p (1 - p) / 4 per repeat.
+    assert spreads["item"].mean() == pytest.approx(2 * 0.1**2, rel=0.35)
+    within = 2 * (0.25 - 0.6**2 / 12 - 0.1**2) / 4
+    assert spreads["repeat"].mean() == pytest.approx(within, rel=0.1)
+    assert {"stage", "accuracy", "entropy"} <= {*found[0]}
+    assert all(one.source.startswith("pilot") for one in found[0].values())
 
 
-def test_certain_effects_have_a_power_of_one_however_large() -> None:
-    found = power_of(1.0, [1e-9, 1e-3, 0.5], [3, 1000, 100_000])
-    assert found == pytest.approx([1, 1, 1])
-
-
-@pytest.mark.parametrize("power", [0.8, 0.9])
-@pytest.mark.parametrize("effect", [0.02, 0.05, 0.2])
-def test_the_items_are_the_fewest_that_reach_the_power(power: float, effect: float) -> None:
-    table = needed(given(0.01, 0.04), effect, power, replicates=6)
-    variance = 0.01 + 0.04 / table["replicates"].to_numpy(dtype=float)
-    items = table["items"].to_numpy(dtype=float)
-    assert (power_of(effect, variance, items) >= power).all()
-    assert (power_of(effect, variance, items - 1)[items > 2] < power).all()
-    theirs = TTestPower().solve_power(effect / np.sqrt(0.05), power=power, alpha=0.05)
-    assert items[0] == np.ceil(theirs) or items[0] == 2
-
-
-def test_the_plan_lists_replicates_and_marks_the_fewest_calls() -> None:
-    table = needed(given(0.01, 0.04), 0.05, replicates=8)
-    assert list(table.columns) == PLAN
-    assert table.groupby("power")["replicates"].agg(list).tolist() == [list(range(1, 9))] * 2
-    assert (table["calls"] == 2 * table["items"] * table["replicates"]).all()
-    assert (table.groupby("power")["items"].diff().dropna() <= 0).all()
-    cheapest = table[table["cheapest"]]
-    assert cheapest["power"].tolist() == [0.8, 0.9]
-    assert (cheapest["calls"].to_numpy() == table.groupby("power")["calls"].min()).all()
-
-
-def test_replicates_reduce_calls_only_with_few_items() -> None:
-    """With hardly any difference between items, t's degrees of freedom make one item dear."""
-    table = needed(given(0.0, 0.04), 0.05, 0.8, replicates=3)
-    assert table["calls"].max() < 1.2 * table["calls"].min()
-
-
-def test_impossible_plans_are_refused_or_unknown() -> None:
-    with pytest.raises(DesignError, match="an effect of 0"):
-        needed(given(0.1, 0.1), 0.0)
-    with pytest.raises(DesignError, match="a power of"):
-        needed(given(0.1, 0.1), 0.1, 1.0)
-    with pytest.raises(DesignError, match="0 replicates"):
-        needed(given(0.1, 0.1), 0.1, replicates=0)
-    assert needed(given(0.0, 0.0), 0.1)["items"].isna().all()
-    assert needed(given(1.0, 1.0), 1e-6)["items"].isna().all()
-    assert not needed(given(0.0, 0.0), 0.1)["cheapest"].any()
-
-
-def test_predicted_power_is_what_simulated_studies_reach() -> None:
-    rng = seeded("power")
-    effect, low, high = 0.08, 0.3, 0.6
-
-    def study(items: int, replicates: int, panels: int) -> np.ndarray:
-        """Normalised stages of panels x methods x items x replicates; the second is higher."""
-        base = rng.uniform(low, high, (panels, 1, items, 1))
-        step = effect + rng.uniform(-0.1, 0.1, (panels, 1, items, 1))
-        chance = np.concatenate([base, base + step], axis=1)
-        drawn: np.ndarray = rng.binomial(3, np.repeat(chance, replicates, axis=-1))
-        return drawn
-
-    stages = 1 + study(400, 4, 1)[0][:, None]
-    found = components(pilot(stages)).query("quantity == 'difference'")
-    plan = needed(found, effect, 0.8, replicates=4).set_index("replicates")
-    for replicates in (1, 4):
-        items = int(plan["items"].to_numpy()[replicates - 1])
-        values = study(items, replicates, 2000).mean(axis=-1) / 3
-        p = stats.ttest_rel(values[:, 1], values[:, 0], axis=1).pvalue
-        assert np.mean(p < 0.05) == pytest.approx(0.8, abs=0.05)
+def test_a_pilot_tells_concepts_apart_from_items() -> None:
+    rng = seeded("entrenched")
+    rows = [
+        {
+            "judge.model": judge,
+            "rubric_author": "third",
+            "rubric": concept,
+            "concept": f"c{concept}",
+            "task_type": "ecc" if concept < 6 else "control",
+            "evidence": 100 * concept + item,
+            "replicate": replicate,
+            "status": "scored",
+            "stages": str(1 + rng.binomial(1, chance if judge == "a" else 1 - chance)),
+            "n_stages": 2,
+        }
+        for concept, chance in enumerate(rng.uniform(0.5, 1.0, 12))
+        for item in range(6)
+        for judge in ("a", "b")
+        for replicate in range(4)
+    ]
+    spread = pilot_spreads(tidy(pd.DataFrame(rows)))["H1 entrenchment"]
+    assert spread.source == "pilot"
+    # The distance of two judges is (2 chance - 1)^2, the square of a uniform variable.
+    assert spread.concept == pytest.approx(1 / 5 - 1 / 9, rel=0.6)
+    assert spread.item > 0

@@ -24,6 +24,7 @@ from judge_gym.analysis.report import (
     Section,
     Table,
     build_report,
+    confounded,
     disagreement,
     findings,
     verdicts,
@@ -814,15 +815,15 @@ def test_cost_per_verdict_is_drawn_against_accuracy() -> None:
     price = {"cheap": 0.001, "dear": 0.02}
     frame = draw_verdicts(chances, items=30, truth=2)
     report = build_report("priced", frame.assign(usd=frame[JUDGE].map(price)), None)
-    [chart] = [one.chart for one in report.charts if one.title == "Cost against accuracy"]
+    [chart] = [one.chart for one in report.charts if one.title == "Price against quality"]
     [rows] = chart.to_dict()["datasets"].values()
     right = (frame["stages"] == "2").groupby(frame[JUDGE]).mean()
     for row in rows:
-        assert row["usd"] == pytest.approx(price[row[JUDGE]])
-        assert row["accuracy"] == pytest.approx(right[row[JUDGE]])
-    assert {row[JUDGE] for row in rows} == set(price)
+        assert row["usd"] == pytest.approx(1000 * price[row["setup"]])
+        assert row["quality"] == pytest.approx(right[row["setup"]])
+    assert {row["setup"] for row in rows} == set(price)
     free = build_report("unpriced", frame, None)
-    assert "Cost against accuracy" not in {one.title for one in free.charts}
+    assert "Price against quality" not in {one.title for one in free.charts}
 
 
 # --- leads and limitations -----------------------------------------------------------------------
@@ -852,8 +853,8 @@ LIMITS = {
         {"a": {"2": 0.1, "abstain": 0.9}, "b": {"2": 0.1, "abstain": 0.9}}
     ),
     "a: fewer than three verdicts of other judges": draw_verdicts({"a": EVEN}, probe=0.8),
-    "cannot be separated; with 5 drawn per author, intervals cover": own_rubrics(draws=5),
-    "cannot be separated; with 2 drawn per author, results hold for": own_rubrics(draws=2),
+    "mix the two; with 5 drawn per author, intervals cover": own_rubrics(draws=5),
+    "mix the two; with 2 drawn per author, results hold for": own_rubrics(draws=2),
 }
 
 
@@ -862,6 +863,23 @@ def test_limitations_come_from_the_data() -> None:
     for text, frame in LIMITS.items():
         assert any(text in limit for limit in limits_of(frame)), text
         assert not any(text in limit for limit in usual), text
+
+
+def test_limitations_name_what_varies_together() -> None:
+    places = [
+        ("fascism", "here", "X", "ecc"),
+        ("democracy", "here", "X", "ecc"),
+        ("turnout", "there", "Y", "control"),
+    ]
+    parts = [
+        draw_verdicts(PANEL, items=2, concept=concept, pool=pool, country=country, task_type=kind)
+        .assign(rubric="one for all")
+        for concept, pool, country, kind in places
+    ]  # fmt: skip
+    assert confounded(tidy(parts[0])) == ()
+    together, arms = confounded(tidy(pd.concat(parts)))
+    assert together.startswith("pool and country vary together between tasks")
+    assert arms.startswith("contested and control tasks have no concept, pool or country in common")
 
 
 def test_one_verdict_per_cell_is_not_compared_with_chance() -> None:
@@ -892,7 +910,7 @@ def swapped_panel(gap: float) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("gap", "sentence"), [(0.3, "Judges state more agreement"), (0.0, "No clear effect")]
+    ("gap", "sentence"), [(0.3, "Judges state more agreement"), (0.0, "Undecided whether")]
 )
 def test_the_lead_on_swaps_is_that_of_the_hypothesis(gap: float, sentence: str) -> None:
     report_input = given(swapped_panel(gap))
@@ -934,12 +952,16 @@ def test_a_report_without_a_protocol_begins_with_the_judge_that_is_right_most_of
         for item in range(10)
         for stage in ["2" if item < right else "1"]
     ]
-    first, second, *_ = build_report("x", samples(*rows), None).sections
-    assert first.lead.startswith("Highest accuracy of 2 configured judges: 90% (")
-    assert "on 10 items, by good" in first.lead
-    assert second.title == "How accurate are the judges?"
+    first, second, third, *_ = build_report("x", samples(*rows), None).sections
+    assert first.lead.startswith("Too few items to choose a setup: 10 independent ones")
+    assert "Highest so far: good, 90 % [" in first.lead
+    assert second.lead.startswith("Highest accuracy of 2 configured judges: 90% (")
+    assert "on 10 items, by good" in second.lead
+    assert third.title == "How accurate are the judges?"
     unknown = samples(*({**row, "truth": None} for row in rows))
-    assert build_report("x", unknown, None).sections[0].lead == "2 judges on 10 items."
+    leads = [section.lead for section in build_report("x", unknown, None).sections]
+    assert leads[0].startswith("Accuracy unknown")
+    assert leads[1] == "2 judges on 10 items."
 
 
 def test_a_third_partys_rubric_is_not_a_rivals() -> None:

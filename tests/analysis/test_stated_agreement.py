@@ -10,8 +10,12 @@ from scipy import stats
 
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.metrics.stated_agreement import (
+    OWN_RUBRICS,
+    PEOPLE,
+    SAME_RUBRIC,
     calibration,
     majority_of_three,
+    most_telling,
     probed_verdicts,
     reliability,
 )
@@ -132,27 +136,45 @@ def own_and_swapped(swapped: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("swapped", ["b", "bc"])
-def test_the_pool_does_not_depend_on_swaps_of_other_judges(swapped: str) -> None:
-    alone, beside = (probed_verdicts(own_and_swapped(who)) for who in ("", swapped))
-    at = [JUDGE, "evidence", "replicate"]
-    ours = beside[beside[JUDGE] == "a"].set_index(at)[["y", "pool"]]
-    expected = alone[alone[JUDGE] == "a"].set_index(at)[["y", "pool"]]
-    pd.testing.assert_frame_equal(ours.sort_index(), expected.sort_index())
-    assert (expected["pool"] == 6).all()  # of two judges, three replicates each
-
-
-def test_a_swapped_verdict_meets_what_others_chose_under_their_own_rubrics() -> None:
-    frame = own_and_swapped("b")
+def test_verdicts_meet_others_under_the_same_rubric_where_swaps_have_it(swapped: str) -> None:
+    frame = own_and_swapped(swapped)
     found = probed_verdicts(frame)
-    for place in np.flatnonzero(frame["is_swap"]):
-        row = frame.iloc[place]
+    for place, row in enumerate(frame.to_dict("records")):
         others = frame[
-            (frame[JUDGE] != "b")
+            (frame[JUDGE] != row[JUDGE])
             & (frame["evidence"] == row["evidence"])
             & (frame["replicate"] != row["replicate"])
         ]
-        chosen = [agreement(row["stages"], stages) for stages in others["stages"]]
+        same = others[others["rubric"] == row["rubric"]]
+        pool = same if len(same) else others[~others["is_swap"]]
+        assert found["reference"].iloc[place] == (SAME_RUBRIC if len(same) else OWN_RUBRICS)
+        assert found["pool"].iloc[place] == len(pool)
+        chosen = [agreement(row["stages"], stages) for stages in pool["stages"]]
         assert found["y"].iloc[place] == pytest.approx(listed(chosen))
+    assert set(found.loc[found[JUDGE] == "a", "reference"]) == {SAME_RUBRIC}
+    assert most_telling(found) == OWN_RUBRICS  # four items are too few to compare them alone
+
+
+def test_people_take_the_place_of_judges_where_three_labelled_an_item() -> None:
+    frame = own_and_swapped("")
+    given = {0: "123", 1: "112", 2: "33", 3: ""}  # the stages that raters gave, by item
+    labels = pd.DataFrame(
+        [
+            {"tag": tag, "evidence": item, "rater": f"r{n}", "stage": int(stage)}
+            for tag in frame["tag"].unique()
+            for item, stages in given.items()
+            for n, stage in enumerate(stages)
+        ]
+    )
+    found = probed_verdicts(frame, labels)
+    for row, y, pool, reference in zip(
+        frame.to_dict("records"), found["y"], found["pool"], found["reference"], strict=True
+    ):
+        stages = given[row["evidence"]]
+        assert (reference == PEOPLE) == (len(stages) == 3)
+        if len(stages) == 3:
+            assert pool == 3
+            assert y == (stages.count(row["stages"]) >= 2)
 
 
 def test_draws_of_a_shared_rubric_have_separate_pools() -> None:
@@ -163,15 +185,15 @@ def test_draws_of_a_shared_rubric_have_separate_pools() -> None:
         for r in range(4)
     ]
     found = probed_verdicts(tidy(pd.DataFrame(rows)))
-    assert found["shared_rubric"].all()
+    assert (found["reference"] == SAME_RUBRIC).all()
     assert found["y"].tolist() == [1.0] * 16
     assert found["pool"].tolist() == [3] * 16
 
 
-def test_draws_of_own_rubrics_share_a_pool() -> None:
+def test_judges_with_their_own_rubrics_share_a_pool() -> None:
     rows = [sample(j, 1, r, "1", rubric=n) for n, j in enumerate("ab") for r in range(4)]
     found = probed_verdicts(tidy(pd.DataFrame(rows)))
-    assert not found["shared_rubric"].any()
+    assert (found["reference"] == OWN_RUBRICS).all()
     assert found["y"].tolist() == [1.0] * 8
 
 
@@ -249,6 +271,7 @@ def test_hallucination_is_the_share_of_confident_verdicts_that_others_contradict
     verdicts = known([0.9, 0.85, 0.8, 0.95, 0.9], [0.2, 0.5, 0.1, 0.8, 0.49], [1, 2, 3, 4, 5])
     [found] = calibration(verdicts).to_dict("records")
     assert found["hallucination"] == pytest.approx(2 / 4)  # .8 is not above .8
+    assert found["hallucination_with_ties"] == pytest.approx(3 / 4)
 
 
 def test_a_table_by_size_compares_at_equal_size() -> None:

@@ -61,14 +61,17 @@ def test_a_control_shows_conflict_k_beside_the_distance_that_decides() -> None:
     assert found["result"] == "lacks data"
 
 
-def test_a_control_shows_how_near_verdicts_are_to_the_reference_value() -> None:
-    name = "control: nearness to reference"
+def test_a_control_compares_mean_verdicts_with_the_reference_value() -> None:
+    name = "control: error against reference"
     panel: dict[str, Chances] = {"a": [0, 1, 0, 0], "b": [0, 0, 1, 0]}
-    found = checked(control(panel, reference=0.5), name)
-    assert found["value"] == pytest.approx(1 / 6)  # stages 2 and 3 of 4 are at 1/3 and 2/3
-    assert "100% within half a stage" in found["note"]
-    found = checked(control({"a": [0, 0.5, 0.5, 0]}, items=30, reference=0.9), name)
-    assert found["low"] < 0.4 < found["high"] and found["result"] == "descriptive"
+    found = checked(control(panel, reference=0.6), name)
+    assert found["value"] == pytest.approx(1 / 3 - 0.6)  # stages 2 and 3 of 4 are at 1/3 and 2/3
+    assert found["note"].startswith("the judge with the largest error, a;")
+    # Articles differ from the value for the country; their mean does not.
+    found = checked(control({"a": [0.5, 0, 0, 0.5]}, items=30, reference=0.5), name)
+    assert found["low"] < 0 < found["high"] and found["result"] == "descriptive"
+    found = checked(control({"a": [0, 0, 0.1, 0.9]}, items=8, reference=0.9), name)
+    assert found["high"] <= 0.1 + 1e-12  # the mean stage is at most 1
     assert checked(control(panel), name)["result"] == "lacks data"
 
 
@@ -127,7 +130,7 @@ def benchmark(right: float) -> pd.DataFrame:
     return draw_verdicts({"a": chances}, items=40, task_type="benchmark", truth=1)
 
 
-@pytest.mark.parametrize(("right", "result"), [(0.9, "pass"), (0.2, "fail"), (0.6, "lacks data")])
+@pytest.mark.parametrize(("right", "result"), [(0.9, "pass"), (0.2, "fail"), (0.6, "undecided")])
 def test_a_benchmark_is_judged_by_its_interval(right: float, result: str) -> None:
     assert checked(benchmark(right), "external benchmark")["result"] == result
 

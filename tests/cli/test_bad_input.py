@@ -261,7 +261,8 @@ def test_a_database_of_a_newer_version_is_left_alone(
 
 READERS = (
     "status|status small|usage|export|report small|cleanup small|pause small|resume small|"
-    "cancel small|retry small|retune small --budget usd=1|reparse small|plan small --power 0.1|"
+    "cancel small|retry small|retune small --budget usd=1|reparse small|"
+    "plan small --power 0.1|plan small --next|"
     "ledger show 1|ledger export x.gz|evidence list|evidence show 1|evidence drop 1|rubric list x|"
     "score list x|probe list x|swap small --suggest|pool list|pool show x|pool diff x y|"
     "labels list|token list|token revoke x|suite runs|suite board|suite failed 1|suite debug 1|"

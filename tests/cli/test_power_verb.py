@@ -1,4 +1,4 @@
-"""`plan --power`: how much evidence an effect needs, from what was judged so far."""
+"""`plan --power` and `plan --next`: what tests find, and what to buy next."""
 
 import json
 from collections.abc import Callable
@@ -6,32 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Call, succeed
+from conftest import TEXTS, Call, succeed
 
 Write = Callable[..., Path]
 JUDGES = ["sim:judge?noise=0.4&abstain=0", "sim:strict?noise=0.4&abstain=0"]
-
-
-def test_a_difference_needs_the_more_items_the_smaller_it_is(
-    call: Call, write_study: Write
-) -> None:
-    study = write_study(
-        judges=JUDGES, samples=4, probe=False, vary={"presentation.first": ["rubric", "evidence"]}
-    )
-    succeed(call("run", study))
-    large, small = (
-        succeed(call("plan", study, "--power", effect, "--json")).json["plans"]
-        for effect in ("0.3", "0.03")
-    )
-    assert [row["quantity"] for row in large] == [row["quantity"] for row in small]
-    pairs = [
-        (one["items"], other["items"])
-        for one, other in zip(large, small, strict=True)
-        if one["items"] and other["items"]
-    ]
-    assert pairs and all(one < other for one, other in pairs)
-    text = succeed(call("plan", study, "--power", "0.3")).out
-    assert "to detect 0.3" in text and "presentation.first" in text and "90%" in text
 
 
 def test_what_to_buy_next_is_said_in_a_sentence_a_table_and_components(
@@ -64,10 +42,23 @@ def test_what_to_buy_next_is_said_in_a_sentence_a_table_and_components(
     assert "belong to --next" in call("plan", study, "--target", "0.1").err
 
 
-def test_means_are_planned_where_nothing_was_varied(call: Call, write_study: Write) -> None:
-    study = write_study(judges=JUDGES, samples=4, probe=False)
+def test_power_needs_no_data_and_takes_components_from_a_pilot(
+    call: Call, write_study: Write
+) -> None:
+    study = write_study(
+        judges=JUDGES, samples=4, probe=False, vary={"presentation.first": ["rubric", "evidence"]}
+    )
+    planned = succeed(call("plan", study, "--power", "0.1", "--json")).json
+    assert planned["pilot"] == "" and {row["source"] for row in planned["endpoints"]} == {"default"}
+    found = {row["endpoint"]: row for row in planned["endpoints"]}
+    assert {*found} == {"stage", "abstention", "entropy"}
+    assert found["stage"]["planned"] == len(TEXTS) and found["stage"]["needed_80"] > 5
+    missing = call("plan", study, "--power", "0.1", "--pilot", "nothing")
+    assert missing.code == 2 and "nothing" in missing.err
     succeed(call("run", study))
-    assert "items, 80%" in succeed(call("plan", study, "--power", "0.2")).out
+    small = succeed(call("plan", study, "--power", "0.02")).out
+    assert "in at least 80 % of studies" in small or "Too few items" in small
+    assert "variances assumed" in small
 
 
 @pytest.mark.parametrize(("effect", "says"), [("0", "an effect of 0"), ("x", "a valid number")])
@@ -77,11 +68,3 @@ def test_an_effect_is_a_number_other_than_zero(
     said = call("plan", finished, "--power", effect)
     assert said.code == 2
     assert says in said.err
-
-
-def test_without_samples_there_is_no_pilot(call: Call, write_study: Write) -> None:
-    study = write_study(judges=JUDGES, probe=False)
-    succeed(call("rubric", study))
-    said = call("plan", study, "--power", "0.1")
-    assert said.code == 2
-    assert "no samples yet" in said.err

@@ -124,7 +124,43 @@ def test_every_paid_answer_of_a_stopped_run_is_a_sample_and_in_the_report(
         report.warnings
     )
     [hypotheses] = [table for table in report.tables if table.title == "Hypotheses"]
-    assert "The study declared a margin of 0.1." in hypotheses.note
+    assert "a margin of 0.1 (declared: before the first answer)." in hypotheses.note
+
+
+def test_declarations_count_from_their_last_change(lab: Lab, study: WriteStudy) -> None:
+    first = {"knob": "verdict.method", "level": "subset", "base": "single"}
+    later = {**first, "endpoint": "entropy"}
+    given: dict[str, Any] = {
+        "judges": ["sim:balanced"],
+        "probe": False,
+        "samples": 1,
+        "vary": {"verdict.method": ["single", "subset"]},
+        "protocol": None,
+        "tasks": [{"concept": "fascism", "evidence": "here"}],
+    }
+    lab.runs.run(study(**given, contrasts=[first], margin=0.2))
+    some = 2 * ITEMS
+    lab.runs.run(study(**given, contrasts=[first, later], margin=0.1, tolerance=0.1))
+    lab.runs.run(study(**given | {"samples": 2}, contrasts=[first, later], margin=0.1))
+    found = lab.experiments.show_study("small")
+    after = f"after {some} of {2 * some} answers"
+    assert [(one["what"], one["declared"]) for one in found["declarations"]] == [
+        ("margin of 0.1", after),
+        ("verdict.method subset against single in stage", "before the first answer"),
+        ("verdict.method subset against single in entropy", after),
+    ]
+    [tested] = [table for table in lab.reports.build("small").tables if table.title == "Hypotheses"]
+    assert tested.frame["declared"].tolist() == ["before the first answer", after]
+    assert "Removed from the study after answers had come: margin of 0.2." in tested.note
+    # Withdrawing a contrast and declaring it again starts anew; running a study again does not.
+    lab.runs.run(study(**given | {"samples": 2}, contrasts=[later]))
+    lab.runs.run(study(**given | {"samples": 2}, contrasts=[first, later]))
+    lab.runs.run(study(**given | {"samples": 2}, contrasts=[first, later]))
+    found = lab.experiments.show_study("small")
+    assert [one["declared"] for one in found["declarations"]] == [
+        f"after {2 * some} of {2 * some} answers", after,
+    ]  # fmt: skip
+    assert count(lab, "study_versions") == 5
 
 
 def test_an_answer_is_a_sample_before_the_others_of_its_shard_have_arrived(

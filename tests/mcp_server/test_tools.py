@@ -136,7 +136,7 @@ def test_a_report_is_read_in_short_and_table_by_table(lab: ServedLab, agent: Age
     assert len(result.content[0].text) <= 3000  # type: ignore[union-attr]
     shown = agent.call("reports_show", target="pilot")
     assert shown["judges"]["rows"] and "simulated" in shown["simulated"] and shown["sentence"]
-    assert {"low", "high"} <= {*shown["judges"]["columns"]}
+    assert {"setup", "standing", "consistency"} <= {*shown["judges"]["columns"]}
     table = max(shown["tables"], key=shown["tables"].get)
     seen, cursor = 0, None
     while True:

@@ -23,12 +23,12 @@ from judge_gym.analysis.variance import (
     ITEM,
     ITEM_DRAW,
     ITEM_SETUP,
-    MEASURES,
     MIN_LEVELS,
     REPEAT,
     Component,
     Crossing,
     components,
+    primary_measure,
 )
 from judge_gym.errors import DesignError
 
@@ -258,7 +258,7 @@ def quantities(frame: pd.DataFrame, values: pd.DataFrame) -> list[Quantity]:
         for name, weights, panel in _weighted(part, [c for c in contrasts if c.task == task]):
             text = f"{measure}{name}{place}"
             found.append(Quantity(text, str(task), str(measure), weights, panel))
-    best = {task: min(part["measure"], key=MEASURES.index) for task, part in values.groupby("task")}
+    best = {task: primary_measure(part) for task, part in values.groupby("task", observed=True)}
     # Differences tell which choice is better; the most telling measure of each task comes first.
     return sorted(
         found, key=lambda one: (one.measure != best[one.task], sum(one.weights.values()) > 0.5)

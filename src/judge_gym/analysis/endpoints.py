@@ -38,7 +38,7 @@ from judge_gym.records import STATUSES
 
 _READ = (
     *("evidence", "call_id", "mask", "n_stages", "status", "rubric_kind", "truth"),
-    *("probe", "probe_call_id", "rubric", "flipped", "cluster"),
+    *("probe", "probe_call_id", "rubric", "flipped", "cluster", "repeats"),
 )
 ENDPOINTS = (
     "expected_stage",
@@ -262,9 +262,10 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
     """Returns every endpoint of each cell: the columns `by`, beside the evidence.
 
     `entropy` (bits) and `mid_mass` are over scored samples; with `_all`, a missing score is an
-    outcome too. Endpoints that need an order are NaN for a nominal rubric, and so is the middle of
-    a scale of two stages. `stage_lowest` and `stage_highest` take every verdict without a score for
-    the first and for the last stage. Swaps are left out unless `by` separates them.
+    outcome too; these and `jitter` are NaN where replicates repeat each other. Endpoints that need
+    an order are NaN for a nominal rubric, and so is the middle of a scale of two stages.
+    `stage_lowest` and `stage_highest` take every verdict without a score for the first and for the
+    last stage. Swaps are left out unless `by` separates them.
     """
     own = np.full(len(frame), True) if "is_swap" in by else ~frame["is_swap"]
     groups = grouped(frame, [*by, "evidence"], own)
@@ -289,6 +290,9 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
     counts = {status: (rows["status"] == status).to_numpy().astype(float) for status in STATUSES}
     known_stage = np.where(groups.mean(ordered.astype(float)) == 1, read, np.nan)
     least = np.nan_to_num(means["stage"]) * known_stage
+    drawn = np.where(groups.mean(rows["repeats"].to_numpy(dtype=float)) > 0, np.nan, 1.0)
+    jitter = pooled_variance(place[known], keys, groups.code[known], len(groups.names))
+    with_lost = np.column_stack([np.nan_to_num(shares) * read[:, None], 1 - read])
     return groups.names.assign(
         n=n.astype(int),
         stage_lowest=least,
@@ -299,11 +303,11 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
         **means,
         expected_stage=groups.mean(1 + place * last),
         singleton_rate=groups.mean(np.where(np.isnan(size), np.nan, size == 1)),
-        entropy=_entropy(shares),
-        entropy_all=_entropy(np.column_stack([np.nan_to_num(shares) * read[:, None], 1 - read])),
+        entropy=_entropy(shares) * drawn,
+        entropy_all=_entropy(with_lost) * drawn,
         mid_mass=groups.mean(np.where(masks != 0, middle, np.nan)),
         mid_mass_all=groups.mean(middle),
-        jitter=pooled_variance(place[known], keys, groups.code[known], len(groups.names)),
+        jitter=jitter * drawn,
     )
 
 

@@ -155,13 +155,17 @@ CELL = [*PANEL, JUDGE]
 """One configured judge on one task; with `evidence`, a cell of the design."""
 ITEM = [*CELL, "evidence"]
 """One configured judge on one evidence item."""
+CELL_OF_REPLICATES = [*ITEM, "series", "rubric", "rubric_draw", "flipped", "is_swap"]
+"""The columns that the replicates of one cell share."""
+REPEATED_FROM = 0.5
+"""The share of pairs of replicates with the same text above which replicates count as one."""
 NEEDED = (JUDGE, "evidence", "replicate", "status", "stages", "n_stages")
 KINDS = ("ordinal", "nominal")
 """The kinds of rubrics."""
 _TASK = ["concept", "task_type", "country", "pool"]
 _TEXTS = {
     **dict.fromkeys(
-        ("stages", "tag", "study", "protocol", *_TASK, "series", "display", "cluster"), ""
+        ("stages", "tag", "study", "protocol", *_TASK, "series", "display", "cluster", "answer"), ""
     ),
     **{"rubric_author": "provided", "probe_status": None},
 }
@@ -190,7 +194,8 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
     """Validates samples and adds the columns that analyses share.
 
     Added are `mask` (one bit per chosen stage; 0 if none was scored), `task` (a name for concept,
-    type, country and pool) and `variant` (the levels of what varies within the task). Columns that
+    type, country and pool), `variant` (the levels of what varies within the task) and `repeats`
+    (whether the judge's replicates repeat each other, so that they count as one). Columns that
     are not judge-gym's stay as they are. Rows are sorted, so that results do not depend on the
     order of the input.
 
@@ -230,7 +235,7 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
     frame = samples.reset_index(drop=True).assign(**columns)
     frame = with_variant(frame.assign(mask=_masks(frame, source), task=task_names(frame)))
     _refuse_contradictions(frame, read)
-    return _sorted(frame)
+    return _sorted(frame.assign(repeats=_repeats(frame)))
 
 
 def _knobs(read: Columns, samples: pd.DataFrame) -> dict[str, pd.Series]:
@@ -282,6 +287,48 @@ def _whole_stages(stages: pd.Series) -> pd.Series:
         return stages
     whole = [_WHOLE.sub(r"\1", text) for text in texts]
     return pd.Series(pd.array(whole, dtype="str").take(codes))
+
+
+def _repeats(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Returns whether the replicates of each row's judge repeat each other.
+
+    They do at temperature 0, and where most pairs have the same text.
+    """
+    cold = frame.get("judge.temperature", pd.Series(np.nan, frame.index)) == 0
+    same = identical_texts(frame)
+    if same.empty:
+        return np.asarray(cold)
+    cells = pd.MultiIndex.from_frame(frame[CELL])
+    return np.asarray(cold) | (same.reindex(cells).to_numpy(float) > REPEATED_FROM)
+
+
+def identical_texts(frame: pd.DataFrame) -> pd.Series:
+    """Returns by configured judge the share of pairs of replicates with the same text.
+
+    A judge without two scored replicates of known text has none. The words of a simulated judge
+    follow from its verdict, and say nothing about how it was drawn.
+    """
+    known = (frame["answer"] != "") & (frame["status"] == "scored")
+    known &= ~frame["reported_model"].fillna("").str.startswith("sim:")
+    rows = frame.loc[known, [*CELL_OF_REPLICATES, "replicate", "answer"]]
+    rows = rows.drop_duplicates([*CELL_OF_REPLICATES, "replicate"])
+
+    def pairs(by: list[str]) -> pd.Series:
+        sizes = rows.groupby(by, sort=False, observed=True).size()
+        return (sizes * (sizes - 1) / 2).groupby(level=CELL, sort=False).sum()
+
+    every = pairs(CELL_OF_REPLICATES)
+    return (pairs([*CELL_OF_REPLICATES, "answer"]) / every)[every > 0]
+
+
+def first_replicates(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the samples with one replicate of each cell whose replicates repeat each other."""
+    repeats = frame["repeats"].to_numpy(dtype=bool)
+    if not repeats.any():
+        return frame
+    columns = [name for name in CELL_OF_REPLICATES if name in frame]
+    kept: pd.DataFrame = frame[~(repeats & frame.duplicated(columns).to_numpy())]
+    return kept.reset_index(drop=True)
 
 
 def _refuse_contradictions(frame: pd.DataFrame, read: Columns) -> None:

@@ -1,24 +1,34 @@
-"""The hypotheses of the contested-concepts protocol, and the rule that decides on their outcomes.
+"""Declared contrasts, the hypotheses of the contested-concepts protocol, and their outcomes.
 
-Holm's two-sided p over all hypotheses below .05 makes a hypothesis supported or, if the effect has
+Holm's two-sided p over all of them below .05 makes a hypothesis supported or, if the effect has
 the opposite sign, contradicted. Otherwise it is equivalent if the study declared a margin and two
 one-sided tests place the effect within it, and else undecided: a missing effect is never concluded
 from a large p. A hypothesis without data counts as p = 1 in the family.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from judge_gym.analysis.frames import JUDGE, PANEL, once_per_call, select_rows, varied_knobs
+from judge_gym.analysis.frames import (
+    JUDGE,
+    PANEL,
+    level_name,
+    once_per_call,
+    select_rows,
+    varied_knobs,
+)
 from judge_gym.analysis.metrics.polarization import excess_by_item, panel_null
 from judge_gym.analysis.metrics.stated_agreement import (
+    OWN_RUBRICS,
+    PEOPLE,
+    SAME_RUBRIC,
     difference_by_item,
-    probed_verdicts,
-    verdicts_without_draws,
+    most_telling,
+    stated_agreement,
 )
 from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs
 from judge_gym.analysis.panels import (
@@ -31,6 +41,7 @@ from judge_gym.analysis.panels import (
     row_means,
 )
 from judge_gym.analysis.stats.clusters import ErrorPart
+from judge_gym.analysis.stats.contrasts import UNAFFECTED, Sides
 from judge_gym.analysis.stats.intervals import (
     MANY_DRAWS,
     Estimate,
@@ -43,6 +54,12 @@ from judge_gym.analysis.stats.intervals import (
     undefined,
 )
 from judge_gym.analysis.stats.paired_tests import holm
+from judge_gym.studies.declarations import (
+    ENDPOINTS,
+    NOTHING_DECLARED,
+    ContrastSpec,
+    Declarations,
+)
 
 ALPHA = 0.05
 MIN_ITEMS = 5
@@ -50,9 +67,10 @@ SIDE = ["rubric_draw", "evidence", JUDGE, "rubric_author"]
 MIN_CONCEPTS = 4
 """The number of concepts per arm from which a claim is about concepts in general."""
 RULE = (
-    f"supported or contradicted if Holm's two-sided p over all hypotheses is below {ALPHA:g}; else "
-    "equivalent if the study declared a margin and the effect lies within it by two one-sided "
-    f"tests; else undecided; at least {MIN_ITEMS} items"
+    f"supported or contradicted if Holm's two-sided p over the table is below {ALPHA:g}, and "
+    "negligible if the 90 % interval also lies within the declared margin; else equivalent if the "
+    "effect lies within the margin by two one-sided tests; else undecided; at least "
+    f"{MIN_ITEMS} items"
 )
 
 
@@ -64,20 +82,41 @@ class HypothesisResult(NamedTuple):
     note: str
     parts: tuple[ErrorPart, ...] = ()
     """The components of the estimate's error."""
+    scope: str = ""
+    """What the claim is limited to; empty if it is about more than what was observed."""
 
 
-def hypotheses(samples: Samples, margin: float | None = None) -> pd.DataFrame:
-    """Tests the hypotheses: each is supported, contradicted, equivalent, undecided, or lacks data.
+class Tested(NamedTuple):
+    """A hypothesis or a declared contrast, with its result."""
 
-    Effects smaller than the margin are negligible; without one, none is shown to be.
+    key: str
+    """What a study declares it by."""
+    name: str
+    claim: str
+    estimand: str
+    result: HypothesisResult
+    directed: bool = True
+    """Whether the claim is an effect above 0, or else any effect."""
+
+
+def hypotheses(
+    samples: Samples, declared: Declarations = NOTHING_DECLARED, people: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Tests the hypotheses of the protocol, and the contrasts that a study declares.
+
+    Each is supported, contradicted, equivalent or undecided, or has no data.
     """
     data = Dataset.of(samples)
-    results = [
-        contested_distance(data.frame),
-        overstated_agreement(data),
-        confidence_in_own_rubric(data.compute(swap_pairs)),
-        _forced_choice(data),
-    ]
+    tests = [*protocol_tests(data, declared, people), *contrast_tests(data, declared.contrasts)]
+    return decided(tests, declared)
+
+
+def decided(tests: Sequence[Tested], declared: Declarations = NOTHING_DECLARED) -> pd.DataFrame:
+    """Decides on the outcomes of tests that a reader sees together: they are one family.
+
+    Effects smaller than the declared margin are negligible; without one, none is shown to be.
+    """
+    margin, results = declared.margin, [test.result for test in tests]
     known = [
         one.p if one.estimate.known and one.estimate.n >= MIN_ITEMS else np.nan for one in results
     ]
@@ -87,21 +126,26 @@ def hypotheses(samples: Samples, margin: float | None = None) -> pd.DataFrame:
         for one, p in zip(results, known, strict=True)
     ]
     rows = []
-    for (name, claim, estimand), one, p, adjusted, equivalent in zip(
-        HYPOTHESES, results, known, corrected, holm(np.array(within)), strict=True
+    for test, p, adjusted, equivalent in zip(
+        tests, known, corrected, holm(np.array(within)), strict=True
     ):
-        tested = np.isfinite(p)
+        tested, found = np.isfinite(p), np.isfinite(test.result.estimate.value)
+        outcome = "undecided" if found else "no data"
+        if tested:
+            outcome = _outcome(test, adjusted, equivalent, margin)
         rows.append(
             {
-                "hypothesis": name,
-                "claim": claim,
-                "estimand": estimand,
+                "hypothesis": test.name,
+                "claim": _limited(test.claim, test.result.scope),
+                "estimand": test.estimand,
                 "rule": RULE,
-                **one.estimate.named("value", "low", "high", "items"),
+                **test.result.estimate.named("value", "low", "high", "items"),
                 "p": p,
                 "holm": adjusted if tested else np.nan,
-                "outcome": _outcome(one, adjusted, equivalent, margin) if tested else "no data",
-                "note": one.note,
+                "outcome": outcome,
+                "scope": test.result.scope,
+                "declared": declared.when(test.key),
+                "note": test.result.note,
             }
         )
     return pd.DataFrame(rows)
@@ -116,16 +160,92 @@ def equivalence_p(result: HypothesisResult, margin: float) -> float:
     return max(sides)
 
 
-def _outcome(
-    result: HypothesisResult, adjusted: float, equivalent: float, margin: float | None
-) -> str:
-    """Returns the outcome of a tested hypothesis, whose claim is an effect above 0."""
-    value = result.estimate.value
+def _outcome(test: Tested, adjusted: float, equivalent: float, margin: float | None) -> str:
+    """Returns the outcome of a hypothesis that could be tested."""
+    value = test.result.estimate.value
     if adjusted < ALPHA:
-        negligible = margin and abs(value) + half_width(result.parts, 1 - 2 * ALPHA) < margin
-        decided = "supported" if value > 0 else "contradicted"
-        return f"{decided}, negligible" if negligible else decided
+        reach = half_width(test.result.parts, 1 - 2 * ALPHA)
+        decided = "supported" if value > 0 or not test.directed else "contradicted"
+        return f"{decided}, negligible" if margin and abs(value) + reach < margin else decided
     return "equivalent" if margin and equivalent < ALPHA else "undecided"
+
+
+def _limited(claim: str, scope: str) -> str:
+    """Returns a claim that begins with what it is limited to."""
+    return f"{scope.capitalize()}, {claim[0].lower()}{claim[1:]}" if scope else claim
+
+
+def protocol_tests(
+    data: Dataset, declared: Declarations = NOTHING_DECLARED, people: pd.DataFrame | None = None
+) -> list[Tested]:
+    """Tests the hypotheses of the protocol that a study declares, by default all of them."""
+    tests: dict[str, Callable[[], HypothesisResult]] = {
+        "H1": lambda: contested_distance(data.frame),
+        "H2": lambda: overstated_agreement(data, people),
+        "H3": lambda: confidence_in_own_rubric(data.compute(swap_pairs)),
+        "H4": lambda: _forced_choice(data),
+    }
+    found = [
+        Tested(name[:2], name, claim, estimand, tests[name[:2]]())
+        for name, claim, estimand in HYPOTHESES
+        if declared.hypotheses is None or name[:2] in declared.hypotheses
+    ]
+    labelled = AGAINST[PEOPLE]
+    return [
+        test._replace(claim=test.claim.replace("the other judges", "people"))
+        if test.result.note.startswith(labelled)
+        else test
+        for test in found
+    ]
+
+
+def contrast_tests(data: Dataset, declared: Sequence[ContrastSpec]) -> list[Tested]:
+    """Tests each declared contrast over all tasks, judges and designs that differ in it alone."""
+    if not declared:
+        return []
+    sides = Sides(data, ENDPOINTS)
+    return [_contrast_test(sides, contrast) for contrast in declared]
+
+
+def _contrast_test(sides: Sides, contrast: ContrastSpec) -> Tested:
+    """Tests level minus base, with an item's difference averaged over what is matched.
+
+    A contrast that expects a lower level is tested as base minus level.
+    """
+    sign = -1 if contrast.expect == "lower" else 1
+    place = ENDPOINTS.index(contrast.endpoint)
+    level, base = level_name(contrast.level), level_name(contrast.base)
+    pairs = sides.matched(contrast.knob, level, base)
+
+    def differences(without: int | None = None) -> pd.Series:
+        found = [
+            pd.Series(sides.differences([pair], without)[0, :, place], sides.items[pair[0][0]])
+            for pair in pairs
+        ]
+        return sign * pd.concat(found).dropna().groupby(level=0).mean()
+
+    result = _lacking("no two experiments differ in this alone, with the same displays")
+    if pairs:
+        whole = differences()
+        result = one_sample(
+            whole, _drawn(whole, [differences(draw) for draw in sides.draws(pairs)])
+        )
+        calls = "probe_call_id" if contrast.endpoint == "probability" else "call_id"
+        shared = sides.shared_calls(pairs, calls) == 1
+        tasks, judges = (len({pair[0][part] for pair in pairs}) for part in (0, 2))
+        scope = [f"{tasks} tasks" if tasks > 1 else "", f"{judges} judges" if judges > 1 else ""]
+        mean = " and ".join(filter(None, scope))
+        notes = [mean and f"mean over {mean}", UNAFFECTED if shared else result.note]
+        result = result._replace(note="; ".join(filter(None, notes)))
+    verb = {"higher": "is higher than", "lower": "is lower than", None: "differs from"}
+    return Tested(
+        key=contrast.name,
+        name=contrast.name,
+        claim=f"{contrast.knob} {level} {verb[contrast.expect]} {base} in {contrast.endpoint}.",
+        estimand=f"{contrast.endpoint}, {'base minus level' if sign < 0 else 'level minus base'}",
+        result=result,
+        directed=contrast.expect is not None,
+    )
 
 
 def contested_distance(frame: pd.DataFrame) -> HypothesisResult:
@@ -155,19 +275,34 @@ def contested_distance(frame: pd.DataFrame) -> HypothesisResult:
     )
     found = two_samples(contested, plain)
     draws = min(len(contested), len(plain))
-    rubrics = ", pools and rubrics" if draws < MANY_DRAWS else " and pools"
-    few = f"on these concepts{rubrics}: {counts[0]} contested, {counts[-1]} control"
-    return found._replace(note=found.note or few)
+    scope = "on these concepts" + (", pools and rubrics" if draws < MANY_DRAWS else " and pools")
+    few = f"{counts[0]} contested and {counts[-1]} control concepts"
+    return found._replace(note=found.note or few, scope=scope)
 
 
-def overstated_agreement(samples: Samples) -> HypothesisResult:
-    """Tests the stated probability of expert agreement minus its reference."""
-    data = Dataset.of(samples)
-    verdicts = data.compute(probed_verdicts), *data.compute(verdicts_without_draws)
-    gaps, *lacking = (difference_by_item(part) for part in verdicts)
+def overstated_agreement(samples: Samples, people: pd.DataFrame | None = None) -> HypothesisResult:
+    """Tests the stated probability of agreement minus its reference.
+
+    The reference is people's labels where enough items have them, else the other judges' verdicts
+    under the same rubric, else those under the rubrics of their own designs.
+    """
+    whole, lacking = stated_agreement(samples, people)
+    kind = most_telling(whole)
+    gaps, *without = (
+        difference_by_item(part[part["reference"] == kind]) for part in (whole, *lacking)
+    )
     if gaps.empty:
         return _lacking("needs probes, and three verdicts of other judges on other displays")
-    return one_sample(gaps, _drawn(gaps, lacking))
+    found = one_sample(gaps, _drawn(gaps, without))
+    return found._replace(note="; ".join(filter(None, [AGAINST[kind], found.note])))
+
+
+AGAINST = {
+    PEOPLE: "against people's labels",
+    SAME_RUBRIC: "against the other judges under the same rubric",
+    OWN_RUBRICS: "against the other judges under their own rubrics: judge and rubric differ",
+}
+"""Kinds of references, in words."""
 
 
 def confidence_in_own_rubric(pairs: pd.DataFrame) -> HypothesisResult:
@@ -238,13 +373,13 @@ def _matched_knobs(frame: pd.DataFrame) -> list[str]:
 HYPOTHESES = (
     (
         "H1 entrenchment",
-        "Judges disagree more on contested concepts than on controls, whatever the rubric.",
+        "Judges disagree more on contested concepts than on controls (third party's rubric).",
         "squared distance of judges under a third party's rubric, ecc minus control",
     ),
     (
         "H2 consensus hallucination",
-        "Judges overstate how far the other judges agree with them.",
-        "stated probability minus the reference from the other judges' verdicts",
+        "Judges overstate how far the other judges agree.",
+        "stated probability minus the chance that most of three others agree",
     ),
     (
         "H3 framework sensitivity",

@@ -16,6 +16,7 @@ from judge_gym.analysis.frames import (
     JUDGE,
     PANEL,
     cluster_codes,
+    first_replicates,
     first_rows,
     once_per_call,
     own_rows,
@@ -35,6 +36,7 @@ ALL_JUDGES = -1
 COLUMNS = (
     *(JUDGE, "evidence", "replicate", "status", "mask", "n_stages", "call_id", "rubric"),
     *("rubric_kind", "rubric_draw", "flipped", "series", "display", "probe", "cluster"),
+    "repeats",
 )
 """The columns that a panel keeps of each sample."""
 
@@ -113,7 +115,7 @@ class Panel:
     @cached_property
     def distances(self) -> FloatArray:
         """The unbiased squared Jousselme distance, by item and pair of judges."""
-        replicate = pd.factorize(self.rows["replicate"])[0].astype(np.int64)
+        replicate = self.rows.groupby(["series", "replicate"]).ngroup().to_numpy(dtype=np.int64)
         draw = self.rows["rubric_draw"].to_numpy(dtype=np.int64) if self.many_draws else None
         sides = [
             Verdicts(
@@ -201,11 +203,14 @@ class Panel:
 
 
 def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Panel]:
-    """Yields the panels of a tidy frame, sorted by their keys, without swapped rubrics."""
+    """Yields the panels of a tidy frame, sorted by their keys, without swapped rubrics.
+
+    Replicates that repeat each other count as one: the first.
+    """
     # Selecting columns first makes it fast to select rows.
     own = select_rows(frame[[*dict.fromkeys([*by, *COLUMNS])]], ~frame["is_swap"])
     for group, part in own.groupby(list(by), observed=True):
-        rows = once_per_call(part, [JUDGE])
+        rows = first_replicates(once_per_call(part, [JUDGE]))
         judge, judges = pd.factorize(rows[JUDGE], sort=True)
         item, evidence = pd.factorize(rows["evidence"], sort=True)
         yield Panel(

@@ -1,13 +1,12 @@
-"""Validity checks on the instrument: each passes, fails or lacks data.
+"""Validity checks on the instrument: each passes, fails, is undecided or lacks data.
 
 A check passes if its 95 % interval lies wholly on the right side of its threshold, fails if it lies
-wholly on the wrong side, and lacks data otherwise. Users may set thresholds before the data are in.
+wholly on the wrong side, and is undecided if the interval contains the threshold or is unknown.
 What the blueprint names beside a check is shown with its interval, and decides nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ import pandas as pd
 from judge_gym.analysis.endpoints import accuracy, positions
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, PANEL, once_per_call, own_rows, select_rows
 from judge_gym.analysis.judges.pair_frames import pair_table
-from judge_gym.analysis.metrics.accuracy import values_by_cell
+from judge_gym.analysis.metrics.accuracy import ground_truth
 from judge_gym.analysis.metrics.conflict import conflict_by_item
 from judge_gym.analysis.panels import distances_without_draws, item_distances, panels, per_item
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, ErrorPart, cluster_robust
@@ -36,6 +35,7 @@ from judge_gym.errors import DesignError, unknown
 MIN_ITEMS = 5
 MIN_CONCEPTS, MIN_DOSES = 6, 3
 """The numbers from which the dose-response is about concepts in general."""
+UNDECIDED, LACKING = "undecided", "lacks data"
 DESCRIPTIVE = "descriptive"
 """The result of what is shown beside a check and decides nothing."""
 PUBLISHED = "o1-mini has 0.657 on JudgeBench"
@@ -81,7 +81,7 @@ def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, 
     controls = frame[frame["task_type"] == "control"]
     name, rule = "discriminant control", f"squared distance on controls below {limits.control:g}"
     if controls.empty:
-        return _row(name, rule, undefined(), "lacks data", "no task of type control")
+        return _row(name, rule, undefined(), LACKING, "no task of type control")
     scored = float((once_per_call(controls, [JUDGE])["status"] == "scored").mean())
     found = _distance(controls)
     if scored < limits.effective:
@@ -96,22 +96,26 @@ def _control_conflict(frame: pd.DataFrame, limits: Thresholds) -> dict[str, obje
     once = once_per_call(frame[frame["task_type"] == "control"], [JUDGE])
     found = _mean_over_items(once, PANEL, _pairwise_k, skewed)
     if not found.n:
-        return _row(name, rule, found, "lacks data", "needs two judges with repeats on controls")
+        return _row(name, rule, found, LACKING, "needs two judges with repeats on controls")
     alone = _conflict(once, "own").mean()
     note = f"a judge's k with itself: {alone:.3f}; k is no distance, and the distance decides"
     return _row(name, rule, found, DESCRIPTIVE, note)
 
 
 def _control_reference(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
-    """Describes how far verdicts on controls are from the reference value, such as an index."""
-    name = "control: nearness to reference"
-    rule = "expected stage minus the reference value, scale 0 to 1, without sign"
-    once = once_per_call(frame[frame["task_type"] == "control"], [JUDGE])
-    found = _mean_over_items(once, CELL, partial(_nearness, measure="absolute_error"), skewed)
-    if not found.n:
-        return _row(name, rule, found, "lacks data", "no control with a reference value")
-    near = _nearness(once, "within_half_stage").mean()
-    note = f"{near:.0%} within half a stage; the distance decides"
+    """Describes how far the mean verdict on controls is from a reference value, such as an index.
+
+    The value is about the country, not about one article: only means over items are compared.
+    """
+    name = "control: error against reference"
+    rule = "mean stage minus the reference value, scale 0 to 1"
+    errors = ground_truth(frame[frame["task_type"] == "control"])
+    errors = errors[errors["measure"] == "error"]
+    if errors.empty:
+        return _row(name, rule, undefined(), LACKING, "no control with a reference value")
+    worst = errors.sort_values("mean", key=abs).iloc[-1]
+    found = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
+    note = f"the judge with the largest error, {worst[JUDGE]}; the distance decides"
     return _row(name, rule, found, DESCRIPTIVE, note)
 
 
@@ -141,16 +145,11 @@ def _conflict(frame: pd.DataFrame, kind: str) -> pd.Series:
     return known.groupby(level=0).mean()
 
 
-def _nearness(frame: pd.DataFrame, measure: str) -> pd.Series:
-    """Returns a measure of nearness to the reference value by item, averaged over cells."""
-    return values_by_cell(frame)[measure].groupby("evidence", observed=True)["value"].mean()
-
-
 def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     name, rule = "dose-response", f"slope of the distance over the dose above {limits.dose:g}"
     dosed = frame[frame["dose"].notna()]
     if dosed["dose"].nunique() < 2:
-        return _row(name, rule, undefined(), "lacks data", "needs tasks of two doses")
+        return _row(name, rule, undefined(), LACKING, "needs tasks of two doses")
     once, by = once_per_call(dosed, [JUDGE]), ["dose", "concept", *PANEL]
     distances = item_distances(once, by)
     found, *without = (
@@ -173,7 +172,7 @@ def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, ob
     known = frame[(frame["task_type"] == "benchmark") & frame["truth"].notna()]
     rows = _known_answers(known)
     if rows.empty:
-        return _row(name, rule, undefined(), "lacks data", "no benchmark with known answers")
+        return _row(name, rule, undefined(), LACKING, "no benchmark with known answers")
     worst = rows.sort_values("mean").iloc[0]
     found = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
     note = f"the weakest judge, {worst[JUDGE]}; {PUBLISHED}"
@@ -270,8 +269,10 @@ def _row(check: str, criterion: str, found: Estimate, result: str, note: str) ->
 
 def _below(found: Estimate, limit: float, *, below: str = "pass", above: str = "fail") -> str:
     """Returns the result of a check by the side of the limit that the whole interval is on."""
+    if not np.isfinite(found.value):
+        return LACKING
     if not found.known or found.n < MIN_ITEMS or found.low <= limit <= found.high:
-        return "lacks data"
+        return UNDECIDED
     return below if found.high < limit else above
 
 

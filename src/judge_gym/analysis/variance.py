@@ -457,7 +457,9 @@ UNIT = ["task", "variant", JUDGE, "evidence", "author", "rubric", "replicate"]
 """The columns that identify one verdict of a setup; a pair shown in both orders is one."""
 
 
-def measured(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> pd.DataFrame:
+def measured(
+    frame: pd.DataFrame, people: pd.DataFrame | None = None, endpoints: Sequence[str] = ()
+) -> pd.DataFrame:
     """Returns the verdicts of setups in long form, by task and measure.
 
     Columns: UNIT, cluster, setup (the name of judge and variant), measure, value, usd, calls.
@@ -466,6 +468,7 @@ def measured(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> pd.Data
     Args:
         frame: tidy samples.
         people: raters' stages, with columns tag, evidence, rater, stage.
+        endpoints: what else is measured of single verdicts (`endpoints.AVERAGED`).
     """
     rows = once_per_call(own_rows(frame), CELL)
     alone = rows["cluster"] == ""
@@ -485,7 +488,8 @@ def measured(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> pd.Data
         "agreement": _agreement(rows, people),
         "stage": values["stage"],
     }
-    parts = [_units(rows, name, found[name]) for name in MEASURES]
+    found |= {name: values[name] for name in endpoints}
+    parts = [_units(rows, name, value) for name, value in found.items()]
     return pd.concat(parts, ignore_index=True)
 
 

@@ -81,11 +81,15 @@ def print_summary(report: "Report", table: "JudgeTable") -> None:
 
 def print_report(report: "Report", table: "JudgeTable") -> None:
     """Prints a report whole; the longest tables are only in its files."""
+    from judge_gym.analysis.report.judges import TITLE
+
     if report.banner:
         display.warning(report.banner)
     display.facts(report.title, report.facts)
     _print_table(table, None)
     for section in report.sections:
+        if section.title == TITLE:
+            continue
         display.heading(section.title, section.lead)
         for found in section.tables:
             rows = display.records(found.frame)

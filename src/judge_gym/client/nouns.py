@@ -10,7 +10,7 @@ from judge_gym.client.connection import Connection
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.judge_table import JudgeTable
-from judge_gym.records.planning import NextPurchase
+from judge_gym.records.planning import NextPurchase, PowerPlan
 from judge_gym.records.requests import UsageColumn, Workflow
 
 
@@ -168,7 +168,7 @@ class Experiments:
         return self._call("experiments.list_studies", locals())
 
     def show_study(self, name: str) -> responses.StudyFile:
-        """Returns a study's file as it was last run, empty if it had none, and its budget."""
+        """Returns a study's file as it was last run, its budget, and what it declares."""
         return self._call("experiments.show_study", locals())
 
     def list_rubrics(self, experiment_tag: str) -> Sequence[responses.RubricRow]:
@@ -386,6 +386,17 @@ class Reports:
     ) -> NextPurchase:
         """Returns what to buy next: more items, repeats, rubric draws or judges, and the effect."""
         return self._call("reports.plan_next", locals())
+
+    def power(
+        self,
+        effect: float,
+        target: str | None = None,
+        *,
+        study: str | None = None,
+        pilot: str | None = None,
+    ) -> PowerPlan:
+        """Returns the power of a study's tests, by simulation; the study needs no data."""
+        return self._call("reports.power", locals())
 
     def usage(
         self, target: str | None = None, *, by: Sequence[UsageColumn] | None = None

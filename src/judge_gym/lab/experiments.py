@@ -310,12 +310,29 @@ class Experiments:
         return cast(Sequence[StudyRow], self._store.studies.rows())
 
     def show_study(self, name: str) -> StudyFile:
-        """Returns a study's file as it was last run, empty if it had none, and its budget."""
+        """Returns a study's file as it was last run, its budget, and what it declares.
+
+        The text is empty if it had no file. A declaration of its analysis (a contrast, a hypothesis
+        or a margin) comes with the number of answers that the study had when it was declared.
+        """
         if not self._store.experiments.page(limit=1, study=name).rows:
             known = [row["study"] for row in self.list_studies() if row["study"]]
             raise NotFoundError(unknown("study", name, known), choices=known)
         text = self._store.studies.file(name) or ""
-        return {"study": name, "text": text, "budget": dict(self._store.studies.budget(name))}
+        return {
+            "study": name,
+            "text": text,
+            "budget": dict(self._store.studies.budget(name)),
+            "declarations": [
+                {
+                    "what": one.what,
+                    "declared": one.when,
+                    "answers_before": one.before,
+                    "answers": one.answers,
+                }
+                for one in self._store.studies.declarations(name).declared
+            ],
+        }
 
     # --- finding ---------------------------------------------------------------------------------
 

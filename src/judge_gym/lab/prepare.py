@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -69,6 +69,8 @@ class PreparedStudy:
     """The tags that the lab holds under a protocol which the study no longer names."""
     labels: tuple[PoolLabel, ...] = ()
     """The stages that people gave, from columns of the study's files."""
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    """What the study declares about its analysis: contrasts, hypotheses and margin."""
 
 
 def prepare_file(
@@ -227,7 +229,9 @@ def prepare_sweep(
         for tag, design in designs.items()
     }
     notes = (*warnings, *_simulated(study.judges, models), *_hosted(designs.values(), models))
-    return PreparedStudy(study.study, sweep, targets, study.budget, text, notes)
+    return PreparedStudy(
+        study.study, sweep, targets, study.budget, text, notes, declared=study.declared
+    )
 
 
 def read_file(path: Path, models: Registry, overrides: Mapping[str, Any] | None = None) -> Study:

@@ -10,12 +10,13 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.labels import Labels
+from judge_gym.lab.power import power_sentence, study_sizes
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.texts import new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.judge_table import JudgeTable
-from judge_gym.records.planning import NextPurchase, Purchase
+from judge_gym.records.planning import EndpointPower, NextPurchase, PowerPlan, Purchase
 from judge_gym.records.responses import (
     AnyRow,
     ExperimentSummary,
@@ -55,20 +56,25 @@ class Reports:
         """
         import pandas as pd
 
+        from judge_gym.analysis.frames import tidy
         from judge_gym.analysis.report import build_report
         from judge_gym.analysis.validity import Thresholds
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
+        frame = stored_samples(self._store, rows)
+        if not frame.empty:
+            frame = tidy(frame, source=name)
         return build_report(
             name,
-            stored_samples(self._store, rows),
+            frame,
             pd.DataFrame(self.usage(name)),
             views=self._store.evidence.list_views([row["tag"] for row in rows]),
             people=self._labels.frame_of(rows),
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
-            margin=self._margin(name),
+            table=None if frame.empty else self._judge_table(frame, rows),
+            declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
         )
 
@@ -81,21 +87,25 @@ class Reports:
         """
         load_analysis()
         from judge_gym.analysis.frames import tidy
-        from judge_gym.analysis.judges.table import judge_table
-        from judge_gym.analysis.report.page import simulation_banner
 
         rows = self._experiments.find(target, *others)
         samples = stored_samples(self._store, rows)
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run it first")
-        frame = tidy(samples, source=target)
+        return self._judge_table(tidy(samples, source=target), rows)
+
+    def _judge_table(self, frame: "pd.DataFrame", rows: Sequence[Mapping[str, Any]]) -> JudgeTable:
+        """Returns the judge table of tidy samples of experiments, and counts a use of a split."""
+        from judge_gym.analysis.judges.table import judge_table
+        from judge_gym.analysis.report.page import simulation_banner
+
         studies = {str(row["study"]) for row in rows}
         study = studies.pop() if len(studies) == 1 else ""  # splits and margins are a study's own
         split = self._store.splits.find(study)
         table = judge_table(
             frame,
             self._labels.frame_of(rows),
-            margin=self._margin(study),
+            margin=self._store.studies.margin(study),
             in_test=None if split is None else split.items,
             simulated=simulation_banner({*map(str, frame["judge.model"])}),
         )
@@ -174,11 +184,6 @@ class Reports:
             for tag, task in tasks.items()
             if task.rubric is not None
         }
-
-    def _margin(self, study: str) -> float | None:
-        """Returns the size below which a study calls a difference negligible."""
-        margin: float | None = self._study_key(study, "margin")
-        return margin
 
     def _label_usd(self, study: str) -> float:
         """Returns what a person's label of a new item costs."""
@@ -291,24 +296,55 @@ class Reports:
             "quantities": [one.name for one in chosen[1:] or known],
         }
 
-    def power(self, target: str, effect: float) -> "pd.DataFrame":
-        """Returns how many items and replicates an effect needs, with the samples as the pilot.
+    def power(
+        self,
+        effect: float,
+        target: str | None = None,
+        *,
+        study: str | None = None,
+        pilot: str | None = None,
+    ) -> PowerPlan:
+        """Returns the power of a study's tests, by simulation; the study needs no data.
 
         Args:
-            target: a study that has samples.
-            effect: a difference of expected stages, on the scale from 0 to 1.
+            effect: the size of the effect, on the scale from 0 to 1.
+            target: a study file, a study's name or an experiment's tag.
+            study: instead of a target, the text of a study file.
+            pilot: a study whose samples give the variance components; else the study's own
+                samples, else defaults.
         """
         from judge_gym.analysis.frames import tidy
-        from judge_gym.analysis.stats.power import components, needed
+        from judge_gym.analysis.report.digest import records
+        from judge_gym.analysis.stats.power import pilot_spreads, power_table
 
-        if not 0 < effect <= 1:
-            raise DesignError(f"an effect of {effect}; choose a difference above 0, up to 1")
-        frame = self._experiments.samples(target)
-        if frame.empty:
-            raise ConflictError(
-                f"{target} has no samples yet to plan by; run a small part of it first"
-            )
-        return needed(components(tidy(frame, source=target)), effect)
+        if (target is None) == (study is None):
+            raise DesignError("give either target or study")
+        prepared = self._experiments.prepare_text(study) if study else self._prepared(target or "")
+        name = pilot or prepared.study
+        rows = self._experiments.find(name) if pilot else self._stored_rows(name)
+        samples = stored_samples(self._store, rows) if rows else None
+        known = samples is not None and len(samples) > 0
+        if pilot and not known:
+            raise ConflictError(f"{pilot} has no samples yet to plan by; run it first")
+        spreads = (
+            pilot_spreads(tidy(samples, source=name), self._labels.frame_of(rows))
+            if samples is not None and known
+            else {}
+        )
+        table = power_table(study_sizes(prepared), effect, spreads)
+        return {
+            "study": prepared.study,
+            "pilot": name if known else "",
+            "sentence": power_sentence(table),
+            "endpoints": [cast(EndpointPower, row) for row in records(table)],
+        }
+
+    def _stored_rows(self, study: str) -> Sequence[Mapping[str, Any]]:
+        """Returns the stored experiments of a study; none if it was never run."""
+        try:
+            return self._experiments.find(study)
+        except NotFoundError:
+            return ()
 
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """Returns the pairs of judges that diverge most, where a swap of rubrics tells most."""

@@ -565,7 +565,7 @@ class Runs:
             self._engine.refuse_uncallable(experiment.design, rivals, options.workflows)
         limits = prepared.budget.model_dump(exclude_none=True)
         if prepared.file is not None or options.budget:
-            self._store.studies.save(prepared.study, limits, prepared.file)
+            self._store.studies.save(prepared.study, limits, prepared.file, prepared.declared)
         runs = [
             self._store.runs.save(
                 saved,

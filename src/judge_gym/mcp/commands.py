@@ -39,6 +39,7 @@ CALLS: Mapping[str, Call] = {
     "report": Call("reports_show", "target"),
     "judges": Call("reports_judges", "target"),
     "labels import": Call("labels_add"),
+    "labels split": Call("labels_split", "study"),
     "init": Call("experiments_template"),
     "suite runs": Call("suites_list_runs"),
     "suite show": Call("suites_show_run", "run"),

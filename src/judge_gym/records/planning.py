@@ -42,3 +42,39 @@ class NextPurchase(TypedDict):
     """The variance components of a verdict, by task."""
     quantities: Annotated[list[str], UNTRUSTED]
     """What else can be asked for."""
+
+
+class EndpointPower(TypedDict):
+    """The power of one test; numbers that cannot be given are null."""
+
+    endpoint: str
+    test: str
+    unit: str
+    """What the test is over: items, clusters or concepts."""
+    planned: int
+    repeats: float
+    effect: float
+    power: float | None
+    smallest_effect: float | None
+    """The effect that is detected with a power of 80 %."""
+    needed_80: int | None
+    needed_90: int | None
+    """How many units a power of 80 % and of 90 % needs."""
+    concept: float
+    cluster: float
+    item: float
+    repeat: float | None
+    """The variance components that were assumed; null for repeats of a rate, which imply it."""
+    source: str
+    """Where they come from: `default`, or the pilot."""
+    note: str
+
+
+class PowerPlan(TypedDict):
+    """The power of the tests of a study."""
+
+    study: str
+    pilot: str
+    """The study whose samples give the components; empty if there are none."""
+    sentence: str
+    endpoints: list[EndpointPower]

@@ -386,6 +386,17 @@ class Plan(VerbRequest):
         return self
 
 
+class Power(VerbRequest):
+    """The size of an effect, and a study by its name or the text of its file."""
+
+    effect: Annotated[float, Field(gt=0, le=1, description="On the scale from 0 to 1.")]
+    target: Target | None = None
+    study: Annotated[str | None, Field(description="The text of a study file (YAML).")] = None
+    pilot: Annotated[
+        Target | None, Field(description="A study whose samples show how much verdicts vary.")
+    ] = None
+
+
 class Start(Plan):
     """What to run, and how."""
 

@@ -229,12 +229,22 @@ class StudyRow(TypedDict):
     file: bool
 
 
+class DeclarationRow(TypedDict):
+    """What a study declares about its analysis, and how many answers it had at that time."""
+
+    what: str
+    declared: str
+    answers_before: int | None
+    answers: int
+
+
 class StudyFile(TypedDict):
-    """A study's file as it was last run, and its budget."""
+    """A study's file as it was last run, its budget, and what it declares about its analysis."""
 
     study: str
     text: UntrustedText
     budget: dict[str, Any]
+    declarations: list[DeclarationRow]
 
 
 class StudyTemplate(TypedDict):
@@ -336,6 +346,8 @@ class SampleRow(ProbeRow):
     reported_model: str | None
     usd: float | None
     seconds: float | None
+    answer: str | None
+    """A hash of the answer's text, which is the same for the same text."""
 
 
 class SetupRow(TypedDict):

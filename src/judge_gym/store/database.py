@@ -22,9 +22,9 @@ from judge_gym.errors import (
 )
 from judge_gym.store import tables as t
 
-HEAD = "0021"
+HEAD = "0022"
 """The newest schema revision, as a test checks."""
-NEEDED = "0021"
+NEEDED = "0022"
 """The oldest schema revision that this version works with."""
 OLDEST = "0008"
 """The oldest schema revision that can be upgraded."""

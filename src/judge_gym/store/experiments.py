@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -15,7 +16,7 @@ from judge_gym.store.database import Database
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.ledger import Ledger
 from judge_gym.store.rubrics import Rubrics
-from judge_gym.studies import Experiment, Task
+from judge_gym.studies import Declarations, Experiment, StudyVersion, Task, declarations
 
 NO_EVIDENCE = Pool(()).hash
 """The hash of a pool without items: an experiment on it is a draft."""
@@ -270,10 +271,25 @@ class Studies:
         self._database = database
         self._ledger = ledger
 
-    def save(self, name: str, budget: Mapping[str, Any], file: str | None = None) -> None:
-        """Saves the budget of a study and, where it is given, the text of its file."""
+    def save(
+        self,
+        name: str,
+        budget: Mapping[str, Any],
+        file: str | None = None,
+        declared: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Saves the budget of a study and, where they are given, its file and what it declares.
+
+        A text that differs from the last one is a new version; older versions are kept.
+        """
         with self._database.begin() as connection:
             hash = self._ledger.save_text(connection, file or "")
+            if file is not None:
+                version: dict[str, Any] = {"file": hash, "declared": dict(declared or {})}
+                last = connection.execute(_versions(name).limit(1)).mappings().first()
+                if last is None or {key: last[key] for key in version} != version:
+                    version |= {"study": name, "saved": datetime.now(UTC)}
+                    connection.execute(t.study_versions.insert().values(version))
             row = {"name": name, "file": hash, "budget": budget}
             changes = row if file is not None else {"budget": budget}
             insert = self._database.insert(t.studies).values(row)
@@ -292,6 +308,36 @@ class Studies:
             .where(t.studies.c.name == name)
         )
         return self._database.scalar(query) or None
+
+    def declarations(self, name: str) -> Declarations:
+        """Returns what a study declares about its analysis, and how many answers it had then."""
+        rows = self._database.rows(_versions(name))
+        versions = [StudyVersion(row["declared"], row["saved"]) for row in reversed(rows)]
+        return declarations(versions, partial(self._answers_before, name))
+
+    def margin(self, name: str) -> float | None:
+        """Returns the size below which a study calls a difference negligible."""
+        row = self._database.first(_versions(name).limit(1))
+        return row.declared.get("margin") if row else None
+
+    def _answers_before(self, name: str, times: Sequence[datetime]) -> tuple[int, list[int]]:
+        """Returns how many verdicts of a study are answered, and how many were at each time.
+
+        An answer that another study had asked for counts from the time when it came.
+        """
+        answered = (
+            sa.select(sa.func.min(t.attempts.c.at).label("at"))
+            .join(t.samples, t.samples.c.call_id == t.attempts.c.call_id)
+            .where(t.samples.c.run_id.in_(_active_runs(name)), t.attempts.c.completed)
+            .group_by(t.samples.c.id)
+            .subquery()
+        )
+        earlier = [sa.func.count().filter(answered.c.at < time) for time in times]
+        with self._database.read() as connection:
+            total, *counts = connection.execute(
+                sa.select(sa.func.count(answered.c.at), *earlier)
+            ).one()
+        return total, counts
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns studies with their number of experiments, and whether their file is stored."""
@@ -321,16 +367,28 @@ class Studies:
     def fingerprint(self, study: str) -> tuple[int, ...]:
         """Returns numbers that change when something is added to what a study's report shows."""
         mine = sa.select(t.tags.c.digest).where(t.tags.c.study == study)
-        runs = (
-            sa.select(t.runs.c.id)
-            .join(t.tags, t.NAMED_RUNS)
-            .where(t.tags.c.study == study, t.runs.c.superseded.is_(None))
-        )
+        runs = _active_runs(study)
         counted = (t.samples, t.probes, t.events)
         queries = [sa.select(sa.func.count()).where(table.c.run_id.in_(runs)) for table in counted]
         queries += [
             sa.select(sa.func.count()).select_from(mine.subquery()),
             sa.select(sa.func.count()).select_from(t.labels),
+            sa.select(sa.func.count()).select_from(_versions(study).subquery()),
         ]
         with self._database.read() as connection:
             return tuple(int(connection.scalar(query) or 0) for query in queries)
+
+
+def _versions(study: str) -> sa.Select[Any]:
+    """Returns the query for the saved versions of a study, the newest first."""
+    versions = t.study_versions
+    return sa.select(versions).where(versions.c.study == study).order_by(versions.c.id.desc())
+
+
+def _active_runs(study: str) -> sa.Select[Any]:
+    """Returns the query for the runs whose samples a study's report shows."""
+    return (
+        sa.select(t.runs.c.id)
+        .join(t.tags, t.NAMED_RUNS)
+        .where(t.tags.c.study == study, t.runs.c.superseded.is_(None))
+    )

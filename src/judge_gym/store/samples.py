@@ -245,6 +245,7 @@ def _tidy_rows() -> sa.Select[Any]:
             t.attempts.c.reported_model,
             t.attempts.c.usd,
             t.attempts.c.seconds,
+            sa.func.substr(t.attempts.c.text, 1, 16).label("answer"),  # equal for equal texts
         )
         .join(t.runs, t.runs.c.id == s.run_id)
         .join(t.experiments, t.experiments.c.digest == t.runs.c.digest)

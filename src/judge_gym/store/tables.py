@@ -255,6 +255,15 @@ studies = _table(
     sa.Column("budget", JSON, nullable=False),
 )
 
+study_versions = _table(  # append-only: each text of a study's file that was run
+    "study_versions",
+    _id(),
+    sa.Column("study", sa.String, nullable=False, index=True),
+    sa.Column("file", _to("texts.hash"), nullable=False),
+    sa.Column("declared", JSON, nullable=False),  # contrasts, hypotheses and margin
+    sa.Column("saved", UtcDateTime),  # null if it was run before versions were recorded
+)
+
 experiments = _table(
     "experiments",
     sa.Column("digest", sa.String(64), primary_key=True),

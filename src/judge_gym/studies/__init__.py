@@ -1,5 +1,12 @@
 """Turns a study file into experiments: tasks x judges x the points of a sweep."""
 
+from judge_gym.studies.declarations import (
+    ContrastSpec,
+    Declaration,
+    Declarations,
+    StudyVersion,
+    declarations,
+)
 from judge_gym.studies.file import (
     SIMULATED_ASSISTANT,
     BudgetSpec,
@@ -27,9 +34,13 @@ __all__ = [
     "SIMULATED_ASSISTANT",
     "BudgetSpec",
     "Caps",
+    "ContrastSpec",
+    "Declaration",
+    "Declarations",
     "Experiment",
     "PoolSpec",
     "Study",
+    "StudyVersion",
     "Sweep",
     "Task",
     "TaskSpec",
@@ -37,6 +48,7 @@ __all__ = [
     "WindowSpec",
     "check_pool",
     "check_roles",
+    "declarations",
     "errors_at",
     "experiments",
     "points",

@@ -11,6 +11,13 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 from judge_gym.axes import Design, ProtocolName, aliases, defaults, expand, find_knob
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import TaskType
+from judge_gym.studies.declarations import (
+    JUDGE,
+    MARGIN,
+    ContrastSpec,
+    HypothesisName,
+    check_contrasts,
+)
 from judge_gym.studies.lines import Path, errors_at, load_yaml, locate_errors
 from judge_gym.studies.origins import (
     PoolSpec,
@@ -103,6 +110,10 @@ class Study(Spec):
     """The size below which an effect is negligible, on the scale from 0 to 1."""
     label_usd: float = Field(0.0, ge=0)
     """What a person's label of a new item costs, for what to buy next."""
+    contrasts: list[ContrastSpec] = []
+    """The comparisons that the report's first table tests; all others are exploratory."""
+    hypotheses: list[HypothesisName] | None = None
+    """The hypotheses of the protocol that are tested; None for all of them."""
 
     _file: str = PrivateAttr("study")
     _lines: Mapping[Path, int] = PrivateAttr({})
@@ -111,6 +122,16 @@ class Study(Spec):
     def file(self) -> str:
         """The name of the file."""
         return self._file
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """What the study declares about its analysis, complete with defaults, as JSON."""
+        every = list(get_args(HypothesisName)) if self.protocol else []
+        return {
+            MARGIN: self.margin,
+            "hypotheses": self.hypotheses or every,
+            "contrasts": [contrast.model_dump() for contrast in self.contrasts],
+        }
 
     def locate_errors(self) -> AbstractContextManager[None]:
         """Returns a context in which errors about a key of the study name file and line."""
@@ -203,8 +224,32 @@ def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
         check_pool(pool, ("evidence", name))
     for number, task in enumerate(study.tasks):
         _check_task(study, task, ("tasks", number))
-    checked = {"design": base, "vary": vary, "judges": judges, "assistant": assistant, "swap": swap}
+    if study.hypotheses is not None and study.protocol is None:
+        raise DesignError(
+            "hypotheses names those of a protocol, such as protocol: contested-concepts; declare "
+            "what you expect of a knob or a judge under contrasts",
+            path=("hypotheses",),
+        )
+    levels = {JUDGE: judges, **_levels_run(study, base, vary)}
+    checked = {
+        "design": base,
+        "vary": vary,
+        "judges": judges,
+        "assistant": assistant,
+        "swap": swap,
+        "contrasts": check_contrasts(study.contrasts, levels, resolve, probe=study.probe),
+    }
     return study.model_copy(update=checked)
+
+
+def _levels_run(
+    study: Study, base: Mapping[str, Any], vary: Mapping[str, list[Any]]
+) -> dict[str, list[Any]]:
+    """Returns the levels of each varied knob that the sweep runs; an ablation adds the base's."""
+    if study.sweep != "ablate":
+        return dict(vary)
+    usual = {**defaults(study.protocol or ""), **base}
+    return {knob: list(dict.fromkeys([usual[knob], *levels])) for knob, levels in vary.items()}
 
 
 def _refuse_judge_knob(
@@ -382,6 +427,7 @@ def _fields_at(path: Path) -> set[str]:
         "truth": TruthSpec,
         "budget": BudgetSpec,
         "sweep": SampleSweep,
+        "contrasts": ContrastSpec,
     }
     named = [places[part] for part in path if part in places]
     place = named[-1] if named else Study

@@ -18,8 +18,8 @@ from judge_gym.analysis.figures.drawing import panels as panels
 from judge_gym.analysis.figures.drawing import png as png
 from judge_gym.analysis.figures.drawing import svg as svg
 from judge_gym.analysis.figures.effects import accuracy_figure as accuracy_figure
-from judge_gym.analysis.figures.effects import cost_figure as cost_figure
 from judge_gym.analysis.figures.effects import forest_figure as forest_figure
+from judge_gym.analysis.figures.effects import price_figure as price_figure
 from judge_gym.analysis.figures.effects import rank_figure as rank_figure
 from judge_gym.analysis.figures.effects import spend_figure as spend_figure
 from judge_gym.analysis.figures.scores import history_figure as history_figure

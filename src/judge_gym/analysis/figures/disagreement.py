@@ -65,19 +65,26 @@ def polarization_figure(data: pd.DataFrame) -> drawing.Drawn:
 
 
 def _pair_finding(pairs: pd.DataFrame) -> str:
-    """States how many pairs of judges disagree more than by chance, and which most."""
+    """States in how many comparisons judges disagree more than by chance, and which most."""
     if pairs.empty:
         return "No pair of judges can be compared with chance"
     top = pairs.sort_values("above", kind="stable").iloc[-1]
-    more = int((pairs["low"] > 0).sum())
+    most = f"{top['judge']} and {top['other']} ({top['above']:+.2f})"
+    tested = int(pairs["q"].notna().sum())
+    if not tested:
+        return f"The largest disagreement above chance: {most}"
+    more = int(((pairs["q"] < LEVEL) & (pairs["above"] > 0)).sum())
     return (
-        f"In {more} of {len(pairs)} comparisons judges disagree more than by chance; most, "
-        f"{top['judge']} and {top['other']} ({top['above']:+.2f})"
+        f"In {more} of {tested} comparisons judges disagree more than by chance (q < {LEVEL:g}); "
+        f"most, {most}"
     )
 
 
 @drawing.figure(
-    ["task", "variant", "judge", "other", *_PAIR], known=["above"], finding=_pair_finding
+    ["task", "variant", "judge", "other", *_PAIR],
+    known=["above"],
+    optional=["q"],
+    finding=_pair_finding,
 )
 def pair_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows P above chance of each pair of judges as half a matrix, per task and variant.

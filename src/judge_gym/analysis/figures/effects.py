@@ -1,4 +1,4 @@
-"""Effects of the axes of the design, ranks of their levels, accuracy and cost."""
+"""Effects of the axes of the design, ranks of their levels, accuracy, and quality for money."""
 
 import textwrap
 from collections.abc import Iterable
@@ -11,6 +11,7 @@ import pandas as pd
 from judge_gym.analysis.figures import drawing
 from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
 from judge_gym.analysis.frames import JUDGE
+from judge_gym.analysis.judges.sentence import dollars
 
 LEVEL = 0.05
 """The q-value below which a contrast has a clear effect."""
@@ -26,8 +27,9 @@ def _forest_finding(effects: pd.DataFrame) -> str:
     if clear.empty:
         return f"None of {len(known)} contrasts has a clear effect ({CLEAR})"
     top = clear.sort_values("value", key=abs, kind="stable").iloc[-1]
+    has = "has" if len(clear) == 1 else "have"
     return (
-        f"{len(clear)} of {len(known)} contrasts have a clear effect ({CLEAR}); the largest: "
+        f"{len(clear)} of {len(known)} contrasts {has} a clear effect ({CLEAR}); the largest: "
         f"{top['knob']} {top['level']} against {top['base']} ({top['value']:+.2f})"
     )
 
@@ -163,11 +165,11 @@ _BEST, _DOMINATED = "none cheaper is better", "another is cheaper and better"
 
 
 def _accuracy_finding(scores: pd.DataFrame) -> str:
-    """States which judge is the most accurate."""
+    """States the highest accuracy; whether a lead is real, the judge table says."""
     top = scores.sort_values("accuracy", kind="stable").iloc[-1]
     if (scores["accuracy"] == top["accuracy"]).sum() > 1:
         return f"Accuracy of each judge; the highest is {top['accuracy']:.1%}"
-    return f"{top[JUDGE]} is the most accurate: {top['accuracy']:.1%} on {top['panel']}"
+    return f"Highest accuracy: {top[JUDGE]}, {top['accuracy']:.1%} on {top['panel']}"
 
 
 @drawing.figure(
@@ -196,39 +198,40 @@ def accuracy_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
     return drawing.faceted(layered, "panel", list(shown["panel"])), [more, fewer]
 
 
-def _cost_finding(costs: pd.DataFrame) -> str:
-    """States the most accurate judge with its cost, and the cheapest one."""
-    top = costs.sort_values(["accuracy", "usd"], ascending=[False, True]).iloc[0]
-    low = costs.sort_values(["usd", "accuracy"], ascending=[True, False]).iloc[0]
-    best = f"{top[JUDGE]} is the most accurate, {top['accuracy']:.0%} at ${top['usd']:.3g}"
+def _price_finding(prices: pd.DataFrame) -> str:
+    """States the setup with the highest quality, its price, and the cheapest setup."""
+    top = prices.sort_values(["quality", "usd"], ascending=[False, True]).iloc[0]
+    low = prices.sort_values(["usd", "quality"], ascending=[True, False]).iloc[0]
+    best = f"{top['setup']} reaches {top['quality']:.0%} at {dollars(top['usd'])} per 1,000"
     if top.name == low.name:
         return f"{best}, and none is cheaper"
-    return f"{best}; the cheapest, {low[JUDGE]}, reaches {low['accuracy']:.0%} at ${low['usd']:.3g}"
+    return (
+        f"{best}; the cheapest, {low['setup']}, reaches {low['quality']:.0%} at "
+        f"{dollars(low['usd'])}"
+    )
 
 
 @drawing.figure(
-    [JUDGE, "variant", "usd", "accuracy", "low", "high"],
-    known=["usd", "accuracy"],
-    finding=_cost_finding,
+    ["setup", "usd", "quality", "low", "high"],
+    known=["usd", "quality"],
+    finding=_price_finding,
 )
-def cost_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows accuracy against cost; a point is filled unless another is cheaper and more accurate.
+def price_figure(data: pd.DataFrame) -> drawing.Drawn:
+    """Shows quality against price; a line joins the setups that none cheaper is better than.
 
-    Names are written beside their points if there is room, the filled ones first.
+    Names are written beside their points if there is room, those on the line first.
     """
     width, height = 760, 360
-    usd, right = (data[column].to_numpy(dtype=float) for column in ("usd", "accuracy"))
+    usd, right = (data[column].to_numpy(dtype=float) for column in ("usd", "quality"))
     decades = bool((usd > 0).all()) and usd.max() >= 20 * usd.min()
     ends = (usd.min() / 1.5, usd.max() * 1.5) if decades else (0.0, max(usd.max() * 1.1, 1e-9))
     across = np.log(usd / ends[0]) / np.log(ends[1] / ends[0]) if decades else usd / ends[1]
-    seen = data[["accuracy", "low", "high"]].to_numpy(dtype=float)
+    seen = data[["quality", "low", "high"]].to_numpy(dtype=float)
     foot, top = np.floor(np.nanmin(seen) * 10) / 10, np.ceil(np.nanmax(seen) * 10) / 10
     top = max(top, foot + 0.1)
     best = _frontier(usd, right)
     crowded = len(data) > MAX_ROWS
-    several = data["variant"].nunique() > 1 and not crowded
-    names = data[JUDGE] + (" · " + data["variant"] if several else "")
-    texts = list(names.map(drawing.shortened(names, 40)))
+    texts = list(data["setup"].map(drawing.shortened(data["setup"], 40)))
     spots = np.column_stack([across * width, (top - right) / (top - foot) * height])
     left = spots[:, 0] > width * 0.66
     fits = _room(spots, np.array([6.7 * len(text) for text in texts]), left, first=best)
@@ -238,6 +241,7 @@ def cost_figure(data: pd.DataFrame) -> drawing.Drawn:
         left=left,
         fits=fits,
         bare=~best & crowded,
+        best=best,
         kind=np.where(best, _BEST, _DOMINATED),
     )
     scale = alt.Scale(type="log" if decades else "linear", domain=list(ends), nice=False)
@@ -245,16 +249,20 @@ def cost_figure(data: pd.DataFrame) -> drawing.Drawn:
     axis = alt.Axis(format="~g", tickCount=6)
     if decades:  # all grid lines of a logarithmic axis would be too dense
         axis.values = [tick for tick in ticks if ends[0] <= tick <= ends[1]]
-    base = alt.Chart(shown).encode(x=alt.X("usd:Q", title="cost in US $", scale=scale, axis=axis))
+    x = alt.X("usd:Q", title="US dollars per 1,000 verdicts", scale=scale, axis=axis)
+    base = alt.Chart(shown).encode(x=x)
     y = alt.Y(
-        "accuracy:Q",
-        title="accuracy, 95 % interval",
+        "quality:Q",
+        title="quality, 95 % interval",
         scale=alt.Scale(domain=[foot, top]),
         axis=alt.Axis(format="%", tickCount=6),
     )
     kinds = [(_BEST, "circle", BLUE, True), (_DOMINATED, "circle", INK, False)]
     rules = drawing.interval_rules(base.transform_filter("!datum.bare"), y, opacity=0.4)
     base = base.encode(y=y)
+    line = base.transform_filter("datum.best").mark_line(
+        interpolate="step-after", color=BLUE, strokeDash=[4, 3], strokeWidth=1
+    )
     points = base.mark_point(size=70).encode(**drawing.symbols("kind", kinds))
     words = [
         base.transform_filter(f"datum.fits && {'' if side else '!'}datum.left")
@@ -262,7 +270,7 @@ def cost_figure(data: pd.DataFrame) -> drawing.Drawn:
         .encode(text="name:N")
         for side in (True, False)
     ]
-    chart = alt.layer(rules, points, *words).properties(width=width, height=height)
+    chart = alt.layer(rules, line, points, *words).properties(width=width, height=height)
     hidden = int((~fits).sum())
     return chart, [f"{hidden} of {len(data)} points have no room for a name." if hidden else ""]
 

@@ -15,7 +15,12 @@ import numpy as np
 from judge_gym.analysis.stats.agreement import krippendorff_alpha
 from judge_gym.analysis.stats.clusters import Codes, grouped_codes
 from judge_gym.analysis.stats.intervals import Estimate, bounded, student
-from judge_gym.analysis.stats.paired_tests import exact_sign_test, paired_difference
+from judge_gym.analysis.stats.paired_tests import (
+    among_known,
+    benjamini_hochberg,
+    exact_sign_test,
+    paired_difference,
+)
 from judge_gym.errors import DesignError
 from judge_gym.records import digest
 
@@ -197,6 +202,8 @@ class JudgeContrast:
     p: float
     """McNemar's exact test of equal accuracy, two-sided; by flipping signs if pairs have clusters.
     Not a number with too few clusters."""
+    q: float
+    """The p-value after Benjamini and Hochberg's correction over all pairs of judges."""
     difference: float
     """The accuracy of the judge minus that of the other."""
     interval: Interval | None
@@ -212,6 +219,7 @@ class JudgeContrast:
         return {
             **asdict(self),
             "p": None if np.isnan(self.p) else float(f"{self.p:.4g}"),
+            "q": None if np.isnan(self.q) else float(f"{self.q:.4g}"),
             "difference": _percent(self.difference),
             "interval": _percents(self.interval),
             "agreement": _percent(self.agreement),
@@ -266,11 +274,15 @@ def compare_judges(judges: Mapping[str, Sequence[JudgedPair]]) -> Comparison:
     if not compared:
         raise DesignError(f"the judges {', '.join(items)} share no order of any pair")
     decisions = {name: _decisions(found) for name, found in pairs.items()}
+    contrasts = [_contrast(*two, pairs, decisions) for two in combinations(pairs, 2)]
+    corrected = among_known(benjamini_hochberg, [contrast.p for contrast in contrasts])
     return Comparison(
         shared=compared,
         left_out=len(set().union(*items.values())) - compared,
         scores={name: score_pairs(found) for name, found in pairs.items()},
-        contrasts=tuple(_contrast(*two, pairs, decisions) for two in combinations(pairs, 2)),
+        contrasts=tuple(
+            replace(contrast, q=float(q)) for contrast, q in zip(contrasts, corrected, strict=True)
+        ),
         alpha=_alpha(np.array(list(decisions.values()))),
     )
 
@@ -308,6 +320,7 @@ def _contrast(
         only_judge=wins,
         only_other=losses,
         p=p,
+        q=np.nan,  # known once all pairs of judges are compared
         difference=(wins - losses) / len(right),
         interval=interval,
         agreement=float((ours == theirs)[decided].mean()) if decided.any() else None,

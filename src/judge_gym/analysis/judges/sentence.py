@@ -1,6 +1,6 @@
-"""The sentence above a judge table, made from its rows."""
+"""A judge table in words: the sentence above it, and its rows as readers see them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeRow, JudgeTable, Quantity
 
@@ -78,7 +78,7 @@ def _unknown_accuracy(rows: Sequence[JudgeRow]) -> str:
         top = max(steady, key=lambda row: row["consistency"]["value"])  # type: ignore[index]
         facts.append(
             f"{top['setup']} repeats its own verdict most often, "
-            f"{share(top['consistency'])} of repeats"  # type: ignore[arg-type]
+            f"{share(top['consistency'])} of repeats"
         )
     known = "; ".join(facts)
     return (
@@ -104,8 +104,43 @@ def _price(row: JudgeRow, chosen: JudgeRow) -> str:
     return f"{ratio:.1f} times the price" if ratio < 10 else f"{ratio:,.0f} times the price"
 
 
-def share(quantity: Quantity) -> str:
-    """Formats a share with its interval in percent: `82 % [76, 87]`."""
+def shown_rows(table: JudgeTable) -> list[dict[str, str]]:
+    """Returns the rows of a judge table as text; columns without any value are left out."""
+    quality = {"accuracy": "accuracy", "agreement": "agreement with people", None: "accuracy"}
+    rows = [
+        {
+            "setup": row["setup"],
+            quality[table["kind"]]: share(row["truth"]) if row["truth"] else "unknown",
+            "standing": row["standing"],
+            "consistency": share(row["consistency"]),
+            "position bias": share(row["position_bias"]),
+            "abstained": share(row["abstained"]),
+            "unreadable": share(row["unreadable"]),
+            "disagrees with others": share(row["disagreement"]) if table["kind"] is None else "",
+            "$ per 1,000": _with_ends(row["usd_per_1000"], dollars),
+            "seconds": _with_ends(row["seconds"], "{:.2g}".format),
+        }
+        for row in table["rows"]
+    ]
+    empty = {name for name in rows[0] if not any(row[name] for row in rows)}
+    return [{name: text for name, text in row.items() if name not in empty} for row in rows]
+
+
+def _with_ends(quantity: Quantity | None, shown: Callable[[float], str]) -> str:
+    """Formats a quantity and its interval; empty if it is unknown."""
+    if quantity is None:
+        return ""
+    low, high = quantity["low"], quantity["high"]
+    value = shown(quantity["value"])
+    if low is None or high is None or low == high:
+        return value
+    return f"{value} [{shown(low)}, {shown(high)}]".replace("[$", "[").replace(", $", ", ")
+
+
+def share(quantity: Quantity | None) -> str:
+    """Formats a share with its interval in percent, `82 % [76, 87]`; empty if it is unknown."""
+    if quantity is None:
+        return ""
     value = f"{100 * quantity['value']:.0f} %"
     low, high = quantity["low"], quantity["high"]
     return value if low is None or high is None else f"{value} [{100 * low:.0f}, {100 * high:.0f}]"
@@ -122,6 +157,6 @@ def dollars(value: float) -> str:
     >>> [dollars(value) for value in (0.4, 12.3, 0.0031, 1234.0)]
     ['$0.40', '$12', '$0.0031', '$1,234']
     """
-    if value >= 10:
+    if value >= 10 or value == 0:
         return f"${value:,.0f}"
     return f"${value:.2f}" if value >= 0.1 else f"${value:.2g}"

@@ -1,8 +1,11 @@
-"""Accuracy against known answers, and against reference values from 0 to 1."""
+"""Accuracy on known answers, and the error of mean stages against reference values from 0 to 1.
+
+A reference value, such as an index of a country, is about all items together: it is compared with
+the mean over items, not with each item.
+"""
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.endpoints import grouped, means_over_items, positions, right_by_item
@@ -10,6 +13,7 @@ from judge_gym.analysis.frames import CELL, ITEM, PANEL, cluster_codes
 from judge_gym.analysis.metrics import Summary, metric
 from judge_gym.analysis.panels import Dataset, Panel
 from judge_gym.analysis.stats.intervals import (
+    Estimate,
     Estimator,
     bounded,
     estimate_over_items,
@@ -20,18 +24,16 @@ from judge_gym.analysis.stats.intervals import (
 
 ESTIMATES: dict[str, Estimator] = {
     "right": bounded,
-    "absolute_error": skewed,
-    "within_half_stage": bounded,
+    "error": skewed,
 }
-"""The measures, with how each is estimated over items."""
+"""The measures, with how each is estimated over items; an error by the mean stage."""
 
 
 def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns how accurate each configured judge is on items with a known answer or reference.
+    """Returns how each configured judge does on items with a known answer or a reference value.
 
     Columns: task, variant, judge, `measure`, mean, low, high, items. `right` is the share of
-    verdicts on the known stage. Against a reference value, `absolute_error` is that of the
-    normalised expected stage, and `within_half_stage` the share of items that close to it.
+    verdicts on the known stage; `error` the mean normalised stage minus the reference value.
     """
     without = without_each_draw(frame, CELL, values_by_cell).values()
     parts = [
@@ -41,53 +43,60 @@ def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
         for measure, cells in values_by_cell(frame).items()
     ]
     found = pd.concat([part for part in parts if len(part)] or parts[:1])
+    references = frame.groupby(CELL, observed=True)["reference"].first()
+    wrong = (found["measure"] == "error").to_numpy()
+    away = references.reindex(pd.MultiIndex.from_frame(found.loc[wrong, CELL])).to_numpy()
+    found.loc[wrong, ["mean", "low", "high"]] -= away[:, None]
     columns = [*CELL, "measure", "mean", "low", "high", "items"]
     columns += ["scope"] if "scope" in found else []
     return found[columns].sort_values(CELL, kind="stable", ignore_index=True)
 
 
 def values_by_cell(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Returns the value of each cell by measure; pairs of responses have their own rules."""
+    """Returns the value of each cell by measure; pairs of responses have their own rules.
+
+    Errors are computed from means over items, so that the value of a cell is its stage.
+    """
     own = frame[~(frame["is_swap"] | frame["pair"]).to_numpy(dtype=bool)]
     known = own["reference"].between(0, 1) & (own["rubric_kind"] != "nominal")
     groups = grouped(own, [*ITEM, "reference"], known & (own["status"] == "scored"))
-    error = np.abs(groups.mean(positions(groups.rows)) - groups.names["reference"].to_numpy())
-    half = groups.mean(0.5 / (groups.rows["n_stages"].to_numpy() - 1))
-    # A reference on the edge of a stage agrees with it, whatever rounding does to the edge.
-    near = (error <= half + 1e-12).astype(float)
-    return {
-        "right": right_by_item(own, CELL),
-        "absolute_error": groups.names.assign(value=error),
-        "within_half_stage": groups.names.assign(value=near),
-    }
+    stage = groups.mean(positions(groups.rows))
+    return {"right": right_by_item(own, CELL), "error": groups.names.assign(value=stage)}
 
 
 @metric("accuracy", order=4)
-def _summary(data: Dataset, panel: Panel) -> Summary:
-    """Summarises the first measure that is known, with the others in the note."""
+def _accuracy(data: Dataset, panel: Panel) -> Summary:
+    return _summary(data, panel, "right", "share of verdicts on the known stage", "no known answer")
+
+
+@metric("reference error", order=4)
+def _reference_error(data: Dataset, panel: Panel) -> Summary:
+    note = "mean stage of all judges minus the reference value"
+    found = _summary(data, panel, "error", note, "no reference value")
+    at = (data.frame["task"] == panel.key["task"]) & data.frame["reference"].notna()
+    if not at.any():
+        return found
+    value, low, high, n = found.estimate
+    away = float(data.frame.loc[at, "reference"].iloc[0])
+    return found._replace(estimate=Estimate(value - away, low - away, high - away, n))
+
+
+def _summary(data: Dataset, panel: Panel, measure: str, note: str, lacking: str) -> Summary:
+    """Summarises a measure over the items of a panel."""
     whole, *without = data.compute(_with_each_draw_left_out)
     key = tuple(panel.key.values())
-    if key not in whole:
-        return Summary(undefined(), "no known answer or reference")
+    if key not in whole or whole[key][measure].isna().all():
+        return Summary(undefined(), lacking)
     items = whole[key]
     drawn = [
-        part[key].set_index("evidence").reindex(items["evidence"])
+        part[key].set_index("evidence")[measure].reindex(items["evidence"]).to_numpy(float)
         for part in without
         if key in part
     ]
-    found = {
-        measure: estimate_over_items(
-            estimate,
-            items[measure].to_numpy(float),
-            [one[measure].to_numpy(float) for one in drawn],
-            cluster_codes(items),
-        )
-        for measure, estimate in ESTIMATES.items()
-        if items[measure].notna().any()
-    }
-    first, *others = found
-    notes = [first, *(f"{name} {found[name].value:.3f}" for name in others)]
-    return Summary(found[first], "; ".join(notes).replace("_", " "))
+    values = items[measure].to_numpy(float)
+    return Summary(
+        estimate_over_items(ESTIMATES[measure], values, drawn, cluster_codes(items)), note
+    )
 
 
 _ByPanel = dict[Any, pd.DataFrame]

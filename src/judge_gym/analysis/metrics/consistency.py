@@ -5,6 +5,7 @@ second series asked again, or if every replicate shows the same display; otherwi
 variance is known.
 """
 
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -14,7 +15,15 @@ import pandas as pd
 from judge_gym.analysis.belief.disagreement import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import pooled_variance, positions
-from judge_gym.analysis.frames import CELL, JUDGE, without_series
+from judge_gym.analysis.frames import (
+    CELL,
+    CELL_OF_REPLICATES,
+    JUDGE,
+    REPEATED_FROM,
+    identical_texts,
+    own_rows,
+    without_series,
+)
 from judge_gym.analysis.metrics import ALL, Summary, metric, shown
 from judge_gym.analysis.panels import (
     ALL_JUDGES,
@@ -32,14 +41,22 @@ from judge_gym.analysis.stats.intervals import (
     SumStatistic,
     bootstrap,
     jackknife_error,
+    seeded,
     t_quantile,
     undefined,
     variances,
 )
+from judge_gym.analysis.stats.paired_tests import among_known, holm
 
 REVIEW_FROM = 0.5
 """The share of replicate pairs without a common stage from which a cell should be reviewed."""
 COMPONENTS = ("jitter", "sampling", "display")
+SHUFFLES = 999
+WARN_BELOW = 0.05
+"""The corrected p-value of neighbouring replicates below which the table warns."""
+REPEATED_TEXTS = "most pairs have the same text: repeats are not drawn anew"
+COLD = "temperature 0: repeats are not drawn anew"
+ALIKE = "warning: neighbours agree more than shuffled repeats; the provider may repeat answers"
 JACKKNIFE_PARTS = 40
 """The number of parts that items are divided into for the jackknife error of alpha."""
 
@@ -143,6 +160,61 @@ def _conflict(panel: Panel) -> FloatArray:
     cells = int(np.prod(panel.size))
     found = replicate_conflict(Verdicts(panel.cell, apart, panel.mask), items=cells)
     return found.reshape(panel.size)
+
+
+# --- independence of repeats ---------------------------------------------------------------------
+
+
+def independence(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns whether the replicates of each configured judge are drawn anew.
+
+    Columns: CELL, `identical` (the share of pairs of replicates with the same text), `count as`
+    (one if replicates repeat each other), `neighbours` and `shuffled` (the share of neighbouring
+    replicates with the same verdict, and of replicates in random order), their permutation `p`,
+    corrected by Holm as `holm`, and a note with the reason or a warning.
+    """
+    own = own_rows(frame)
+    same, rows = identical_texts(own), []
+    for key, part in own.groupby(CELL, observed=True):
+        if part.groupby(CELL_OF_REPLICATES)["replicate"].nunique().max() < 2:
+            continue
+        row = {**dict(zip(CELL, key, strict=True)), "identical": same.get(key, np.nan)}
+        row["repeats"] = bool(part["repeats"].any())
+        shares = (np.nan,) * 3 if row["repeats"] else _neighbours(part, list(map(str, key)))
+        rows.append(row | dict(zip(("neighbours", "shuffled", "p"), shares, strict=True)))
+    columns = [*CELL, "identical", "repeats", "neighbours", "shuffled", "p"]
+    found = pd.DataFrame(rows, columns=columns).astype({"repeats": bool})
+    found["holm"] = among_known(holm, found["p"].astype(float))
+    texts = found["identical"] > REPEATED_FROM
+    reasons = [found["repeats"] & texts, found["repeats"], found["holm"] < WARN_BELOW]
+    found["note"] = np.select(reasons, [REPEATED_TEXTS, COLD, ALIKE], "")
+    counted = np.where(found.pop("repeats"), "one replicate", "replicates")
+    found.insert(list(found).index("neighbours"), "count as", counted)
+    return found
+
+
+def _neighbours(part: pd.DataFrame, key: list[str]) -> tuple[float, float, float]:
+    """Returns how often neighbouring and shuffled replicates agree, and p of the difference."""
+    scored = part[part["mask"] != 0].sort_values("replicate", kind="stable")
+    cell = scored.groupby(CELL_OF_REPLICATES).ngroup().to_numpy()
+    order = np.argsort(cell, kind="stable")
+    sizes = np.bincount(cell)
+    ends = np.split(scored["mask"].to_numpy()[order], sizes.cumsum()[:-1])
+    # Two replicates are neighbours in any order.
+    tables = [
+        np.stack([one for one in ends if len(one) == size]) for size in np.unique(sizes[sizes > 2])
+    ]
+    pairs = sum(table[:, 1:].size for table in tables)
+    if not pairs:
+        return np.nan, np.nan, np.nan
+
+    def agreed(of: Sequence[np.ndarray]) -> int:
+        return sum(int((table[:, 1:] == table[:, :-1]).sum()) for table in of)
+
+    rng, observed = seeded("neighbours", *key), agreed(tables)
+    drawn = [agreed([rng.permuted(one, axis=1) for one in tables]) for _ in range(SHUFFLES)]
+    above = sum(count >= observed for count in drawn)
+    return observed / pairs, fmean(drawn) / pairs, (1 + above) / (1 + SHUFFLES)
 
 
 # --- variances -----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ Raw P is biased upward with few samples: identical judges do not reach 0. So it 
 expectation by chance at this number of samples, and beside the squared distance, which is unbiased.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
 from math import log, log2
@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.special import entr
 
 from judge_gym.analysis.belief.masses import FloatArray
+from judge_gym.analysis.frames import without_series
 from judge_gym.analysis.metrics import TOO_FEW_JUDGES, Summary, metric, shown
 from judge_gym.analysis.panels import (
     Dataset,
@@ -87,6 +88,18 @@ def panel_null(panel: Panel) -> PermutationNull:
     return permutation_null(panel, measures)
 
 
+def compared_panels(data: Dataset) -> Sequence[Panel]:
+    """Returns the panels in which judges are compared.
+
+    Where replicates repeat each other and a retest series exists, series are pooled: then the
+    verdicts of different series are the ones that were drawn anew.
+    """
+    frame = data.frame
+    if not frame["repeats"].any() or frame["series"].nunique() < 2:
+        return data.panels
+    return tuple(panels(frame.assign(variant=without_series(frame))))
+
+
 def polarization(samples: Samples) -> pd.DataFrame:
     """Returns P of each panel: raw, above chance, and as the unbiased squared distance.
 
@@ -96,7 +109,7 @@ def polarization(samples: Samples) -> pd.DataFrame:
     too. From five draws of rubrics on, intervals cover the draws, and the distance generalises
     beyond the rubrics drawn.
     """
-    found = pd.DataFrame([_row(panel) for panel in Dataset.of(samples).panels])
+    found = pd.DataFrame([_row(panel) for panel in compared_panels(Dataset.of(samples))])
     return found.assign(holm=among_known(holm, found["p_value"]))
 
 
@@ -138,7 +151,7 @@ def _summary(data: Dataset, panel: Panel) -> Summary:
 def pairwise(samples: Samples) -> pd.DataFrame:
     """Returns P against chance and the distance of every two judges of each panel."""
     rows = []
-    for panel in Dataset.of(samples).panels:
+    for panel in compared_panels(Dataset.of(samples)):
         pairs = list(combinations(range(len(panel.judges)), 2))
         null = partial(permutation_null, statistics={"p": scaled_divergence}, panels=len(pairs))
         for place, (one, other) in enumerate(pairs):

@@ -1,10 +1,13 @@
 """Calibration of the judges' stated probability that most experts would agree with a verdict.
 
 A judge states a probability p that a majority of three experts would choose a stage in its set. The
-reference y is the chance that most of three other judges' verdicts on the item fall into it.
+reference y is the chance that most of three others' verdicts on the item fall into it: those of
+people where three of them labelled the item, else of the other judges. How far other judges agree
+is not how far experts do.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from scipy import special
 
 from judge_gym.analysis.belief.masses import matched
 from judge_gym.analysis.frames import CELL, JUDGE, PANEL, once_per_call
+from judge_gym.analysis.panels import Dataset, Samples
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
@@ -40,28 +44,38 @@ scored verdict that was never probed."""
 _Ints = npt.NDArray[np.int64]
 
 
-def probed_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
+PEOPLE, SAME_RUBRIC, OWN_RUBRICS = "people", "judges, same rubric", "judges, own rubrics"
+REFERENCES = (PEOPLE, SAME_RUBRIC, OWN_RUBRICS)
+"""Whose verdicts a reference is made of, the most telling first."""
+MIN_ITEMS = 5
+"""The number of items from which a kind of reference is used alone."""
+
+
+def probed_verdicts(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> pd.DataFrame:
     """Returns every verdict with its stated probability and its reference.
 
-    The pool of a verdict is the other judges' scored verdicts on the item, each under the rubric
-    of its own design, without those of the same replicate, which saw the same display. Swaps have
-    a pool but are in none, so that a judge's calibration does not depend on which others were
-    swapped. If all judges share a rubric, its draws have separate pools.
+    The pool of a verdict is the labels of people, if three of them labelled the item. Else it is
+    the other judges' scored verdicts on the item under the same rubric, which they share or
+    used in a swap; with fewer than three of these, their verdicts under the rubrics of their own
+    designs. Verdicts of the same replicate, which saw the same display, are in no pool.
 
     Returns:
         A row per sample, with CELL, evidence, replicate, probe_call_id, outcome (`OUTCOMES`), size
         (of the set; 0 without one), p, y (NaN with fewer than three verdicts in the pool), pool
-        (its size), shared_rubric (whether the pool judged under one rubric).
+        (its size), reference (`REFERENCES`).
     """
     frame = once_per_call(frame, CELL)
     mask = frame["mask"].to_numpy(np.int64)
     own = ~frame["is_swap"].to_numpy(dtype=bool)
-    shared = _shares_rubric(frame, own)
-    item = _numbered(
-        frame.assign(common=frame["rubric_draw"].where(shared, -1)),
-        ["task", "variant", "evidence", "common"],
-    )
-    sums = _pool_sums(item, _numbered(frame, [JUDGE]), _numbered(frame, ["replicate"]), mask, own)
+    judge, replicate = _numbered(frame, [JUDGE]), _numbered(frame, ["replicate"])
+    item = ["task", "variant", "evidence"]
+    every = np.ones(len(frame), dtype=bool)
+    sums = _pool_sums(_numbered(frame, item), judge, replicate, mask, own)
+    same = _pool_sums(_numbered(frame, [*item, "rubric"]), judge, replicate, mask, every)
+    reference = np.full(len(frame), OWN_RUBRICS, dtype=object)
+    for kind, others in ((SAME_RUBRIC, same), (PEOPLE, _label_sums(frame, mask, people))):
+        enough = others[:, 0] > 2.5
+        sums[enough], reference[enough] = others[enough], kind
     kept = frame[[*CELL, "evidence", "replicate", "probe_call_id"]]
     outcome = _outcome(frame)
     probed = (outcome == "probed").to_numpy()
@@ -71,18 +85,45 @@ def probed_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
         p=frame["probe"].where(probed).astype(float),
         y=np.where(probed, majority_of_three(sums), np.nan).round(12),
         pool=sums[:, 0].round().astype(np.int64),
-        shared_rubric=shared,
+        reference=reference,
     )
 
 
-def _shares_rubric(frame: pd.DataFrame, own: npt.NDArray[np.bool_]) -> pd.Series:
-    """Returns whether the judges of a row's task, variant and draw all have one rubric."""
-    draw = [frame[name] for name in ("task", "variant", "rubric_draw")]
-    rubrics, judges = (
-        frame[name].where(own).groupby(draw, observed=True).transform("nunique")
-        for name in ("rubric", JUDGE)
-    )
-    return (rubrics == 1) & (judges > 1)
+def _label_sums(frame: pd.DataFrame, mask: _Ints, people: pd.DataFrame | None) -> Floats:
+    """Returns how many people labelled each verdict's item, and how many gave a stage in its set.
+
+    A label is one stage, so that the sums of all powers of agreement are equal. A label is given
+    under the rubric of the design: a swapped verdict has none.
+    """
+    found = np.zeros((len(frame), 4))
+    if people is None or people.empty:
+        return found
+    key = ["tag", "evidence"]
+    votes = people.drop_duplicates([*key, "rater"]).groupby([*key, "stage"], observed=True).size()
+    own = ~frame["is_swap"].to_numpy(dtype=bool)
+    items = pd.MultiIndex.from_frame(frame[key])
+    for stage, counts in votes.groupby(level="stage"):
+        n = counts.droplevel("stage").reindex(items).fillna(0).to_numpy(float) * own
+        found[:, 0] += n
+        found[:, 1:] += (n * (mask >> (int(str(stage)) - 1) & 1))[:, None]
+    return found
+
+
+def stated_agreement(
+    samples: Samples, people: pd.DataFrame | None = None
+) -> tuple[pd.DataFrame, tuple[pd.DataFrame, ...]]:
+    """Returns the probed verdicts of all samples, and without each draw of rubrics in turn."""
+    data = Dataset.of(samples)
+    if people is None or people.empty:
+        return data.compute(probed_verdicts), data.compute(verdicts_without_draws)
+    return probed_verdicts(data.frame, people), verdicts_without_draws(data.frame, people)
+
+
+def most_telling(verdicts: pd.DataFrame) -> str:
+    """Returns the kind of reference to compare with: the first that enough items have."""
+    items = _known(verdicts).groupby("reference")["evidence"].nunique()
+    enough = [kind for kind in REFERENCES if items.get(kind, 0) >= MIN_ITEMS]
+    return enough[0] if enough else str(items.idxmax()) if len(items) else OWN_RUBRICS
 
 
 def majority_of_three(sums: Floats) -> Floats:
@@ -174,10 +215,12 @@ def difference_by_item(verdicts: pd.DataFrame) -> pd.Series:
 # --- calibration ---------------------------------------------------------------------------------
 
 
-def verdicts_without_draws(frame: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
+def verdicts_without_draws(
+    frame: pd.DataFrame, people: pd.DataFrame | None = None
+) -> tuple[pd.DataFrame, ...]:
     """Returns the probed verdicts without each draw of rubrics in turn; empty if draws are few."""
-    found = without_each_draw(frame, PANEL, probed_verdicts, keep_others=True)
-    return tuple(found.values())
+    probed = partial(probed_verdicts, people=people)
+    return tuple(without_each_draw(frame, PANEL, probed, keep_others=True).values())
 
 
 def calibration(
@@ -192,7 +235,8 @@ def calibration(
         Columns `by`; `OUTCOMES` (their counts); without_reference (probed, but with fewer than
         three in the pool); items; and the estimates bias (mean p - y), brier (mean of
         p^2 - 2py + y), error (expected calibration error) and hallucination (the share of verdicts
-        with p above .8 that the others contradict, y below .5), each with _low and _high.
+        with p above .8 that the others contradict, y below .5), each with _low and _high. A tie (y
+        of exactly .5) is no contradiction; `hallucination_with_ties` counts it as one.
     """
     rows = []
     for key, part, lacking in _groups(verdicts, by, without):
@@ -203,6 +247,7 @@ def calibration(
             "brier": _estimated(skewed, "brier", means, drawn),
             "error": _calibration_error(known, key, lacking),
             "hallucination": _estimated(bounded, "contradicted", means, drawn),
+            "hallucination_with_ties": _estimated(bounded, "not_confirmed", means, drawn),
         }
         counts = part["outcome"].value_counts().reindex(list(OUTCOMES), fill_value=0)
         rows.append(
@@ -273,6 +318,7 @@ def _item_means(known: pd.DataFrame) -> pd.DataFrame:
         "bias": p - y,
         "brier": p**2 - 2 * p * y + y,
         "contradicted": (y < CONTRADICTED).astype(float).where(p > CONFIDENT),
+        "not_confirmed": (y <= CONTRADICTED).astype(float).where(p > CONFIDENT),
     }
     groups = known.assign(**values).groupby("evidence")
     return pd.DataFrame({name: groups[name].mean() for name in ("p", "y", *values)})

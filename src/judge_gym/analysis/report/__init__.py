@@ -10,8 +10,10 @@ from typing import Any
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, tidy, varied_knobs
+from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.report import disagreement, findings, purchases, verdicts
+from judge_gym.analysis.report.judges import which_judge
 from judge_gym.analysis.report.page import (
     Chart,
     Report,
@@ -25,9 +27,12 @@ from judge_gym.analysis.stats.regressions import BLUEPRINT_KNOBS
 from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
+from judge_gym.records.judge_table import JudgeTable
+from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
 __all__ = ["Chart", "Report", "ReportInput", "Section", "Table", "build_report"]
 SECTIONS = (
+    which_judge,
     findings.findings,
     verdicts.response_outcomes,
     verdicts.chosen_stages,
@@ -54,9 +59,10 @@ def build_report(
     views: Sequence[Mapping[str, Any]] = (),
     people: pd.DataFrame | None = None,
     judges: Iterable[str] = (),
+    table: JudgeTable | None = None,
     warnings: tuple[str, ...] = (),
     thresholds: Thresholds = DEFAULTS,
-    margin: float | None = None,
+    declared: Declarations = NOTHING_DECLARED,
     label_usd: float = 0.0,
 ) -> Report:
     """Builds a report on the samples of one or more experiments.
@@ -68,16 +74,28 @@ def build_report(
         views: the evidence views that judges read, with editor, status and checks.
         people: raters' stages, with columns tag, evidence, rater, stage.
         judges: all that were to judge, also those without a sample yet.
+        table: the judge table; else it is made from the samples.
         warnings: messages shown above the numbers.
         thresholds: the limits at which validity checks pass.
-        margin: the size below which an effect is negligible; None if the study declares none.
+        declared: the contrasts, hypotheses and margin that the study declares, and since when.
         label_usd: what a person's label of a new item costs, for what to buy next.
     """
     if samples.empty:
         raise DesignError(f"{title} has no samples yet; run it first")
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
-    given = ReportInput(Dataset(_needed(frame)), paid, views, people, thresholds, margin, label_usd)
+    table = table or judge_table(frame, people, margin=declared.margin)
+    given = ReportInput(
+        data=Dataset(_needed(frame)),
+        usage=paid,
+        views=views,
+        people=people,
+        thresholds=thresholds,
+        judges=table,
+        declared=declared,
+        confounded=confounded(frame),
+        label_usd=label_usd,
+    )
     if thresholds != DEFAULTS and given.contested is None:
         raise DesignError(
             f"a gate is the threshold of a validity check, and {title} has none: it is not under "
@@ -85,7 +103,7 @@ def build_report(
         )
     sections: Sequence[Callable[[ReportInput], Section | None]] = SECTIONS
     if given.contested is None:  # how good judges are comes first, where it is known
-        first = (findings.findings, findings.accuracy)
+        first = (which_judge, findings.findings, findings.accuracy)
         sections = sorted(SECTIONS, key=lambda section: section not in first)
     parts = [section(given) for section in sections]
     # If no call was answered, no model was reported; the judge that was asked counts then.
@@ -104,6 +122,46 @@ def _needed(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns the columns that analyses read: selecting rows takes as long as there are columns."""
     constant = {*Design.knobs()} - {JUDGE, *varied_knobs(frame), *BLUEPRINT_KNOBS}
     return frame.drop(columns=[name for name in frame if name in constant or name in _NAMES])
+
+
+VARIED_BY_TASK = ["concept", "pool", "country", "rubric"]
+
+
+def confounded(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Names what varies together between tasks, so that effects of one and another are mixed.
+
+    Two of concept, pool, country and rubric vary together if each level of one occurs with one
+    level of the other only. Contested and control tasks are confounded with whatever they do not
+    have in common.
+    """
+    own = frame[~frame["is_swap"]]
+    tasks = [part for _, part in own.groupby("task", observed=True)]
+    levels = {
+        name: [frozenset(part[name].astype(str)) for part in tasks] for name in VARIED_BY_TASK
+    }
+    together: dict[tuple[int, ...], list[str]] = {}
+    for name, sets in levels.items():
+        if len({*sets}) > 1:
+            together.setdefault(tuple(map(sets.index, sets)), []).append(name)
+    found = [
+        f"{listed(names)} vary together between tasks: a difference between tasks cannot be "
+        "attributed to one of them"
+        for names in together.values()
+        if len(names) > 1
+    ]
+    arms = [own[own["task_type"] == kind] for kind in ("ecc", "control")]
+    apart = [name for name in VARIED_BY_TASK if not {*arms[0][name]} & {*arms[1][name]}]
+    if apart and all(map(len, arms)):
+        found.append(
+            f"contested and control tasks have no {listed(apart, 'or')} in common: H1 and the "
+            "dose-response compare all of these at once"
+        )
+    return tuple(found)
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """Returns names as a list in words."""
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _facts(frame: pd.DataFrame, usage: pd.DataFrame | None) -> dict[str, str]:

@@ -15,6 +15,7 @@ from judge_gym.analysis.report.page import Report, Section, Table, slug
 SIZE = 2_600
 """Characters of a digest as JSON, before a reader marks what is from others."""
 JUDGES = (
+    "Judges",
     "Known answers",
     "Pairs with a known better response",
     "Agreement with people",
@@ -25,7 +26,7 @@ JUDGES = (
 """Tables with a row per configured judge, the most telling first."""
 EFFECTS = ("Effects of the axes", "Differences between judges")
 NAMES = ("task", "variant", "judge", "judge.model", "knob", "level", "base", "endpoint", "measure")
-NUMBERS = ("mean", "value", "accuracy", "low", "high", "items", "q")
+NUMBERS = ("mean", "value", "accuracy", "error", "low", "high", "items", "q")
 FACTS = ("experiments", "judges", "varied", "evidence items", "samples", "scored", "cost")
 MOSTLY_SCORED = 90
 """The percentage of scored verdicts below which a digest warns."""
@@ -67,7 +68,7 @@ def _chosen(report: Report, titles: Sequence[str]) -> Table | None:
 
 def _sentences(report: Report) -> Iterator[str]:
     """Yields what the sections of the main tables say in numbers, or else the first section."""
-    main = {*JUDGES[:4], EFFECTS[0], "Polarization"}
+    main = {*JUDGES[:1], EFFECTS[0], "Polarization"}
     leads = [part.lead for part in report.sections if main & {table.title for table in part.tables}]
     told = [lead for lead in leads if re.search(r"\d", lead)][:2]
     first: list[Section] = [*report.sections[:1]]
@@ -80,6 +81,9 @@ def _table(table: Table, rows: int) -> dict[str, Any]:
     frame = table.frame
     if "endpoint" in frame and (frame["endpoint"] == "stage").any():
         frame = frame[frame["endpoint"] == "stage"]
+    if table.title == JUDGES[0]:
+        columns, cells = [*map(str, frame.columns)], frame.head(rows).to_numpy().tolist()
+        return {"table": slug(table.title), "columns": columns, "rows": cells, "of": len(frame)}
     varying = [name for name in NAMES if name in frame and frame[name].nunique() > 1]
     named = ("knob", "level", "base") if "knob" in frame else ("judge.model", "judge")
     columns = varying or [name for name in named if name in frame]

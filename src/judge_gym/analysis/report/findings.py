@@ -7,14 +7,14 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import known_answers
-from judge_gym.analysis.frames import CELL, ITEM, JUDGE, once_per_call, ordinal_rows
-from judge_gym.analysis.hypotheses import RULE, hypotheses
+from judge_gym.analysis.frames import CELL, ITEM, JUDGE, ordinal_rows
+from judge_gym.analysis.hypotheses import RULE, contrast_tests, decided, protocol_tests
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
 from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
 from judge_gym.analysis.metrics import metric_table
 from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.stated_agreement import probed_verdicts
+from judge_gym.analysis.metrics.stated_agreement import stated_agreement
 from judge_gym.analysis.report.page import (
     Chart,
     ReportInput,
@@ -24,11 +24,12 @@ from judge_gym.analysis.report.page import (
     section,
 )
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
-from judge_gym.analysis.validity import validity
+from judge_gym.analysis.validity import LACKING, UNDECIDED, validity
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
+from judge_gym.studies.declarations import margin_name
 
-FIRST = ["hypothesis", "outcome", "value", "low", "high", "items", "p", "holm"]
+FIRST = ["hypothesis", "outcome", "declared", "value", "low", "high", "items", "p", "holm"]
 MOSTLY_SCORED = 0.5
 """The share of scored verdicts below which the report warns."""
 FEW_ITEMS = 12
@@ -41,34 +42,58 @@ def findings(given: ReportInput) -> Section | None:
         f"By task and variant, {_rubrics_used(given.data.own)}; n is the number of items.",
         metric_table(given.data),
     )
-    contested = given.contested
-    if contested is None:
-        return section("Findings", _lead(given), tables=[metrics])
-    tested = hypotheses(contested, given.margin)
-    checks = validity(contested.frame, given.thresholds)
-    names = tested["hypothesis"].str[:2].groupby(tested["outcome"], sort=False).agg(", ".join)
-    outcomes = "; ".join(f"{which} {outcome}" for outcome, which in names.items())
-    results = checks["result"].value_counts()
-    passed, failed, lacking = (int(results.get(r, 0)) for r in ("pass", "fail", "lacks data"))
-    return section(
-        "Findings",
-        f"{outcomes}. Validity checks: {passed} passed, {failed} failed, {lacking} lack data.",
-        tables=[
-            Table(
-                "Hypotheses",
-                f"Outcomes: {RULE}. The study declared "
-                + (f"a margin of {given.margin:g}" if given.margin else "no margin")
-                + f". Intervals are over {given.interval_units}.",
-                tested[[*FIRST, "claim", "estimand", "note"]],
-            ),
-            Table(
-                "Validity of the instrument",
-                "A check passes if its whole interval is on the right side of its threshold.",
-                checks[["check", "result", *checks.columns.drop(["check", "result"])]],
-            ),
-            metrics,
-        ],
-    )
+    contested, declared = given.contested, given.declared
+    tests = contrast_tests(given.data, declared.contrasts)
+    if contested is not None:
+        tests = [*protocol_tests(contested, declared, given.people), *tests]
+    tables = [metrics]
+    leads = [] if contested is not None else [_lead(given)]
+    if contested is not None:
+        checks = validity(contested.frame, given.thresholds)
+        checks = checks[["check", "result", *checks.columns.drop(["check", "result"])]]
+        leads.append(f"Validity checks: {_counted(checks['result'], CHECK_RESULTS)}.")
+        tables.insert(0, Table("Validity of the instrument", CHECK_RULE, checks))
+    if tests:
+        tested = decided(tests, declared)
+        leads.insert(0, _outcomes(tested))
+        note = f"Outcomes: {RULE}. {_declared_sentence(given)} Intervals: {given.interval_units}."
+        shown = tested[[*FIRST, "claim", "estimand", "note"]]
+        tables.insert(0, Table("Hypotheses", note, shown))
+    return section("Findings", " ".join(leads), tables=tables)
+
+
+CHECK_RESULTS = {"pass": "passed", "fail": "failed", UNDECIDED: UNDECIDED, LACKING: "without data"}
+"""The results of checks in the order in which they are counted, in words."""
+CHECK_RULE = (
+    "A check passes if its whole interval is on the right side of its threshold, fails if it is on "
+    "the wrong side, and is undecided if the interval contains the threshold."
+)
+
+
+def _counted(results: pd.Series, words: Mapping[str, str]) -> str:
+    counts = results.value_counts()
+    return ", ".join(f"{counts[name]} {word}" for name, word in words.items() if name in counts)
+
+
+def _outcomes(tested: pd.DataFrame) -> str:
+    """Names the hypotheses of each outcome, in the order of the table."""
+    names = tested["hypothesis"].str.replace(r"^(H\d) .*", r"\1", regex=True)
+    results = tested["outcome"] + (" " + tested["scope"]).where(tested["scope"] != "", "")
+    by_result = names.groupby(results, sort=False).agg(", ".join)
+    return "; ".join(f"{which} {result}" for result, which in by_result.items()) + "."
+
+
+def _declared_sentence(given: ReportInput) -> str:
+    """Says what the study declared, when, and what it no longer declares."""
+    declared = given.declared
+    margin = "The study declares no margin."
+    if declared.margin:
+        name = margin_name(declared.margin)
+        margin = f"The study declares a {name} (declared: {declared.when(name)})."
+    withdrawn = declared.withdrawn
+    if withdrawn:
+        margin += f" Removed from the study after answers had come: {'; '.join(withdrawn)}."
+    return margin
 
 
 def _lead(given: ReportInput) -> str:
@@ -99,13 +124,14 @@ def _rubrics_used(own: pd.DataFrame) -> str:
 
 def limitations(given: ReportInput) -> Section | None:
     """Lists what these data cannot show."""
-    verdicts = given.data.compute(probed_verdicts)
+    verdicts, _ = stated_agreement(given.data, given.people)
     probed = verdicts[verdicts["outcome"] == "probed"]
     references = probed.groupby(["task", JUDGE], observed=True)["y"].count()
     missing = references[references == 0].index
     labelled = set() if given.people is None else {*given.people["tag"]}
-    rows = [
-        (task, limit)
+    rows: list[tuple[str, str]] = [("all", limit) for limit in given.confounded]
+    rows += [
+        (str(task), limit)
         for task, part in given.data.own.groupby("task", observed=True)
         for limit in _limits(
             part, [str(judge) for name, judge in missing if name == task], labelled
@@ -157,7 +183,7 @@ def _limits(
         scope = f"with {draws} drawn per author, results hold for these rubrics"
         if draws >= MANY_DRAWS:
             scope = f"with {draws} drawn per author, intervals cover other rubrics by that author"
-        yield f"each judge used its own rubrics: judge and rubric cannot be separated; {scope}"
+        yield f"each judge used its own rubrics: results without swaps mix the two; {scope}"
     unknown = part["truth"].isna().all() and part["reference"].isna().all()
     if unknown and not part["tag"].isin(labelled).any():
         yield "no known answers: agreement is not accuracy"
@@ -187,15 +213,16 @@ def accuracy(given: ReportInput) -> Section | None:
             Table("Pairs with a known better response", f"Shares. {PAIR_RULE}", pairs),
             Table(
                 "Reference values",
-                "Absolute error of the expected stage against a reference from 0 to 1, and the "
-                "share of items within half a stage of it.",
-                truth[truth["measure"] != "right"],
+                "The error of each judge: its mean stage minus a reference value from 0 to 1, "
+                "which is about all items together. 95 % interval over items.",
+                truth[truth["measure"] == "error"]
+                .drop(columns="measure")
+                .rename(columns={"mean": "error"}),
             ),
             *(_people(singles, people) if people is not None else ()),
         ],
         charts=[
             Chart("Accuracy", figures.accuracy_figure, scores),
-            Chart("Cost against accuracy", figures.cost_figure, _costs(own, scores)),
         ],
     )
 
@@ -207,13 +234,6 @@ def _scores(pairs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     parts = [part[columns] for part in (pairs, renamed) if len(part)]
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     return figures.panels(found)
-
-
-def _costs(own: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Returns the mean cost of a verdict of each judge, beside its accuracy."""
-    price = once_per_call(own, CELL).groupby(CELL, observed=True)["usd"].mean().reset_index()
-    found = scores.merge(price, on=CELL)
-    return found[found["usd"] > 0]
 
 
 def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:

@@ -16,6 +16,8 @@ from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.axes import CONTESTED
+from judge_gym.records.judge_table import JudgeTable
+from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
 SIMULATED = "All judges were simulated: these numbers describe the method, not any real model."
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
@@ -200,10 +202,14 @@ class ReportInput:
     people: pd.DataFrame | None = None
     """Raters' stages, with columns tag, evidence, rater, stage."""
     thresholds: Thresholds = DEFAULTS
-    margin: float | None = None
-    """The size below which the study calls an effect negligible."""
+    judges: JudgeTable | None = None
+    """Which setup is best, how good it is, and at what price."""
     label_usd: float = 0.0
     """What a person's label of a new item costs."""
+    declared: Declarations = NOTHING_DECLARED
+    """What the study declares about its analysis."""
+    confounded: tuple[str, ...] = ()
+    """What varies together between tasks, in words."""
 
     @property
     def frame(self) -> pd.DataFrame:

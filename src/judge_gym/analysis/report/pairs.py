@@ -28,13 +28,14 @@ def build_pair_report(
             "Comparison of judges",
             "On the pairs that all of them judged. Difference: accuracy of the judge minus that of "
             "the other, in percentage points, with a paired bootstrap interval (t below 40 pairs); "
-            "p: McNemar's exact test; agreement and Krippendorff's alpha of decisions.",
+            "p: McNemar's exact test; q: Benjamini-Hochberg over the table; agreement and "
+            "Krippendorff's alpha of decisions.",
             pd.DataFrame(contrasts),
         ),
     ]
     best = max(scores, key=lambda name: scores[name].accuracy)
     shares = frame.assign(**{name: frame[name] / 100 for name in ("accuracy", "low", "high")})
-    lead = f"{best} is the most accurate: {scores[best].accuracy:.1%} of {scores[best].n} pairs"
+    lead = f"Highest accuracy: {scores[best].accuracy:.1%} of {scores[best].n} pairs, {best}"
     if [score.accuracy for score in scores.values()].count(scores[best].accuracy) > 1:
         lead = f"Accuracy of each judge; the highest is {scores[best].accuracy:.1%} of the pairs"
     part = section(

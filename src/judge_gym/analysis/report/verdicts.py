@@ -14,13 +14,17 @@ from judge_gym.analysis.endpoints import (
     status_rates,
 )
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, ordinal
-from judge_gym.analysis.hypotheses import confidence_in_own_rubric, overstated_agreement
-from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency
+from judge_gym.analysis.hypotheses import (
+    AGAINST,
+    confidence_in_own_rubric,
+    overstated_agreement,
+)
+from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency, independence
 from judge_gym.analysis.metrics.stated_agreement import (
     calibration,
-    probed_verdicts,
+    most_telling,
     reliability,
-    verdicts_without_draws,
+    stated_agreement,
 )
 from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs, swap_sensitivity
 from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
@@ -122,10 +126,16 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
     titles = data.own.drop_duplicates("evidence").set_index("evidence")["evidence_title"]
     conflicts.insert(3, "item", conflicts["evidence"].map(titles))
     drawn = shapes.rename(columns={"mean": "share"})
+    repeats = data.compute(independence)
+    repeated = sorted(set(repeats.loc[repeats["count as"] == "one replicate", JUDGE]))
+    not_anew = (
+        f" Repeats of {', '.join(repeated)} repeat each other: they count as one, and what needs "
+        "two is unknown until a retest series exists."
+    )
     return section(
         "Consistency across repeats",
         f"In {len(conflicts)} cells at least half of the pairs of replicates share no stage; "
-        "review these first.",
+        f"review these first.{not_anew if repeated else ''}",
         tables=[
             Table(
                 "Internal consistency",
@@ -133,6 +143,13 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
                 "sampling are its components, known if an input was asked twice. Alpha and ICC "
                 "(intraclass correlation) are over replicates.",
                 data.compute(consistency),
+            ),
+            Table(
+                "Independence of repeats",
+                "Repeats count as one in comparisons of judges at temperature 0, and where more "
+                "than half of their pairs have the same text. Otherwise neighbouring repeats are "
+                "compared with shuffled ones.",
+                repeats,
             ),
             Table("Cells to review", "Replicates that conflict, the worst first.", conflicts),
             Table(
@@ -158,9 +175,9 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
 
 
 NOTE = (
-    "Level minus base, paired by item, all other knobs and the displays equal; sign-flip test; q: "
-    "Benjamini-Hochberg over the table, holm: among headlines. Shared: the share of "
-    f"calls that both designs have in common. {MISSING}"
+    "Exploratory: declared contrasts are tested among the hypotheses. Level minus base, paired by "
+    "item, all other knobs and the displays equal; sign-flip test; q: Benjamini-Hochberg over the "
+    f"table. Shared: the share of calls that both designs have in common. {MISSING}"
 )
 
 
@@ -214,34 +231,40 @@ def overconfidence(given: ReportInput) -> Section | None:
     frame, data = given.frame, given.data
     if not frame["probe"].notna().any():
         return None
-    verdicts, without = data.compute(probed_verdicts), data.compute(verdicts_without_draws)
-    curve = reliability(verdicts, [JUDGE], without)
+    verdicts, without = stated_agreement(data, given.people)
+    kind = most_telling(verdicts)
+    alike, *others = (part[part["reference"] == kind] for part in (verdicts, *without))
+    curve = reliability(alike, [JUDGE], others)
     drawn = curve.rename(
         columns={"y": "reference", "y_low": "low", "y_high": "high", "verdicts": "n"}
     )
     # The lead is that of the second hypothesis; verdicts pooled by bin may give another.
+    found = overstated_agreement(data, given.people)
     lead = _lead(
-        overstated_agreement(data).estimate,
+        found.estimate,
         "Judges are overconfident: they state more agreement than is found",
         "Judges are underconfident: they state less agreement than is found",
-        "No clear effect: judges state about as much agreement as is found",
+        "Undecided whether judges state more or less agreement than is found",
     )
+    lead = lead and f"{lead}, {AGAINST[kind]}"
     return section(
         "Are judges overconfident?",
         lead or "Too few verdicts have a reference.",
         tables=[
             Table(
                 "Calibration",
-                "The reference is the chance that most of three other judges' verdicts on the "
-                "item, on other displays and under the rubrics of their own designs, fall into the "
-                "chosen set. Bias is stated minus reference; hallucination the share of verdicts "
-                "stated above 0.8 that others contradict.",
-                calibration(verdicts, CELL, without),
+                "The reference is the chance that most of three others' verdicts on the item fall "
+                "into the chosen set: those of people where three labelled it, else of other "
+                "judges on other displays, under the same rubric where swaps have it. Bias is "
+                "stated minus reference. Hallucination is the share of verdicts stated above 0.8 "
+                "that others contradict (reference below 0.5); with ties, it also counts "
+                "references of exactly 0.5.",
+                calibration(verdicts, [*CELL, "reference"], without),
             ),
             Table(
                 "Calibration by set size",
-                "Wider sets are easier to agree with: compare at equal size.",
-                calibration(verdicts, [JUDGE, "size"], without),
+                f"Wider sets are easier to agree with: compare at equal size. References: {kind}.",
+                calibration(alike, [JUDGE, "size"], others),
             ),
             Table("Reliability", "By stated probability, in ten bins.", curve),
         ],
@@ -298,7 +321,7 @@ def rubric_author(given: ReportInput) -> Section | None:
         confidence_in_own_rubric(pairs).estimate,
         "Judges state more agreement under their own rubric than under a rival's",
         "Judges state less agreement under their own rubric than under a rival's",
-        "No clear effect of the rubric's author on stated agreement",
+        "Undecided whether judges state more agreement under their own rubric than under a rival's",
     )
     return section(
         "Does the rubric's author matter?",

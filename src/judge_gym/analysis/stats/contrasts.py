@@ -5,7 +5,7 @@ Swapped rubrics are left out; they have an analysis of their own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,12 +39,12 @@ from judge_gym.analysis.stats.intervals import (
 from judge_gym.analysis.stats.paired_tests import (
     among_known,
     benjamini_hochberg,
-    holm,
     paired_difference,
 )
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown
+from judge_gym.studies.declarations import ENDPOINTS
 
 Side = tuple[str, str, str]
 """Task, variant and judge."""
@@ -95,18 +95,40 @@ class Sides:
                 found[str(task), variant, judge] = values
         return found
 
+    def draws(self, pairs: Pairs) -> list[int]:
+        """Returns the draws of rubrics that can be left out of pairs; none if draws are few."""
+        sides = {side for pair in pairs for side in pair}
+        if not sides <= self.without_draws.keys():
+            return []
+        return sorted({draw for side in sides for draw in self.without_draws[side]})
+
     def draw_differences(self, pairs: Pairs) -> Floats | None:
         """Returns differences by pair, draw, item and endpoint; None if draws are few."""
-        if not all(side in self.without_draws for pair in pairs for side in pair):
+        without = [self.differences(pairs, draw) for draw in self.draws(pairs)]
+        if not without:
             return None
-        draws = sorted(
-            {draw for pair in pairs for side in pair for draw in self.without_draws[side]}
-        )
-        whole = self._differences(pairs, None)
-        without = [self._differences(pairs, draw) for draw in draws]
-        return np.moveaxis(pseudo_values(whole, without), 0, 1)
+        return np.moveaxis(pseudo_values(self.differences(pairs, None), without), 0, 1)
 
-    def _differences(self, pairs: Pairs, without: int | None) -> Floats:
+    def matched(self, knob: str, level: str, base: str) -> Pairs:
+        """Returns every two sides that differ in one knob alone and saw the same displays."""
+        if knob == JUDGE:
+            panels = [key for key, judges in self.judges.items() if {level, base} <= {*judges}]
+            return [((*panel, level), (*panel, base)) for panel in panels]
+        shown, found = _displays(self.frame), []
+        for task, designs in _designs(self.frame).items():
+            for one, other in permutations(designs, 2):
+                if changed_knobs(designs[one], designs[other]) != (knob,):
+                    continue
+                contrast = _contrast(task, knob, one, other, designs)
+                if (contrast.level, contrast.base) != (level, base):
+                    continue
+                if not _mismatch(shown.get((task, one)), shown.get((task, other)), contrast):
+                    both = {*self.judges.get((task, other), ())}
+                    judges = [j for j in self.judges.get((task, one), ()) if j in both]
+                    found += [((task, one, judge), (task, other, judge)) for judge in judges]
+        return found
+
+    def differences(self, pairs: Pairs, without: int | None) -> Floats:
         """Returns differences by pair, item and endpoint, without a draw of a side that has it."""
 
         def values(side: Side) -> Floats:
@@ -155,12 +177,10 @@ class Sides:
 
 
 ALL = "all"
-ENDPOINTS = ("stage", "abstention", "probability", "subset_size", "entropy", "agreement")
-"""The endpoints compared; entropy is that of a cell's distribution over stages, in bits."""
 UNAFFECTED = "unaffected by construction"
 COLUMNS = [
     "task", "judge", "knob", "level", "base", "at", "endpoint", "value", "low", "high", "items",
-    "lowest", "highest", "p", "test", "d_z", "cliffs_delta", "shared", "q", "holm", "note",
+    "lowest", "highest", "p", "test", "d_z", "cliffs_delta", "shared", "q", "note",
 ]  # fmt: skip
 IDLE = {
     ("evidence.view", "raw"): ("evidence.editor", "prompt.slots.neutralizer."),
@@ -422,13 +442,12 @@ def contrasts(
     """Returns the paired difference of each contrast, per judge and over all judges.
 
     Over all judges, an item's difference is averaged over the judges that have both designs, so
-    that items stay the units. `q` is Benjamini-Hochberg's over the whole table; `holm` is
-    given for headlines: the rows over all judges, or over the only one. By default, all contrasts
-    that `find_contrasts` finds are compared.
+    that items stay the units. `q` is Benjamini-Hochberg's over the whole table. By default, all
+    contrasts that `find_contrasts` finds are compared.
     """
     sides = _sides(samples, endpoints)
     shown = _displays(sides.frame)
-    rows = []
+    rows: list[Mapping[str, Any]] = []
     for contrast in find_contrasts(sides.frame) if registered is None else registered:
         task, left, right = contrast.task, contrast.variant, contrast.against
         note = _mismatch(shown.get((task, left)), shown.get((task, right)), contrast)
@@ -437,9 +456,8 @@ def contrasts(
         pairs = {judge: [((task, left, judge), (task, right, judge))] for judge in judges}
         if len(judges) > 1:
             pairs = {ALL: [pair for (pair,) in pairs.values()], **pairs}
-        for place, (judge, ends) in enumerate(pairs.items()):
-            for row in _rows(sides, contrast, judge, ends, note):
-                rows.append({**row, "headline": place == 0})
+        for judge, ends in pairs.items():
+            rows += _rows(sides, contrast, judge, ends, note)
     return _corrected(rows)
 
 
@@ -463,7 +481,7 @@ def judge_contrasts(samples: Samples, *, endpoints: Sequence[str] = ENDPOINTS) -
             apart = "" if set(authors[ends[0]]) == set(authors[ends[1]]) else "judge and rubric"
             for row in _rows(sides, contrast, None, [ends], note):
                 noted = "; ".join(filter(None, [row["note"], apart]))
-                rows.append({**row, "note": noted, "headline": True})
+                rows.append({**row, "note": noted})
     return _corrected(rows)
 
 
@@ -476,12 +494,11 @@ def _sides(samples: Samples, endpoints: Sequence[str]) -> Sides:
 
 def _corrected(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Returns the table with p-values corrected: all that a reader sees together is one family."""
-    table = pd.DataFrame(rows, columns=[*COLUMNS, "headline"])
+    table = pd.DataFrame(rows, columns=COLUMNS)
     p = table["p"].astype(float)
     table["q"] = among_known(benjamini_hochberg, p)
-    table["holm"] = among_known(holm, p.where(table["headline"].astype(bool)))
     order = ["task", "knob", "at", "level", "base", "endpoint"]
-    return table[COLUMNS].sort_values(order, ignore_index=True, kind="stable")
+    return table.sort_values(order, ignore_index=True, kind="stable")
 
 
 RANKED = (*AVERAGED, "entropy")

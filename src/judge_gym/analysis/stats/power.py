@@ -1,138 +1,288 @@
-"""The numbers of evidence items and replicates that an effect needs, from a pilot's variances.
+"""The power of a study's tests, by simulation: before any data by defaults, else from a pilot.
 
-Values vary between items and, within an item, between replicates. More replicates reduce only the
-second component; more items reduce both.
+A test compares a mean over items, clusters or concepts with 0. Its power follows from the variance
+components of what it tests: between concepts, clusters and items, and between repeats.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from judge_gym.analysis.endpoints import AVERAGED, sample_values
-from judge_gym.analysis.frames import CELL, once_per_call, own_rows
-from judge_gym.analysis.stats.contrasts import ALL, find_contrasts
-from judge_gym.analysis.stats.intervals import LEVEL, Floats, t_quantile
-from judge_gym.errors import DesignError, unknown
+from judge_gym.analysis.stats.intervals import Floats, seeded, t_quantile
+from judge_gym.errors import DesignError
 
-WHAT = ["task", "judge", "quantity", "knob", "level", "base", "at"]
-COMPONENTS = [*WHAT, "items", "replicates", "calls", "between", "within"]
-PLAN = [*WHAT, "effect", "power", "replicates", "items", "calls", "cheapest"]
-MOST_ITEMS = 1 << 20
-_UNIT = ["evidence", "replicate", "flipped", "rubric_draw"]
-
-
-def components(frame: pd.DataFrame, endpoint: str = "stage") -> pd.DataFrame:
-    """Returns the variance components of every mean and paired difference in a pilot.
-
-    A row is a judge's mean under a design or its difference in a contrast, or the average over all
-    judges: the variance `between` items, and `within` an item between single replicates. The sides
-    of a difference are paired by replicate, which saw one display. `calls` is the number of calls
-    per replicate and item. Components are unknown if no item has two replicates.
-    """
-    if endpoint not in AVERAGED:
-        raise DesignError(unknown("endpoint", endpoint, AVERAGED), choices=AVERAGED)
-    kept = once_per_call(own_rows(frame), CELL)
-    kept = kept.assign(value=sample_values(kept)[endpoint]).dropna(subset="value")
-    means = kept.groupby(["task", "variant", *_UNIT, "judge.model"])["value"].mean().unstack()
-    sides = {
-        (str(task), str(variant)): part.droplevel([0, 1]).dropna(axis=1, how="all")
-        for (task, variant), part in means.groupby(level=[0, 1])
-    }
-    rows: list[dict[str, Any]] = []
-    for (task, variant), values in sides.items():
-        rows += _rows({"task": task, "quantity": "mean", "at": variant}, values, 1)
-    for contrast in find_contrasts(kept):
-        left, right = (sides[contrast.task, one] for one in (contrast.variant, contrast.against))
-        differences = (left - right).dropna(axis=1, how="all")
-        rows += _rows({**contrast._asdict(), "quantity": "difference"}, differences, 2)
-    return pd.DataFrame(rows, columns=COMPONENTS)
+STUDIES = 4_000
+"""The number of simulated studies."""
+POWERS = (0.8, 0.9)
+MIN_UNITS, MIN_CONCEPTS = 5, 4
+"""The fewest items or clusters, and concepts per arm, that a test over them needs."""
+MOST = 1 << 17
+"""The largest number of items or concepts that is considered."""
+SIMULATED_ITEMS = 40_000
+DIFFERENCE, ARMS = "difference of two setups", "contested minus control concepts"
+TABLE = [
+    *("endpoint", "test", "unit", "planned", "repeats", "effect", "power", "smallest_effect"),
+    *("needed_80", "needed_90", "concept", "cluster", "item", "repeat", "source", "note"),
+]
 
 
-def _rows(what: Mapping[str, Any], values: pd.DataFrame, sides: int) -> list[dict[str, Any]]:
-    """Returns a row per judge, and one for all of them, from values by unit and judge."""
-    groups = {str(judge): values[[judge]] for judge in values}
-    if len(groups) > 1:
-        groups = {ALL: values, **groups}
-    return [
-        {**what, "judge": name, "calls": sides * part.shape[1], **_one_way(part)}
-        for name, part in groups.items()
-    ]
+class Spread(NamedTuple):
+    """The variance components of what an endpoint tests."""
+
+    item: float
+    repeat: float = 0.0
+    cluster: float = 0.0
+    concept: float = 0.0
+    base: float | None = None
+    """The level of a rate, whose variance between repeats follows from it."""
+    level: float = 0.0
+    """Of a rate, the variance of its level between items."""
+    source: str = "default"
 
 
-def _one_way(values: pd.DataFrame) -> dict[str, float]:
-    """Returns one-way variance components, from the mean over judges of complete replicates."""
-    groups = values.mean(axis=1, skipna=False).dropna().groupby("evidence")
-    n, means, squares = groups.size(), groups.mean(), groups.var(ddof=1) * (groups.size() - 1)
-    spare = int((n - 1).sum())
-    within = float(squares.sum() / spare) if spare else np.nan
-    between = float(means.var(ddof=1) - within * (1 / n).mean()) if len(n) > 1 else np.nan
-    return {
-        "items": len(n),
-        "replicates": float(n.mean()) if len(n) else np.nan,
-        "between": max(0.0, between) if np.isfinite(between) else np.nan,
-        "within": within,
-    }
+class Endpoint(NamedTuple):
+    """Something that a study tests."""
+
+    test: str
+    spread: Spread
+    """Its components before any data, from studies of language models as judges."""
 
 
-def power_of(effect: npt.ArrayLike, variance: npt.ArrayLike, items: npt.ArrayLike) -> Floats:
-    """Returns the power of the two-sided t test at 5 %, from the variance of an item's value."""
-    from scipy import stats
+ENDPOINTS: Mapping[str, Endpoint] = {
+    "stage": Endpoint(DIFFERENCE, Spread(0.01, 0.04)),
+    "accuracy": Endpoint(DIFFERENCE, Spread(0.02, base=0.7, level=0.06)),
+    "agreement": Endpoint(DIFFERENCE, Spread(0.02, base=0.6, level=0.06)),
+    "abstention": Endpoint(DIFFERENCE, Spread(0.005, base=0.1, level=0.02)),
+    "probability": Endpoint(DIFFERENCE, Spread(0.005, 0.02)),
+    "subset_size": Endpoint(DIFFERENCE, Spread(0.05, 0.3)),
+    "entropy": Endpoint(DIFFERENCE, Spread(0.15)),
+    "H1 entrenchment": Endpoint(ARMS, Spread(0.01, 0, 0, 0.0025)),
+    "H1 on these concepts": Endpoint(ARMS, Spread(0.01)),
+    "H2 consensus hallucination": Endpoint("mean over items", Spread(0.03)),
+    "H3 framework sensitivity": Endpoint("own minus rival's rubric", Spread(0.02)),
+    "H4 forced-choice inflation": Endpoint("single minus subset", Spread(0.01)),
+}
 
-    n = np.asarray(items, dtype=float)
-    shift = np.abs(np.asarray(effect, dtype=float)) * np.sqrt(n / np.asarray(variance, dtype=float))
-    shift = np.minimum(shift, 100.0)  # beyond it, power is 1 and the noncentral t unstable
-    limit = t_quantile(n - 1)
-    # A tail too thin to compute is NaN, and adds nothing.
-    other = np.nan_to_num(stats.nct.cdf(-limit, n - 1, shift), nan=0.0)
-    found: Floats = stats.nct.sf(limit, n - 1, shift) + other
-    return found
+
+class StudySize(NamedTuple):
+    """How much a study asks of what an endpoint is tested on."""
+
+    items: int
+    clusters: int
+    repeats: float
+    concepts: int = 0
+    """The number of concepts in each of two arms, for a test over concepts."""
+    arms: int = 1
 
 
-def needed(
-    components: pd.DataFrame,
-    effect: float,
-    power: float | Sequence[float] = (0.8, 0.9),
-    *,
-    replicates: int = 10,
+def power_table(
+    sizes: Mapping[str, StudySize], effect: float, pilot: Mapping[str, Spread] | None = None
 ) -> pd.DataFrame:
-    """Returns the number of items needed to detect an effect, for up to so many replicates.
+    """Returns the power of each endpoint at its planned size, and what more power would need.
 
-    `cheapest` marks the plan with the fewest calls per row of the components and power. Items are
-    unknown if the components are unknown or 0, or if more than a million would be needed.
+    `smallest_effect` is what is detected with a power of 80 %; `needed_80` and `needed_90` are
+    numbers of the unit: items or clusters, or concepts in each arm.
+
+    Args:
+        sizes: the size of the study, by endpoint of `ENDPOINTS`.
+        effect: the size of the effect, on the endpoint's own scale.
+        pilot: components that are known from data, by endpoint.
     """
-    powers = np.atleast_1d(np.asarray(power, dtype=float))
-    if not (np.isfinite(effect) and effect != 0):
-        raise DesignError(f"an effect of {effect}; choose a number other than 0")
-    if not ((powers > 1 - LEVEL) & (powers < 1)).all():
-        raise DesignError(f"a power of {power}; choose more than {1 - LEVEL:.2f} and less than 1")
-    if replicates < 1:
-        raise DesignError(f"{replicates} replicates; choose at least 1")
-    plan = (
-        components.drop(columns=["items", "replicates"])
-        .merge(pd.DataFrame({"power": powers}), how="cross")
-        .merge(pd.DataFrame({"replicates": np.arange(1, replicates + 1)}), how="cross")
+    if not 0 < effect <= 1:
+        raise DesignError(f"an effect of {effect}; choose a difference above 0, up to 1")
+    rows = [
+        dict(_row(name, size, effect, (pilot or {}).get(name, ENDPOINTS[name].spread)))
+        for name, size in sizes.items()
+    ]
+    return pd.DataFrame(rows, columns=TABLE)
+
+
+def _row(name: str, size: StudySize, effect: float, spread: Spread) -> Iterator[tuple[str, Any]]:
+    study = _Study(size, spread)
+    yield from {"endpoint": name, "test": ENDPOINTS[name].test, "unit": study.unit}.items()
+    yield from {"planned": study.planned, "repeats": size.repeats, "effect": effect}.items()
+    yield "power", study.power(effect, study.planned)
+    yield "smallest_effect", study.smallest(study.planned)
+    for power in POWERS:
+        yield f"needed_{power * 100:.0f}", study.needed(effect, power)
+    known = spread if spread.base is None else spread._replace(repeat=np.nan)
+    yield from known._asdict().items()
+    yield "note", study.note
+
+
+class _Study:
+    """A test over units with independent values, whose variance depends on the components."""
+
+    def __init__(self, size: StudySize, spread: Spread) -> None:
+        self._size, self._spread = size, spread
+        self.planned, self._inside, self.unit = size.items, 1.0, "items"
+        self.note = ""
+        if size.concepts:
+            self.planned, self.unit = size.concepts, "concepts per arm"
+            self._inside = size.items / (size.arms * size.concepts)
+            if size.concepts < MIN_CONCEPTS:
+                self.note = f"{size.concepts} concepts per arm, {MIN_CONCEPTS} are needed"
+        elif size.arms > 1:
+            self.planned, self.unit = size.items // size.arms, "items per arm"
+        elif size.clusters < size.items:
+            self.planned, self.unit = size.clusters, "clusters"
+            self._inside = size.items / size.clusters
+
+    def variance(self, effect: float) -> float:
+        """Returns the variance of a unit's value."""
+        one = self._spread
+        if one.base is not None:
+            single = _rate_variance(one, effect, self._size.repeats)
+        else:
+            single = one.item + one.repeat / self._size.repeats
+        if self.unit == "items":  # each in a cluster of its own
+            return one.cluster + single
+        shared = {"concepts per arm": one.concept, "clusters": one.cluster}
+        return shared.get(self.unit, 0.0) + single / self._inside
+
+    def power(self, effect: float, units: int) -> float:
+        """Returns the share of simulated studies whose two-sided test at 5 % is significant."""
+        fewest = MIN_CONCEPTS if self.unit == "concepts per arm" else MIN_UNITS
+        if units < fewest:
+            return np.nan
+        rng = seeded("power", self._size.arms)  # the same studies for every size and effect
+        error = np.sqrt(self.variance(effect) * self._size.arms / units)
+        means = effect + error * rng.normal(size=STUDIES)
+        # Of normal values, mean and variance are independent; with two arms, they are pooled.
+        freedom = self._size.arms * (units - 1)
+        found = error * np.sqrt(rng.chisquare(freedom, STUDIES) / freedom)
+        return float((np.abs(means) > t_quantile(freedom) * found).mean())
+
+    def smallest(self, units: int) -> float:
+        """Returns the smallest effect that is detected with a power of 80 %, at most 1."""
+        if not self.power(1.0, units) >= POWERS[0]:
+            return np.nan
+        low, high = 0.0, 1.0
+        while high - low > 1e-3:
+            middle = (low + high) / 2
+            enough = self.power(middle, units) >= POWERS[0]
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
+    def needed(self, effect: float, power: float) -> float:
+        """Returns the fewest units that reach a power; not a number if more than are considered."""
+        low, high = 1, MIN_UNITS
+        while not self.power(effect, high) >= power:
+            low, high = high, high * 2
+            if high > MOST:
+                return np.nan
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = self.power(effect, middle) >= power
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
+
+def _rate_variance(spread: Spread, effect: float, repeats: float) -> float:
+    """Returns the variance of an item's difference of two shares of its repeats, simulated."""
+    rng = seeded("rate")
+    count = max(round(repeats), 1)
+    assert spread.base is not None
+    level = np.clip(
+        spread.base + np.sqrt(spread.level) * rng.normal(size=SIMULATED_ITEMS), 0.0, 1.0
     )
-    variance = plan["between"] + plan["within"] / plan["replicates"]
-    plan["effect"] = effect
-    plan["items"] = _items(effect, variance.to_numpy(), plan["power"].to_numpy())
-    plan["calls"] = plan["calls"] * plan["replicates"] * plan["items"]
-    rows = plan.groupby([*WHAT, "power"], dropna=False, sort=False)["calls"]
-    first = plan.loc[plan["calls"] == rows.transform("min")].groupby([*WHAT, "power"], dropna=False)
-    plan["cheapest"] = plan.index.isin(first.head(1).index)
-    return plan[PLAN]
+    toward = -effect if spread.base + effect > 1 else effect
+    other = np.clip(level + toward + np.sqrt(spread.item) * rng.normal(size=SIMULATED_ITEMS), 0, 1)
+    shares = [rng.binomial(count, chance) / count for chance in (level, other)]
+    return float((shares[1] - shares[0]).var())
 
 
-def _items(effect: float, variance: Floats, power: Floats) -> Floats:
-    """Returns the fewest items that reach the power, by bisection over all rows at once."""
-    known = np.isfinite(variance) & (variance > 0)
-    spread = np.where(known, variance, 1.0)
-    low, high = np.full(len(spread), 1), np.full(len(spread), MOST_ITEMS)
-    reached = power_of(effect, spread, high) >= power
-    while (high - low > 1).any():
-        middle = np.maximum((low + high) // 2, 2)
-        enough = power_of(effect, spread, middle) >= power
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return np.where(known & reached, high, np.nan)
+# --- from a pilot --------------------------------------------------------------------------------
+
+SAMPLED = ("abstention", "probability", "subset_size")
+"""Endpoints of single verdicts beside the measures of quality."""
+PILOTED = 6
+"""The largest number of differences whose components are averaged."""
+
+
+def pilot_spreads(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> dict[str, Spread]:
+    """Returns the components of each endpoint that a pilot has enough data for.
+
+    Those of a difference are averaged over the differences of setups that the pilot has.
+    """
+    from judge_gym.analysis.decision import decide, quantities
+    from judge_gym.analysis.endpoints import cell_endpoints
+    from judge_gym.analysis.variance import CLUSTER, ITEM, REPEAT, measured
+
+    values = measured(frame, people, SAMPLED)
+    cells = cell_endpoints(frame).dropna(subset="entropy")
+    whole = dict.fromkeys(("author", "setup"), "") | dict.fromkeys(("rubric", "replicate"), 0)
+    entropy = cells.assign(measure="entropy", value=cells["entropy"], usd=0.0, calls=1, **whole)
+    entropy = entropy.assign(cluster=entropy["evidence"])
+    values = pd.concat([values, entropy[values.columns]], ignore_index=True)
+    known: dict[str, list[Floats]] = {}
+    for one in quantities(frame, values):
+        if sum(one.weights.values()) < 0.5 and len(known.get(one.measure, ())) < PILOTED:
+            found = decide(values, one)
+            if found.components and found.components[ITEM].known:
+                parts = [found.components[name].variance for name in (CLUSTER, ITEM, REPEAT)]
+                known.setdefault(one.measure, []).append(np.nan_to_num(parts))
+    means = values.groupby("measure")["value"].mean()
+    spreads = {}
+    for name, rows in known.items():
+        cluster, item, repeat = np.mean(rows, axis=0)
+        default = ENDPOINTS[name].spread
+        spreads[name] = Spread(float(item), float(repeat), float(cluster), source="pilot")
+        if default.base is not None and not repeat:  # single repeats: their variance is the items'
+            spreads[name] = default._replace(base=float(means[name]), source="pilot's rate")
+    return spreads | _hypothesis_spreads(frame)
+
+
+def _hypothesis_spreads(frame: pd.DataFrame) -> dict[str, Spread]:
+    """Returns the components of the hypotheses that a pilot can test."""
+    from judge_gym.analysis import hypotheses as h
+    from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs
+    from judge_gym.analysis.panels import Dataset
+
+    data = Dataset(frame)
+    results = {
+        "H2 consensus hallucination": h.overstated_agreement(data),
+        "H3 framework sensitivity": h.confidence_in_own_rubric(data.compute(swap_pairs)),
+        "H4 forced-choice inflation": h.forced_choice_distance(frame),
+    }
+    spreads = {
+        name: Spread(found.parts[0].error ** 2 * found.estimate.n, source="pilot")
+        for name, found in results.items()
+        if found.parts and found.estimate.n >= MIN_UNITS
+    }
+    if (concepts := _concept_spread(frame)) is not None:
+        spreads["H1 entrenchment"] = concepts
+        spreads["H1 on these concepts"] = concepts._replace(concept=0.0)
+    return spreads
+
+
+def _concept_spread(frame: pd.DataFrame) -> Spread | None:
+    """Returns the components of distances between judges on items within concepts."""
+    from judge_gym.analysis.frames import JUDGE, once_per_call
+    from judge_gym.analysis.panels import common_rubrics, item_distances
+
+    kinds = frame[frame["task_type"].isin(["ecc", "control"])]
+    shared = common_rubrics(kinds) if len(kinds) else kinds
+    if shared.empty:
+        return None
+    by = ["task_type", "concept", "variant", "task", "rubric", "rubric_draw"]
+    found = item_distances(once_per_call(shared, [JUDGE]), by).dropna(subset="distance")
+    concept = ["task_type", "concept"]
+    items = found.groupby([*concept, "evidence"], observed=True)["distance"].mean()
+    groups = items.groupby(level=concept, observed=True)
+    spare = int((groups.size() - 1).sum())
+    if spare < MIN_UNITS:
+        return None
+    item = float(((groups.size() - 1) * groups.var().fillna(0.0)).sum() / spare)
+    means = groups.mean()
+    arms = means.groupby(level="task_type", observed=True)
+    free = int((arms.size() - 1).sum())
+    default = ENDPOINTS["H1 entrenchment"].spread.concept
+    if free < MIN_CONCEPTS - 1:
+        return Spread(item, concept=default, source="pilot; between concepts, default")
+    between = float(((arms.size() - 1) * arms.var().fillna(0.0)).sum() / free)
+    return Spread(
+        item, concept=max(0.0, between - item * float((1 / groups.size()).mean())), source="pilot"
+    )

@@ -1,0 +1,90 @@
+"""The first section: which judge to use, how good it is, and at what price."""
+
+import pandas as pd
+
+from judge_gym.analysis import figures
+from judge_gym.analysis.judges.sentence import share, shown_rows
+from judge_gym.analysis.judges.table import SCALES
+from judge_gym.analysis.report.page import Chart, ReportInput, Section, Table, section
+from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeTable, Quantity
+
+TITLE = "Which judge?"
+
+
+def which_judge(given: ReportInput) -> Section | None:
+    """Shows the judge table, and quality against price."""
+    table = given.judges
+    if table is None:
+        return None
+    prices = [
+        {
+            "setup": row["setup"],
+            "usd": row["usd_per_1000"]["value"],
+            "quality": row["truth"]["value"],
+            "low": row["truth"]["low"],
+            "high": row["truth"]["high"],
+        }
+        for row in table["rows"]
+        if row["truth"] and row["usd_per_1000"] and row["usd_per_1000"]["value"] > 0
+    ]
+    return section(
+        TITLE,
+        table["sentence"],
+        tables=[
+            Table("Judges", _note(table), pd.DataFrame(shown_rows(table))),
+            Table("Judges in numbers", "Shares from 0 to 1, US dollars, seconds.", _long(table)),
+        ],
+        charts=[Chart("Price against quality", figures.price_figure, pd.DataFrame(prices))],
+    )
+
+
+def _note(table: JudgeTable) -> str:
+    """Returns what the columns mean, and on what they are based."""
+    parts = [
+        "A row per setup: a model with a design and a source of its rubric. Intervals are 95 %, by "
+        "cluster of items, for all rows together."
+    ]
+    if table["kind"] == "accuracy":
+        parts.append(
+            "Accuracy: right of all verdicts that were asked; without a score it is not right."
+        )
+    if table["kind"] == "agreement":
+        parts.append(
+            f"Agreement with people: with a random one of {table['raters']} raters; without a "
+            "score there is none."
+        )
+    if people := table["people_with_each_other"]:
+        parts.append(f"People with each other: {share(people)}.")
+    if table["kind"] is not None:
+        parts.append(
+            f"Standing: on {table['compared_items']} items that all compared setups judged; worse "
+            "if another is clearly better, tied if several are left, unknown below "
+            f"{MIN_CLUSTERS} clusters."
+        )
+    quality = table["chosen_quality"]
+    if quality is not None and quality["method"] == "cross-fitted":
+        parts.append(
+            "The number in the sentence is corrected for the choice: it is repeated without each "
+            "tenth of the clusters, and scored on that tenth."
+        )
+    if split := table["split"]:
+        parts.append(
+            f"The setup was chosen on {split['train']} items of train, and quality is that of "
+            f"{split['test']} items of test, of which {split['uses']} estimates were read so far."
+        )
+    parts.append("$ and seconds: the median of a verdict, both orders of a pair being one.")
+    return " ".join([*parts, *(f"{note}." for note in table["notes"])])
+
+
+def _long(table: JudgeTable) -> pd.DataFrame:
+    """Returns every quantity of every setup: setup, quantity, value, low, high, n."""
+    rows = []
+    for row in table["rows"]:
+        for name in SCALES:
+            found: Quantity | None = row[name]  # type: ignore[literal-required]
+            if found is not None:
+                shown = table["kind"] if name == "truth" else name
+                ends = {key: found[key] for key in ("value", "low", "high", "n")}
+                rows.append({"setup": row["setup"], "quantity": shown, **ends})
+    frame = pd.DataFrame(rows, columns=["setup", "quantity", "value", "low", "high", "n"])
+    return frame.astype({"low": float, "high": float})

@@ -1,0 +1,190 @@
+"""What a study declares about its analysis: contrasts, hypotheses of its protocol, and a margin.
+
+A declaration counts from the version of the study in which it appeared for the last time without
+having been there before: removing and declaring it again starts anew, other edits change nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, get_args
+
+from judge_gym.errors import DesignError, unknown
+from judge_gym.records import digest
+from judge_gym.studies.lines import Path, errors_at
+from judge_gym.studies.origins import Spec
+
+Endpoint = Literal["stage", "abstention", "probability", "subset_size", "entropy", "agreement"]
+ENDPOINTS: tuple[str, ...] = get_args(Endpoint)
+"""What contrasts compare: the expected stage from 0 to 1, whether the judge abstained, the stated
+probability that experts agree, the number of stages, the entropy of the stages that a judge chose
+on an item in bits, and the share of verdicts on the known answer."""
+HypothesisName = Literal["H1", "H2", "H3", "H4"]
+MARGIN = "margin"
+JUDGE = "judge.model"
+
+
+class ContrastSpec(Spec):
+    """Two levels of a knob, or two judges, to be compared on one endpoint."""
+
+    knob: str
+    """A knob of `vary`, or `judge.model`."""
+    level: Any
+    base: Any
+    endpoint: Endpoint = "stage"
+    expect: Literal["higher", "lower"] | None = None
+    """How the level is expected to compare with the base; None if only a difference is."""
+
+    @property
+    def name(self) -> str:
+        """The contrast in words."""
+        words = {"higher": " higher than", "lower": " lower than", None: " against"}[self.expect]
+        return f"{self.knob} {_name(self.level)}{words} {_name(self.base)} in {self.endpoint}"
+
+
+def _name(level: Any) -> str:
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def check_contrasts(
+    contrasts: Sequence[ContrastSpec],
+    levels: Mapping[str, Sequence[Any]],
+    resolve: Callable[[str], str],
+    *,
+    probe: bool,
+) -> list[ContrastSpec]:
+    """Returns the contrasts with complete model ids; refuses those that the study cannot estimate.
+
+    `levels` are the levels of each knob that the study runs, its judges among them.
+    """
+    checked: list[ContrastSpec] = []
+    for number, contrast in enumerate(contrasts):
+        path: Path = ("contrasts", number)
+        if contrast.knob not in levels:
+            raise DesignError(
+                unknown("knob", contrast.knob, levels, "contrasts, which compares what varies"),
+                choices=levels,
+                path=(*path, "knob"),
+            )
+        sides = {"level": contrast.level, "base": contrast.base}
+        for side, level in sides.items():
+            with errors_at((*path, side)):
+                if contrast.knob == JUDGE:
+                    sides[side] = level = resolve(str(level))
+                if level not in levels[contrast.knob]:
+                    choices = [_name(one) for one in levels[contrast.knob]]
+                    what = f"{side} of {contrast.knob}"
+                    raise DesignError(
+                        unknown(what, _name(level), choices, "contrasts"), choices=choices
+                    )
+        made = contrast.model_copy(update=sides)
+        if made.level == made.base:
+            raise DesignError(
+                f"a contrast of {made.knob} compares two levels, not {_name(made.level)!r} with "
+                "itself",
+                path=path,
+            )
+        if made.endpoint == "probability" and not probe:
+            raise DesignError(
+                "a contrast is declared for probability, but probe is false",
+                path=(*path, "endpoint"),
+            )
+        if made in checked:
+            raise DesignError(f"the contrast {made.name!r} is declared twice", path=path)
+        checked.append(made)
+    return checked
+
+
+def margin_name(margin: float) -> str:
+    """Returns a declared margin in words."""
+    return f"margin of {margin:g}"
+
+
+class StudyVersion(NamedTuple):
+    """The declarations of one saved version of a study."""
+
+    declared: Mapping[str, Any]
+    """The keys margin, hypotheses and contrasts."""
+    saved: datetime | None
+    """None if it was saved before the lab recorded versions."""
+
+
+class Declaration(NamedTuple):
+    """How many answers a study had when something was declared."""
+
+    what: str
+    """The margin, the name of a hypothesis, or a contrast, in words."""
+    before: int | None
+    """The answers that were there already; None if unknown."""
+    answers: int
+    """The answers until now."""
+
+    @property
+    def when(self) -> str:
+        """When it was declared, in words."""
+        if self.before is None:
+            return "unknown"
+        if not self.before:
+            return "before the first answer"
+        return f"after {self.before:,} of {self.answers:,} answers"
+
+
+class Declarations(NamedTuple):
+    """What a study declares about its analysis, and when it did."""
+
+    contrasts: tuple[ContrastSpec, ...] = ()
+    hypotheses: tuple[str, ...] | None = None
+    """Names of the protocol's hypotheses; None for all of them."""
+    margin: float | None = None
+    """The size below which an effect is negligible."""
+    declared: tuple[Declaration, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+    """What had been declared before some answers and was removed after them."""
+
+    def when(self, what: str) -> str:
+        """Returns when something was declared, in words."""
+        return next((one.when for one in self.declared if one.what == what), "unknown")
+
+
+NOTHING_DECLARED = Declarations()
+
+
+def declarations(
+    versions: Sequence[StudyVersion], count: Callable[[Iterable[datetime]], tuple[int, list[int]]]
+) -> Declarations:
+    """Returns what the newest version declares, and how many answers there were at the time.
+
+    `count` returns the number of a study's answers, and for each time how many were earlier.
+    """
+    since: dict[str, datetime | None] = {}
+    named: dict[str, str] = {}
+    removed: dict[str, datetime | None] = {}
+    for declared, saved in versions:
+        items = {digest(item): name for name, item in _items(declared)}
+        removed |= {key: saved for key in since.keys() - items.keys()}
+        since = {key: since.get(key, saved) for key in items}
+        named |= items
+        removed = {key: when for key, when in removed.items() if key not in items}
+    times = sorted({when for when in (*since.values(), *removed.values()) if when is not None})
+    answers, earlier = count(times)
+    before = dict(zip(times, earlier, strict=True))
+    newest = versions[-1].declared if versions else {}
+    return Declarations(
+        contrasts=tuple(map(ContrastSpec.model_validate, newest.get("contrasts", ()))),
+        hypotheses=tuple(newest["hypotheses"]) if newest.get("hypotheses") else None,
+        margin=newest.get(MARGIN),
+        declared=tuple(
+            Declaration(named[key], before[when] if when else None, answers)
+            for key, when in since.items()
+        ),
+        withdrawn=tuple(named[key] for key, when in removed.items() if when and before[when]),
+    )
+
+
+def _items(declared: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Yields each part of a declaration by name; a changed part is another part."""
+    if declared.get(MARGIN) is not None:
+        yield margin_name(declared[MARGIN]), [MARGIN, declared[MARGIN]]
+    for name in declared.get("hypotheses") or ():
+        yield name, name
+    for given in declared.get("contrasts") or ():
+        yield ContrastSpec.model_validate(given).name, given
