@@ -25,8 +25,8 @@ from judge_gym.analysis.frames import (
 from judge_gym.analysis.panels import Dataset, Samples, ratio
 from judge_gym.analysis.stats.clusters import scope
 from judge_gym.analysis.stats.intervals import (
+    Bounded,
     Estimator,
-    Skewed,
     bounded,
     estimate_over_items,
     mean_bounds,
@@ -65,9 +65,9 @@ POOLED = ("entropy", "entropy_all")
 def _estimator(endpoint: str, n_stages: int) -> Estimator:
     """Returns the estimator of an endpoint, which knows the ends of its scale."""
     if endpoint in ("expected_stage", "subset_size"):
-        return Skewed(1, n_stages)
+        return Bounded(1, n_stages)
     if endpoint in POOLED:
-        return Skewed(0, float(np.log2(n_stages + (endpoint == "entropy_all"))))
+        return Bounded(0, float(np.log2(n_stages + (endpoint == "entropy_all"))))
     return {"stage": skewed, "jitter": variances}.get(endpoint, bounded)
 
 

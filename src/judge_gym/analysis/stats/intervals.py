@@ -34,10 +34,6 @@ TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
 PERCENTILE_FROM = 200
 """The number of clusters from which the percentile bootstrap is used; below it, bootstrap-t."""
 DRAWS = 999
-SKEWED_FROM = 6
-"""The number of items from which resamples carry information about skewness."""
-DEGENERATE = 0.01
-"""The share of resamples without variance above which bootstrap-t is not used."""
 WEIGHT_DRAWS = 4_999
 NORMAL_FROM = 1000
 """The number of clusters from which sums over clusters are taken to be normal."""
@@ -146,28 +142,33 @@ def item_error(values: Floats, clusters: Codes | None) -> ErrorPart:
 
 @dataclass(frozen=True)
 class Bounded:
-    """Estimates the mean over items of a rate, an accuracy or another share on a bounded scale.
+    """Estimates the mean over items of a quantity on a bounded scale: a rate, a stage, a distance.
 
     The interval is Gaffke's (2005), which extends Clopper and Pearson's from proportions to bounded
     means: items have random weights, which sum to 1 together with the weight of one more item at
     the end of the scale. It covers the mean of 8 items as well as that of 60, also where most items
-    are 0, for which Student's t and the bootstrap cover 80 to 90 %, and needs no variance between
-    items. In clusters it is Korn and Graubard's (1998), Clopper and Pearson's with the effective
-    number of items: the number of clusters where all values are at one end of the scale.
+    are 0, or few are far from the others, for which Student's t and the bootstrap cover 35 to 90 %,
+    and needs no variance between items. Unbiased estimates may lie outside the scale; the ends of
+    intervals do not. In clusters it is Korn and Graubard's (1998), Clopper and Pearson's with the
+    effective number of items: the number of clusters where all values are at one end of the scale.
 
     >>> [round(part, 3) for part in Bounded()([0.0] * 60)]
     [0.0, 0.0, 0.06, 60]
     """
 
     low: float = 0.0
+    """The lower end of the scale; infinite if it is unknown, and then the smallest item or 0."""
     high: float = 1.0
+    squared: bool = False
+    """Whether items are squares, such as distances, whose error over draws grows with them."""
 
     def __call__(self, values: npt.ArrayLike, clusters: Codes | None = None) -> Estimate:
         """Returns the mean with its interval, ignoring missing values."""
         known, codes = _known(values, clusters)
         n = len(known)
         if codes is not None:
-            return self._in_clusters(known, codes)
+            in_clusters = self._in_clusters if np.isfinite(self.low) else student
+            return in_clusters(known, codes)
         if n and np.isin(known, (self.low, self.high)).all():
             return self._proportion(int((known == self.high).sum()), n)
         if n < 2:
@@ -176,7 +177,8 @@ class Bounded:
             return student(known).clipped(self.low, self.high)
         weights = _weights(n)
         sums = weights[:, :n] @ known
-        below = sums + weights[:, n] * min(self.low, float(known.min()))
+        least = self.low if np.isfinite(self.low) else 0.0
+        below = sums + weights[:, n] * min(least, float(known.min()))
         above = sums + weights[:, n] * max(self.high, float(known.max()))
         low, high = float(np.quantile(below, TAILS[0])), float(np.quantile(above, TAILS[1]))
         return Estimate(float(known.mean()), low, high, n).clipped(self.low, self.high)
@@ -194,63 +196,25 @@ class Bounded:
         error, freedom = item_error(values, clusters)
         if np.isnan(error):
             return undefined(n, mean)
-        share = (mean - self.low) / (self.high - self.low)
-        if not 1e-12 < share < 1 - 1e-12:
-            count = len(np.unique(clusters))
-            return self._proportion(round(share) * count, count)._replace(n=n)
+        if values.min() < self.low or values.max() > self.high:  # unbiased estimates of a square
+            return student(values, clusters).clipped(self.low, self.high)
+        share, count = (mean - self.low) / (self.high - self.low), len(np.unique(clusters))
+        if np.ptp(values) == 0 and share in (0, 1):
+            return self._proportion(share * count, count)._replace(n=n)
         # Items in clusters are at most as informative as independent ones.
         error = max(error, item_error(values, None).error) / (self.high - self.low)
-        size = share * (1 - share) / max(error, 1e-9) ** 2
+        size = max(share * (1 - share) / max(error, 1e-9) ** 2, 1e-9)
         size *= float(t_quantile(np.inf) / t_quantile(freedom)) ** 2
         return self._proportion(share * size, size)._replace(value=mean, n=n)
 
 
-@dataclass(frozen=True)
-class Skewed:
-    """Estimates the mean over items of a quantity that may be skewed: stages, distances, variances.
-
-    The bootstrap is studentised, and its interval never narrower than Student's. With very few
-    items, or where most items are equal, resamples say nothing about skewness: then the interval is
-    that of `Bounded`. Unbiased estimates may lie outside the scale; the ends of intervals do not.
-
-    >>> values = [0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.2, 0.9]
-    >>> student(values).high < Skewed()(values).high
-    True
-    """
-
-    low: float = 0.0
-    """The lower end of the scale; infinite if the quantity may be below 0."""
-    high: float = 1.0
-
-    def __call__(self, values: npt.ArrayLike, clusters: Codes | None = None) -> Estimate:
-        """Returns the mean with its interval, ignoring missing values."""
-        known, codes = _known(values, clusters)
-        n = len(known)
-        # A scale without a lower end begins at the smallest item, or at 0.
-        rest = Bounded(max(self.low, min(0.0, float(known.min(initial=0.0)))), self.high)
-        if codes is not None:
-            return rest(known, codes) if np.isfinite(self.low) else student(known, codes)
-        if n < SKEWED_FROM or n >= NORMAL_FROM:
-            return rest(known)
-        mean, error = float(known.mean()), float(known.std(ddof=1)) / np.sqrt(n)
-        drawn = known[seeded("skewed", n).integers(0, n, (DRAWS, n))]
-        errors = drawn.std(axis=1, ddof=1) / np.sqrt(n)
-        if (errors <= error / 100).mean() > DEGENERATE:
-            return rest(known)
-        t = (drawn.mean(axis=1) - mean) / np.maximum(errors, error / 100)
-        low, high = np.quantile(t, TAILS)
-        least = float(t_quantile(n - 1))
-        ends = mean - max(float(high), least) * error, mean - min(float(low), -least) * error
-        return Estimate(mean, *ends, n).clipped(self.low, self.high)
-
-
 bounded = Bounded()
 """Estimates means of rates and shares."""
-skewed = Skewed()
+skewed = Bounded(squared=True)
 """Estimates means of stages, distances and other quantities from 0 to 1."""
-variances = Skewed(high=0.5)
+variances = Bounded(high=0.5, squared=True)
 """Estimates means of variances over repeats on the scale from 0 to 1, largest for 0 and 1."""
-above_chance = Skewed(low=-np.inf)
+above_chance = Bounded(low=-np.inf, squared=True)
 """Estimates means of what exceeds chance, which may be below 0 too."""
 
 
@@ -481,9 +445,9 @@ def estimate_over_items(
         found,
         pseudo_values(whole, np.stack(without)),
         mean_over_draws=mean_over_draws,
-        squared=not mean_over_draws and isinstance(estimate, Skewed),
+        squared=not mean_over_draws and isinstance(estimate, Bounded) and estimate.squared,
     )
-    if isinstance(estimate, Bounded | Skewed):
+    if isinstance(estimate, Bounded):
         return found.clipped(estimate.low, estimate.high)
     return found
 
