@@ -3,7 +3,7 @@
 import json
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape, unescape
 from html.parser import HTMLParser
@@ -17,6 +17,7 @@ from conftest import Scripted, study_file
 from engines import replace_engine
 from judge_gym.analysis import report as reports
 from judge_gym.analysis.frames import JUDGE, tidy
+from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.report import (
     Report,
@@ -38,6 +39,7 @@ from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
+from judge_gym.web.pages.report import linked
 from panel_frames import samples
 from panel_frames import verdicts as verdict_frame
 from verdict_frames import Chances, draw_verdicts
@@ -52,7 +54,7 @@ GIVEN = {
 
 
 class Page(HTMLParser):
-    """A page taken apart: its elements, its words, and its tables by heading."""
+    """A page taken apart: its elements, its words, and its tables by their names."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -69,8 +71,8 @@ class Page(HTMLParser):
         self.elements.append((tag, dict(attrs)))
         if tag not in VOID:
             self._open.append(tag)
-        if tag == "h3":
-            self._heading = ""
+        if dict(attrs).get("class") == "scroll":
+            self._heading = dict(attrs)["aria-label"] or ""
         if tag == "tr":
             self.tables.setdefault(self._heading, []).append([])
         if tag in ("td", "th"):
@@ -86,8 +88,6 @@ class Page(HTMLParser):
         here = self._open[-1] if self._open else ""
         if here != "style":
             self.words.append(data)
-        if here == "h3":
-            self._heading += data
         if here in ("td", "th"):
             self.tables[self._heading][-1][-1] += data
 
@@ -218,8 +218,9 @@ def test_sections_with_data_are_in_the_report(monkeypatch: pytest.MonkeyPatch) -
     def empty(given: ReportInput) -> Section | None:
         return None
 
-    monkeypatch.setattr(reports, "SECTIONS", (first, empty, second))
+    monkeypatch.setattr(reports, "QUESTIONS", {"Why?": (first, empty), "How?": (second,)})
     report = build_report("listed", draw_verdicts({"a": [1.0, 0, 0, 0]}), None)
+    assert [question.title for question in report.questions] == ["Why?", "How?"]
     assert [section.title for section in report.sections] == ["First", "Second"]
     assert report.sections[1].lead == "60 samples"
 
@@ -249,9 +250,9 @@ def test_a_report_on_one_tag_covers_that_experiment_alone(plain: Ran) -> None:
 
 
 def test_warnings_are_on_the_page(plain: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    warned = replace(plain.report, warnings=("1 of 3 & more",), sections=())
+    warned = replace(plain.report, warnings=("1 of 3 & more",), questions=())
     assert "1 of 3 & more" in Page(warned.html()).words
-    monkeypatch.setattr(reports, "SECTIONS", [])
+    monkeypatch.setattr(reports, "QUESTIONS", {})
     built = build_report("one", draw_verdicts({"a": [1.0, 0, 0, 0]}), NO_USAGE, warnings=("a, b",))
     assert built.warnings == ("a, b",)
 
@@ -289,7 +290,7 @@ def test_a_report_says_at_both_ends_that_judges_were_simulated(
 def test_what_a_model_reports_decides_whether_it_was_simulated(
     plain: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reports, "SECTIONS", [])
+    monkeypatch.setattr(reports, "QUESTIONS", {})
     frame = plain.samples
     strict = frame[JUDGE] == "sim:strict"
     hosted = frame.assign(**{JUDGE: "openai:gpt-5.2", "reported_model": "gpt-5.2-2025-12-11"})
@@ -323,7 +324,7 @@ def test_an_undefined_value_is_a_dash_and_null(
 
 
 def test_an_unknown_cost_is_not_shown_as_zero(plain: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "SECTIONS", [rubrics_evidence_cost])
+    monkeypatch.setattr(reports, "QUESTIONS", {"Cost?": [rubrics_evidence_cost]})
     report = build_report("small", plain.samples, plain.usage.assign(usd=None))
     assert "0.0000" not in report.facts["cost"]
     assert set(Page(report.html()).column("Cost", "usd")) == {"–"}
@@ -945,23 +946,89 @@ def test_only_samples_under_the_protocol_have_hypotheses_and_validity_checks() -
     assert len(both["Metrics"]) == 2 * len(neutral["Metrics"])
 
 
-def test_a_report_without_a_protocol_begins_with_the_judge_that_is_right_most_often() -> None:
-    rows = [
-        {JUDGE: judge, "evidence": item, "replicate": 0, "stages": stage, "truth": 2}
-        for judge, right in (("good", 9), ("poor", 4))
-        for item in range(10)
-        for stage in ["2" if item < right else "1"]
+def known_answers_of(rights: Mapping[str, int], items: int = 30) -> pd.DataFrame:
+    """Judges that are right on their first items, whose answer is stage 2, and else choose 1."""
+    return samples(
+        *(
+            {
+                **{JUDGE: judge, "evidence": item, "replicate": 0, "call_id": n * items + item},
+                **{"stages": "2" if item < right else "1", "truth": 2, "n_stages": 2},
+            }
+            for n, (judge, right) in enumerate(rights.items())
+            for item in range(items)
+        )
+    )
+
+
+def test_a_report_begins_with_the_sentence_and_the_rows_of_the_judge_table() -> None:
+    frame = known_answers_of({"good": 27, "poor": 9})
+    report = build_report("x", frame, None)
+    assert report.summary.sentence == judge_table(tidy(frame, source="x"))["sentence"]
+    assert report.summary.sentence.startswith("Use good: 90 % [")
+    assert report.summary.judges is not None
+    rows = report.summary.judges.frame
+    assert rows["setup"].tolist() == ["good", "poor"] and rows["standing"].tolist()[1] == "worse"
+    assert rows["accuracy"].str.split(" ").str[0].tolist() == ["90", "30"]
+    words = Page(report.html()).words
+    assert words.index(report.summary.sentence) < words.index("Which judge?")
+    unknown = build_report("x", frame.assign(truth=None), None).summary
+    assert unknown.sentence.startswith("Accuracy unknown")
+    assert unknown.judges is not None and {*unknown.judges.frame["accuracy"]} == {"unknown"}
+
+
+def test_a_summary_quotes_the_ends_of_answers_where_judges_differ_most() -> None:
+    frame = known_answers_of({"good": 4, "poor": 2}, items=4)
+    texts = {2: "It is fine.\nVERDICT: B", 6: "word " * 100 + "It is bad.\nVERDICT: A"}
+
+    def read(calls: Sequence[int]) -> Mapping[int, str]:
+        return {call: texts[call] for call in calls if call in texts}
+
+    first, second = build_report("x", frame, None, texts=read).summary.disagreements
+    assert (first.item, second.item) == ("2", "3")
+    left, right = first.quotes
+    assert (left.setup, left.verdict, left.text) == ("good", "stage 2 of 2", "It is fine.")
+    assert (right.setup, right.verdict) == ("poor", "stage 1 of 2")
+    assert right.text.startswith("… word") and right.text.endswith("It is bad.")
+    assert len(right.text) < 300
+    assert not build_report("x", frame, None).summary.disagreements[0].quotes[0].text
+    agreed = known_answers_of({"good": 2, "poor": 2}, items=4)
+    assert build_report("x", agreed, None).summary.disagreements == ()
+
+
+def test_a_summary_says_in_words_what_each_choice_does() -> None:
+    frames = [
+        known_answers_of({"a": right, "b": right}).assign(**{"verdict.method": method})
+        for method, right in (("single", 27), ("subset", 9))
     ]
-    first, second, third, *_ = build_report("x", samples(*rows), None).sections
-    assert first.lead.startswith("Too few items to choose a setup: 10 independent ones")
-    assert "Highest so far: good, 90 % [" in first.lead
-    assert second.lead.startswith("Highest accuracy of 2 configured judges: 90% (")
-    assert "on 10 items, by good" in second.lead
-    assert third.title == "How accurate are the judges?"
-    unknown = samples(*({**row, "truth": None} for row in rows))
-    leads = [section.lead for section in build_report("x", unknown, None).sections]
-    assert leads[0].startswith("Accuracy unknown")
-    assert leads[1] == "2 judges on 10 items."
+    frame = pd.concat(frames, ignore_index=True).assign(call_id=None)
+    [line] = build_report("x", frame, None).summary.choices
+    assert line.startswith("verdict.method subset instead of single costs 60 points of accuracy (-")
+    same = pd.concat([frames[0], frames[0].assign(**{"verdict.method": "subset"})])
+    [line] = build_report("x", same.assign(call_id=None), None).summary.choices
+    assert "subset instead of single shows no clear effect: +0 points of accuracy" in line
+
+
+def test_tables_and_figures_are_found_by_a_part_of_their_title() -> None:
+    report = build_report("x", known_answers_of({"good": 27, "poor": 9}), None)
+    assert report.table("judges")["setup"].tolist() == ["good", "poor"]
+    assert report.table("differences")["level"].notna().all()
+    assert report.figure("compared").to_dict()["title"]
+    with pytest.raises(NotFoundError, match="unknown table 'nothing'; choose 'judges'"):
+        report.table("nothing")
+    with pytest.raises(NotFoundError, match="unknown figure 'of'; choose"):
+        report.figure("of")
+    shown = report._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and "<h1>" not in shown, "it is escaped"
+
+
+def test_rows_and_quotes_of_a_report_are_linked_in_a_lab() -> None:
+    frame = known_answers_of({"good": 4, "poor": 2}, items=4).assign(
+        tag=lambda rows: "x/it's & more/" + rows[JUDGE]
+    )
+    page = build_report("x", frame, None).html()
+    assert 'href="/' not in page, "a file of its own has no lab to link to"
+    links = [a["href"] for tag, a in Page(linked(page)).elements if tag == "a"]
+    assert "/experiments/x/it%27s%20%26%20more/good" in links and "/calls/2" in links
 
 
 def test_a_third_partys_rubric_is_not_a_rivals() -> None:
@@ -974,7 +1041,7 @@ def test_a_third_partys_rubric_is_not_a_rivals() -> None:
 
 def test_the_table_of_metrics_says_which_rubrics_were_used() -> None:
     def note(frame: pd.DataFrame) -> str:
-        section = findings.findings(given(frame))
+        section = findings.metrics(given(frame))
         assert section is not None
         return next(one.note for one in section.tables if one.title == "Metrics")
 

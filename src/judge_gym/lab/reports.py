@@ -76,6 +76,7 @@ class Reports:
             table=None if frame.empty else self._judge_table(frame, rows),
             declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
+            texts=self._store.ledger.answers,
         )
 
     def judges(self, target: str, *, others: Sequence[str] = ()) -> JudgeTable:

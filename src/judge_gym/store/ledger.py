@@ -200,6 +200,17 @@ class Ledger:
         self._database.insert_new(connection, texts, [{"hash": hash, "body": text}])
         return hash
 
+    def answers(self, call_ids: Sequence[int]) -> dict[int, str]:
+        """Returns the last text that answered each of a few calls, by the number of the call."""
+        query = (
+            sa.select(attempts.c.call_id, texts.c.body)
+            .join(texts, texts.c.hash == attempts.c.text)
+            .where(attempts.c.call_id.in_(call_ids))
+            .order_by(attempts.c.id)
+        )
+        with self._database.read() as connection:
+            return {row.call_id: row.body for row in connection.execute(query)}
+
     def transcript(self, call_id: int) -> tuple[Sequence[Message], Sequence[sa.RowMapping]]:
         """Returns the messages of a call, and every attempt at it, oldest first."""
         messages = sa.select(calls.c.messages).where(calls.c.id == call_id)

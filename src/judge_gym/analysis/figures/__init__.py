@@ -21,6 +21,7 @@ from judge_gym.analysis.figures.effects import accuracy_figure as accuracy_figur
 from judge_gym.analysis.figures.effects import forest_figure as forest_figure
 from judge_gym.analysis.figures.effects import price_figure as price_figure
 from judge_gym.analysis.figures.effects import rank_figure as rank_figure
+from judge_gym.analysis.figures.effects import ranked_figure as ranked_figure
 from judge_gym.analysis.figures.effects import spend_figure as spend_figure
 from judge_gym.analysis.figures.scores import history_figure as history_figure
 from judge_gym.analysis.figures.verdicts import belief_figure as belief_figure

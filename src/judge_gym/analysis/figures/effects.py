@@ -198,6 +198,32 @@ def accuracy_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
     return drawing.faceted(layered, "panel", list(shown["panel"])), [more, fewer]
 
 
+def _ranked_finding(rows: pd.DataFrame) -> str:
+    """States what is compared; which setup is best is the judge table's to say."""
+    return str(rows["quantity"].iloc[0]).capitalize() + ", 95 % intervals over all rows together"
+
+
+@drawing.figure(
+    ["setup", JUDGE, "value", "low", "high", "quantity"],
+    known=["value"],
+    finding=_ranked_finding,
+    by_judge=True,
+)
+def ranked_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
+    """Shows a quantity of each setup with its interval, in the order of the rows."""
+    shown, more = drawing.first_values(data, "setup", MAX_ROWS, "setups")
+    order = list(shown["setup"])
+    named = shown.assign(text=[f"{value:.0%}" for value in shown["value"]])
+    base = alt.Chart(named).encode(y=drawing.row_names("setup", order, most=44, sort=order))
+    x = alt.X("value:Q", title=None, scale=drawing.SHARE, axis=alt.Axis(format="%", tickCount=5))
+    colour = drawing.by_judge(JUDGE, shown[JUDGE], judges)
+    points = base.mark_point(filled=True, size=110).encode(x=x, color=colour)
+    words = base.mark_text(dy=-11, fontWeight="bold").encode(x=x, text="text:N")
+    rules = drawing.interval_rules(base, x, strokeWidth=2)
+    chart = alt.layer(rules, points, words).properties(width=560, height=alt.Step(36))
+    return chart, [more]
+
+
 def _price_finding(prices: pd.DataFrame) -> str:
     """States the setup with the highest quality, its price, and the cheapest setup."""
     top = prices.sort_values(["quality", "usd"], ascending=[False, True]).iloc[0]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binom, false_discovery_control
 
 from judge_gym.analysis.belief.disagreement import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
@@ -131,26 +132,39 @@ def _rows(panel: Panel) -> list[dict[str, Any]]:
 
 
 def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the cells whose replicates conflict strongly, for review, the worst first.
+    """Returns the cells whose replicates conflict strongly, the worst first.
 
     Columns: task, variant, judge, evidence, `conflict` (the share of replicate pairs without a
-    common stage) and effective_n.
+    common stage), `usual` (that of the judge's other items), effective_n, and p and q: how often
+    the judge's usual conflict would give as many conflicts among disjoint pairs of replicates. q is
+    Benjamini-Hochberg's over all cells, also those that are not returned.
     """
     rows = []
     for panel in panels(frame.assign(variant=without_series(frame))):
         conflict = _conflict(panel)
-        for item, judge in np.argwhere(conflict >= REVIEW_FROM).tolist():
+        known = ~np.isnan(conflict)
+        others = np.maximum(known.sum(axis=0) - known, 1)
+        usual = (np.nansum(conflict, axis=0) - np.nan_to_num(conflict)) / others
+        pairs = panel.scored // 2  # disjoint pairs are independent, all pairs are not
+        p = binom.sf(np.round(np.nan_to_num(conflict) * pairs) - 1, pairs, usual)
+        for item, judge in np.argwhere(known).tolist():
             rows.append(
                 {
                     **panel.key,
                     JUDGE: panel.judges[judge],
                     "evidence": panel.evidence[item],
                     "conflict": float(conflict[item, judge]),
+                    "usual": float(usual[item, judge]),
                     "effective_n": int(panel.scored[item, judge]),
+                    "p": float(p[item, judge]),
                 }
             )
-    found = pd.DataFrame(rows, columns=[*CELL, "evidence", "conflict", "effective_n"])
-    return found.sort_values("conflict", ascending=False, kind="stable", ignore_index=True)
+    columns = [*CELL, "evidence", "conflict", "usual", "effective_n", "p", "q"]
+    found = pd.DataFrame(rows, columns=columns)
+    if len(found):
+        found["q"] = false_discovery_control(found["p"])
+    worst = found[found["conflict"] >= REVIEW_FROM]
+    return worst.sort_values("conflict", ascending=False, kind="stable", ignore_index=True)
 
 
 def _conflict(panel: Panel) -> FloatArray:

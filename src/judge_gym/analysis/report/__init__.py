@@ -4,18 +4,20 @@ A section is a function of a `ReportInput`, which returns None without data. `pa
 as a page, as text, or as a folder of files.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from judge_gym.analysis.frames import JUDGE, tidy, varied_knobs
+from judge_gym.analysis.frames import CELL, JUDGE, tidy, varied_knobs
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.panels import Dataset
-from judge_gym.analysis.report import disagreement, findings, purchases, verdicts
+from judge_gym.analysis.report import disagreement, findings, purchases, summary, verdicts
 from judge_gym.analysis.report.judges import which_judge
 from judge_gym.analysis.report.page import (
     Chart,
+    Question,
     Report,
     ReportInput,
     Section,
@@ -23,6 +25,7 @@ from judge_gym.analysis.report.page import (
     scored_share,
     simulation_banner,
 )
+from judge_gym.analysis.report.summary import ReadTexts
 from judge_gym.analysis.stats.regressions import BLUEPRINT_KNOBS
 from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.axes import Design
@@ -31,22 +34,25 @@ from judge_gym.records.judge_table import JudgeTable
 from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
 __all__ = ["Chart", "Report", "ReportInput", "Section", "Table", "build_report"]
-SECTIONS = (
-    which_judge,
-    findings.findings,
-    verdicts.response_outcomes,
-    verdicts.chosen_stages,
-    disagreement.disagreement,
-    disagreement.decisiveness,
-    verdicts.overconfidence,
-    verdicts.rubric_author,
-    verdicts.axis_effects,
-    findings.accuracy,
-    verdicts.consistency_across_repeats,
-    purchases.what_to_buy_next,
-    findings.rubrics_evidence_cost,
-    findings.limitations,
-)
+QUESTIONS: Mapping[str, Sequence[Callable[[ReportInput], Section | None]]] = {
+    "Which judge?": (which_judge, findings.accuracy),
+    "What was expected, and what was found?": (findings.findings,),
+    "What does each choice do?": (verdicts.axis_effects, verdicts.rubric_author),
+    "How consistent are the judges?": (
+        verdicts.consistency_across_repeats,
+        verdicts.response_outcomes,
+    ),
+    "Where do judges disagree?": (
+        disagreement.disagreement,
+        verdicts.chosen_stages,
+        disagreement.decisiveness,
+        findings.metrics,
+    ),
+    "Are they biased?": (verdicts.display_biases, verdicts.overconfidence),
+    "What is uncertain?": (findings.limitations, purchases.what_to_buy_next),
+    "What did it cost?": (findings.rubrics_evidence_cost,),
+}
+"""The sections that answer each question of a reader."""
 _NAMES = ("study", "country", "pool", "run", "sample")
 """Columns that `task` and `tag` repeat."""
 
@@ -64,6 +70,7 @@ def build_report(
     thresholds: Thresholds = DEFAULTS,
     declared: Declarations = NOTHING_DECLARED,
     label_usd: float = 0.0,
+    texts: ReadTexts | None = None,
 ) -> Report:
     """Builds a report on the samples of one or more experiments.
 
@@ -79,12 +86,17 @@ def build_report(
         thresholds: the limits at which validity checks pass.
         declared: the contrasts, hypotheses and margin that the study declares, and since when.
         label_usd: what a person's label of a new item costs, for what to buy next.
+        texts: reads the answers that the summary quotes; None if they are unknown.
     """
     if samples.empty:
         raise DesignError(f"{title} has no samples yet; run it first")
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
-    table = table or judge_table(frame, people, margin=declared.margin)
+    # If no call was answered, no model was reported; the judge that was asked counts then.
+    models = {*frame["reported_model"].astype(object).fillna(frame[JUDGE])}
+    models |= {*judges} - {*frame[JUDGE]}
+    banner = simulation_banner(map(str, models))
+    table = table or judge_table(frame, people, margin=declared.margin, simulated=banner)
     given = ReportInput(
         data=Dataset(_needed(frame)),
         usage=paid,
@@ -101,21 +113,48 @@ def build_report(
             f"a gate is the threshold of a validity check, and {title} has none: it is not under "
             "protocol: contested-concepts"
         )
-    sections: Sequence[Callable[[ReportInput], Section | None]] = SECTIONS
-    if given.contested is None:  # how good judges are comes first, where it is known
-        first = (which_judge, findings.findings, findings.accuracy)
-        sections = sorted(SECTIONS, key=lambda section: section not in first)
-    parts = [section(given) for section in sections]
-    # If no call was answered, no model was reported; the judge that was asked counts then.
-    models = {*frame["reported_model"].astype(object).fillna(frame[JUDGE])}
-    models |= {*judges} - {*frame[JUDGE]}
+    every = tuple(sorted(map(str, frame[JUDGE].unique())))
+    questions = tuple(_answered(given, every))
+    found = [part.lead for question in questions for part in question.sections if _tested(part)]
+    first = summary.summarize(given, frame, texts)
+    first = replace(first, outcomes=" ".join(found))
     return Report(
         title=title,
-        banner=simulation_banner(map(str, models)),
+        banner=banner,
         facts=_facts(frame, usage),
         warnings=warnings,
-        sections=tuple(part for part in parts if part is not None),
+        questions=questions,
+        judge_table=table,
+        summary=replace(first, chart=first.chart and replace(first.chart, judges=every)),
+        tags={
+            (str(task), str(variant), str(judge)): str(tag)
+            for task, variant, judge, tag in frame[[*CELL, "tag"]]
+            .drop_duplicates()
+            .drop_duplicates(CELL, keep=False)
+            .itertuples(index=False, name=None)
+        },
     )
+
+
+def _tested(part: Section) -> bool:
+    return any(table.title == "Hypotheses" for table in part.tables)
+
+
+def _answered(given: ReportInput, judges: tuple[str, ...]) -> Iterator[Question]:
+    """Yields the questions that the samples can answer; judges have one colour in all figures."""
+    for title, sections in QUESTIONS.items():
+        parts = [part for part in (section(given) for section in sections) if part is not None]
+        if parts:
+            yield Question(
+                title,
+                tuple(
+                    replace(
+                        part,
+                        charts=tuple(replace(chart, judges=judges) for chart in part.charts),
+                    )
+                    for part in parts
+                ),
+            )
 
 
 def _needed(frame: pd.DataFrame) -> pd.DataFrame:

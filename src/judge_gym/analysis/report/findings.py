@@ -36,30 +36,40 @@ FEW_ITEMS = 12
 
 
 def findings(given: ReportInput) -> Section | None:
-    """Shows metrics and, of samples under the blueprint's protocol, hypotheses and checks."""
-    metrics = Table(
-        "Metrics",
-        f"By task and variant, {_rubrics_used(given.data.own)}; n is the number of items.",
-        metric_table(given.data),
-    )
+    """Shows declared contrasts and, under the blueprint's protocol, hypotheses and checks."""
     contested, declared = given.contested, given.declared
     tests = contrast_tests(given.data, declared.contrasts)
     if contested is not None:
         tests = [*protocol_tests(contested, declared, given.people), *tests]
-    tables = [metrics]
-    leads = [] if contested is not None else [_lead(given)]
+    tables: list[Table] = []
+    leads: list[str] = []
+    if tests:
+        tested = decided(tests, declared)
+        leads.append(_outcomes(tested))
+        note = f"Outcomes: {RULE}. {_declared_sentence(given)} Intervals: {given.interval_units}."
+        shown = tested[[*FIRST, "claim", "estimand", "note"]]
+        tables.append(Table("Hypotheses", note, shown, main=True))
     if contested is not None:
         checks = validity(contested.frame, given.thresholds)
         checks = checks[["check", "result", *checks.columns.drop(["check", "result"])]]
         leads.append(f"Validity checks: {_counted(checks['result'], CHECK_RESULTS)}.")
-        tables.insert(0, Table("Validity of the instrument", CHECK_RULE, checks))
-    if tests:
-        tested = decided(tests, declared)
-        leads.insert(0, _outcomes(tested))
-        note = f"Outcomes: {RULE}. {_declared_sentence(given)} Intervals: {given.interval_units}."
-        shown = tested[[*FIRST, "claim", "estimand", "note"]]
-        tables.insert(0, Table("Hypotheses", note, shown))
+        tables.append(Table("Validity of the instrument", CHECK_RULE, checks, main=True))
     return section("Findings", " ".join(leads), tables=tables)
+
+
+def metrics(given: ReportInput) -> Section | None:
+    """Shows every metric of each task and variant."""
+    return section(
+        "Every metric",
+        "By task and variant.",
+        tables=[
+            Table(
+                "Metrics",
+                f"By task and variant, {_rubrics_used(given.data.own)}; n is the number of items.",
+                metric_table(given.data),
+            )
+        ],
+    )
 
 
 CHECK_RESULTS = {"pass": "passed", "fail": "failed", UNDECIDED: UNDECIDED, LACKING: "without data"}
@@ -94,26 +104,6 @@ def _declared_sentence(given: ReportInput) -> str:
     if withdrawn:
         margin += f" Removed from the study after answers had come: {'; '.join(withdrawn)}."
     return margin
-
-
-def _lead(given: ReportInput) -> str:
-    """Returns who agrees most with people or known answers; without either, how much was judged."""
-    singles = given.data.without_pairs.own
-    known = known_answers(singles, CELL)
-    found = known.rename(columns={"mean": "value"}) if len(known) else known
-    what = "accuracy"
-    if given.people is not None and len(given.people):
-        found, what = majority_agreement(singles, given.people), "agreement with people"
-    found = found.dropna(subset="value") if len(found) else found
-    if not len(found):
-        judges, items = (given.frame[name].nunique() for name in (JUDGE, "evidence"))
-        return f"{judges} judge{'s' * (judges != 1)} on {items} item{'s' * (items != 1)}."
-    top = found.sort_values("value").iloc[-1]
-    interval = "" if pd.isna(top["low"]) else f" ({top['low']:.0%} to {top['high']:.0%})"
-    return (
-        f"Highest {what} of {len(found)} configured judges: {top['value']:.0%}{interval} on "
-        f"{int(top['items'])} items, by {top[JUDGE]} on {top['task']}, {top['variant']}."
-    )
 
 
 def _rubrics_used(own: pd.DataFrame) -> str:

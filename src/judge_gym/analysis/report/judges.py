@@ -29,13 +29,18 @@ def which_judge(given: ReportInput) -> Section | None:
     ]
     return section(
         TITLE,
-        table["sentence"],
+        "Every number of the judge table, and quality against price.",
         tables=[
-            Table("Judges", _note(table), pd.DataFrame(shown_rows(table))),
+            judges_as_text(table),
             Table("Judges in numbers", "Shares from 0 to 1, US dollars, seconds.", _long(table)),
         ],
         charts=[Chart("Price against quality", figures.price_figure, pd.DataFrame(prices))],
     )
+
+
+def judges_as_text(table: JudgeTable) -> Table:
+    """Returns the judge table with formatted cells."""
+    return Table("Judges", _note(table), pd.DataFrame(shown_rows(table)))
 
 
 def _note(table: JudgeTable) -> str:

@@ -5,24 +5,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.frames import once_per_call
+from judge_gym.analysis.frames import JUDGE, once_per_call
 from judge_gym.analysis.panels import Dataset
+from judge_gym.analysis.stats.contrasts import contrasts
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.axes import CONTESTED
+from judge_gym.errors import NotFoundError, unknown
 from judge_gym.records.judge_table import JudgeTable
+from judge_gym.records.numbers import number
 from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
 SIMULATED = "All judges were simulated: these numbers describe the method, not any real model."
 PARTLY_SIMULATED = "Some judges were simulated: {models}."
-SHOWN_ROWS, OPEN_ROWS = 60, 12
-"""The largest number of rows of a table on a page, and of a table shown without a click."""
+SHOWN_ROWS = 60
+"""The largest number of rows of a table on a page."""
 GOOD, BAD = ("supported", "pass"), ("fail",)
 LONG = 40
 """The number of characters from which a cell may take several lines."""
@@ -35,6 +38,8 @@ class Table:
     title: str
     note: str
     frame: pd.DataFrame
+    main: bool = False
+    """Whether it answers the question of its section; the others are in the appendix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +51,13 @@ class Chart:
     frame: pd.DataFrame
     finding: str | None = None
     """The heading of the figure; by default, its own finding."""
+    judges: tuple[str, ...] = ()
+    """All judges of the study, which have the same colours in every figure."""
 
     @cached_property
     def chart(self) -> figures.Figure:
         """The drawn figure."""
-        return self.kind(self.frame, self.finding)
+        return self.kind(self.frame, self.finding, judges=self.judges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,50 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class Quote:
+    """What a setup answered, in short."""
+
+    setup: str
+    verdict: str
+    text: str
+    """The end of its reasoning; empty if the text is unknown."""
+    call_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """An item on which two setups differ most."""
+
+    item: str
+    evidence: str
+    quotes: tuple[Quote, Quote]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The first page of a report: the answer, and what it rests on."""
+
+    sentence: str
+    outcomes: str = ""
+    """What became of hypotheses and validity checks, in a sentence."""
+    judges: Table | None = None
+    """The judge table, as text."""
+    chart: Chart | None = None
+    choices: tuple[str, ...] = ()
+    """What each varied knob does, a line each."""
+    disagreements: tuple[Disagreement, ...] = ()
+    caveats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question of a reader, and the sections that answer it."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The content of a report."""
 
@@ -72,7 +123,32 @@ class Report:
     """A warning that judges were simulated; empty if none was."""
     facts: dict[str, str]
     warnings: tuple[str, ...]
-    sections: tuple[Section, ...]
+    questions: tuple[Question, ...]
+    summary: Summary
+    judge_table: JudgeTable | None = None
+    """Which setup is best, and at what price; None for verdicts on recorded pairs."""
+    tags: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    """The experiment of each task, variant and judge."""
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """Every section, in order."""
+        return tuple(section for question in self.questions for section in question.sections)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Returns a table by its title or a part of it, such as `effects`."""
+        return _named("table", name, self.tables).frame
+
+    def figure(self, name: str) -> figures.Figure:
+        """Returns a figure by its title or a part of it, such as `effects`."""
+        return _named("figure", name, self.charts).chart
+
+    def _repr_html_(self) -> str:
+        """Shows the report in a notebook, in a frame, so that neither changes the other's style."""
+        return (
+            f'<iframe srcdoc="{escape(self.html())}" title="{escape(self.title)}" '
+            'style="width: 100%; height: 50rem; border: 0"></iframe>'
+        )
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -82,7 +158,8 @@ class Report:
     @property
     def charts(self) -> tuple[Chart, ...]:
         """Every figure, in order."""
-        return tuple(chart for section in self.sections for chart in section.charts)
+        first = [self.summary.chart] if self.summary.chart is not None else []
+        return (*first, *(chart for section in self.sections for chart in section.charts))
 
     def html(self) -> str:
         """Renders the report as one self-contained page."""
@@ -98,10 +175,15 @@ class Report:
             caption=figures.caption,
             cell=shown,
             classes=_classes,
+            experiment=self._experiment,
             slug=slug,
             rows=SHOWN_ROWS,
-            open_rows=OPEN_ROWS,
         )
+
+    def _experiment(self, row: Mapping[str, Any]) -> str | None:
+        """Returns the experiment that a row of a table is about; None if it is about several."""
+        judge = row.get(JUDGE, row.get("judge"))
+        return self.tags.get((str(row.get("task")), str(row.get("variant")), str(judge)))
 
     def markdown(self, *, pictures: str | None = None) -> str:
         """Renders the report as text, with links to pictures if they are in a folder beside it."""
@@ -111,20 +193,40 @@ class Report:
         yield f"# {self.title}"
         for warning in filter(None, (self.banner, *self.warnings)):
             yield from ("", f"> **{warning}**")
-        yield from ("", "| | |", "| --- | --- |")
+        yield from self._summary_lines(pictures)
+        for question in self.questions:
+            yield from ("", f"## {question.title}")
+            for section in question.sections:
+                yield from ("", f"### {section.title}", "", section.lead)
+                for chart in section.charts if pictures else ():
+                    yield from ("", f"![{chart.title}]({pictures}/{slug(chart.title)}.svg)")
+                for table in section.tables:
+                    if table.main:
+                        yield from _table_lines(table)
+        yield from ("", "## Appendix", "", "| | |", "| --- | --- |")
         yield from (f"| {name} | {_escaped(value)} |" for name, value in self.facts.items())
-        for section in self.sections:
-            yield from ("", f"## {section.title}", "", section.lead)
-            for chart in section.charts if pictures else ():
-                yield from ("", f"![{chart.title}]({pictures}/{slug(chart.title)}.svg)")
-            for table in section.tables:
-                yield from ("", f"### {table.title}", "", table.note, "")
-                yield "| " + " | ".join(map(_escaped, table.frame.columns)) + " |"
-                yield "|" + " --- |" * len(table.frame.columns)
-                for row in table.frame.head(SHOWN_ROWS).itertuples(index=False):
-                    yield "| " + " | ".join(_escaped(shown(value)) for value in row) + " |"
-                if len(table.frame) > SHOWN_ROWS:
-                    yield from ("", f"{len(table.frame) - SHOWN_ROWS:,} more rows in the CSV file.")
+        for table in self.tables:
+            if not table.main:
+                yield from _table_lines(table)
+
+    def _summary_lines(self, pictures: str | None) -> Iterator[str]:
+        found = self.summary
+        yield from ("", f"**{_escaped(found.sentence)}**")
+        if found.outcomes:
+            yield from ("", _escaped(found.outcomes))
+        if found.judges is not None:
+            yield from _table_lines(found.judges)
+        if found.chart is not None and pictures:
+            yield from ("", f"![{found.chart.title}]({pictures}/{slug(found.chart.title)}.svg)")
+        if found.choices:
+            yield from ("", "What each choice does:", "", *(f"- {line}" for line in found.choices))
+        for case in found.disagreements:
+            yield from ("", f"Disagreement on “{_escaped(case.item)}”:", "")
+            for quote in case.quotes:
+                text = f": “{_escaped(quote.text)}”" if quote.text else ""
+                yield f"- {quote.setup} says {quote.verdict}{text}"
+        if found.caveats:
+            yield from ("", "Caveats:", "", *(f"- {line}" for line in found.caveats))
 
     def files(self) -> Iterator[tuple[str, bytes]]:
         """Yields every file of the report's folder: page, text, tables and figures, by name."""
@@ -135,6 +237,30 @@ class Report:
         for chart in self.charts:
             yield f"figures/{slug(chart.title)}.svg", figures.svg(chart.chart).encode()
             yield f"figures/{slug(chart.title)}.png", figures.png(chart.chart)
+
+
+def _table_lines(table: Table) -> Iterator[str]:
+    yield from ("", f"### {table.title}", "", table.note, "")
+    yield "| " + " | ".join(map(_escaped, table.frame.columns)) + " |"
+    yield "|" + " --- |" * len(table.frame.columns)
+    for row in table.frame.head(SHOWN_ROWS).itertuples(index=False):
+        yield "| " + " | ".join(_escaped(shown(value)) for value in row) + " |"
+    if len(table.frame) > SHOWN_ROWS:
+        yield from ("", f"{len(table.frame) - SHOWN_ROWS:,} more rows in the CSV file.")
+
+
+Part = TypeVar("Part", Table, Chart)
+
+
+def _named(kind: str, name: str, parts: Sequence[Part]) -> Part:
+    """Returns the table or figure with a title, or the only one whose title has it as a part."""
+    wanted, by_slug = slug(name), {slug(part.title): part for part in parts}
+    if wanted in by_slug:
+        return by_slug[wanted]
+    near = [known for known in by_slug if wanted in known] if wanted else []
+    if len(near) != 1:
+        raise NotFoundError(unknown(kind, name, near or by_slug), choices=near or by_slug)
+    return by_slug[near[0]]
 
 
 def section(
@@ -173,7 +299,7 @@ def shown(value: Any) -> str:
     """Formats a cell of a table; undefined is a dash, never 0."""
     if value is None or (isinstance(value, float) and pd.isna(value)):
         return "–"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)
 
 
 def _classes(value: Any) -> Markup:
@@ -210,11 +336,18 @@ class ReportInput:
     """What the study declares about its analysis."""
     confounded: tuple[str, ...] = ()
     """What varies together between tasks, in words."""
+    judges: JudgeTable | None = None
+    """The judge table of the samples."""
 
     @property
     def frame(self) -> pd.DataFrame:
         """The tidy samples as a frame."""
         return self.data.frame
+
+    @cached_property
+    def contrasts(self) -> pd.DataFrame:
+        """The differences between levels of each varied knob, pairs of responses aside."""
+        return contrasts(self.data.without_pairs)
 
     @property
     def contested(self) -> Dataset | None:

@@ -7,7 +7,15 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.judges.pairs import PAIR_RULE, Comparison, PairScore
-from judge_gym.analysis.report.page import Chart, Report, Table, section, simulation_banner
+from judge_gym.analysis.report.page import (
+    Chart,
+    Question,
+    Report,
+    Summary,
+    Table,
+    section,
+    simulation_banner,
+)
 
 
 def build_pair_report(
@@ -42,12 +50,13 @@ def build_pair_report(
         "How accurate are the judges?",
         lead,
         tables=tables,
-        charts=[Chart("Accuracy", figures.accuracy_figure, shares, lead)],
+        charts=[Chart("Accuracy", figures.accuracy_figure, shares, lead, tuple(scores))],
     )
     return Report(
         title=title,
         banner=simulation_banner(scores),
         facts={"judges": ", ".join(scores), "pairs": str(max(s.n for s in scores.values()))},
         warnings=(),
-        sections=(part,) if part is not None else (),
+        questions=(Question("Which judge?", (part,)),) if part is not None else (),
+        summary=Summary(lead),
     )

@@ -36,7 +36,7 @@ from judge_gym.analysis.report.page import (
     scored_share,
     section,
 )
-from judge_gym.analysis.stats.contrasts import ALL, contrasts, judge_contrasts, ranking
+from judge_gym.analysis.stats.contrasts import ALL, judge_contrasts, ranking
 from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.analysis.stats.regressions import regressions
 from judge_gym.records import STATUSES
@@ -134,8 +134,7 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
     )
     return section(
         "Consistency across repeats",
-        f"In {len(conflicts)} cells at least half of the pairs of replicates share no stage; "
-        f"review these first.{not_anew if repeated else ''}",
+        _standing_out(conflicts) + (not_anew if repeated else ""),
         tables=[
             Table(
                 "Internal consistency",
@@ -151,12 +150,13 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
                 "compared with shuffled ones.",
                 repeats,
             ),
-            Table("Cells to review", "Replicates that conflict, the worst first.", conflicts),
             Table(
-                "Position and label bias",
-                "Share of scored verdicts at each place of the display, minus 1/n; 0 on average "
-                "without bias if stages are shuffled.",
-                display_bias(data.frame),
+                "Conflicting repeats",
+                "Items on which at least half of the pairs of a judge's repeats share no stage; "
+                "usual: that share on the judge's other items; p: how often the usual share would "
+                "give as many conflicts among disjoint pairs; q: Benjamini-Hochberg over all "
+                "items.",
+                conflicts,
             ),
             Table(
                 "Shapes of verdicts",
@@ -181,12 +181,58 @@ NOTE = (
 )
 
 
+REVIEW_LEVEL = 0.05
+"""The q-value below which an item's conflicting repeats are pointed out."""
+
+
+def _standing_out(conflicts: pd.DataFrame) -> str:
+    """States how many items a judge's usual jitter does not explain."""
+    out = conflicts[conflicts["q"] < REVIEW_LEVEL]
+    if out.empty:
+        return "On no item do a judge's repeats conflict clearly more often than is usual for it."
+    items = "item" if len(out) == 1 else "items"
+    return (
+        f"On {len(out)} {items} a judge's repeats conflict more often than is usual for it "
+        f"(q < {REVIEW_LEVEL:g}); look at these first."
+    )
+
+
+def display_biases(given: ReportInput) -> Section | None:
+    """Shows whether judges prefer a place or a label of the display."""
+    data = given.data.without_pairs
+    if not data.scored:
+        return None
+    found = display_bias(data.frame)
+    known = found.dropna(subset=["mean"])
+    lead = "No display was shuffled, so preferences for a place or a label are unknown."
+    if len(known):
+        top = known.iloc[int(known["mean"].abs().to_numpy().argmax())]
+        ends = "" if pd.isna(top["low"]) else f" ({top['low']:+.2f} to {top['high']:+.2f})"
+        lead = (
+            f"Largest preference: {top[JUDGE]} for {top['kind']} {top['place']} on {top['task']}, "
+            f"{top['mean']:+.2f} above an equal share{ends}; the largest of {len(known)} is "
+            "large by chance, too."
+        )
+    return section(
+        "Preferences for places and labels",
+        lead,
+        tables=[
+            Table(
+                "Position and label bias",
+                "Share of scored verdicts at each place of the display, minus 1/n; 0 on average "
+                "without bias if stages are shuffled.",
+                found,
+            )
+        ],
+    )
+
+
 def axis_effects(given: ReportInput) -> Section | None:
     """Shows contrasts of designs and of judges, ranks of levels, and regressions."""
     data = given.data.without_pairs
     if not data.scored:
         return None
-    knobs = contrasts(data)
+    knobs = given.contrasts
     headlines = knobs[(knobs["judge"] == ALL) & (knobs["endpoint"] == "stage")]
     if headlines.empty:
         headlines = knobs[knobs["endpoint"] == "stage"]

@@ -1,5 +1,6 @@
 """The report on a study, shown on a page and as files to download."""
 
+import re
 from typing import Literal
 
 from fastapi import APIRouter
@@ -18,7 +19,8 @@ FRAMING = {CSP: f"{HEADERS[CSP]}; frame-src 'self'"}
 """Lets the page show the report in a frame."""
 FRAMED = {
     CSP: "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'self'; sandbox allow-same-origin",
+    "form-action 'none'; frame-ancestors 'self'; "
+    "sandbox allow-same-origin allow-top-navigation-by-user-activation",
     "X-Frame-Options": "SAMEORIGIN",
 }
 """The report has its own style; no script can run in it."""
@@ -56,6 +58,18 @@ def report_file(
             built.error if built else f"the report on {study} is being built; try again in a moment"
         )
     path = reports.archive(built) if file == "report.zip" else built.folder / file
-    attached = download or file != "report.html"
-    filename = f"{study}-{file}" if attached else None
+    if file == "report.html" and not download:
+        page = linked(path.read_text(encoding="utf-8"))
+        return Response(page, media_type=TYPES[file], headers=FRAMED)
+    filename = f"{study}-{file}"
     return FileResponse(path, media_type=TYPES[file], filename=filename, headers=FRAMED)
+
+
+ROW = re.compile(r'(<tr data-experiment="([^"]*)"><td[^>]*>)(.*?)(</td>)')
+QUOTED = re.compile(r'<strong data-call="(\d+)">(.*?)</strong>')
+
+
+def linked(page: str) -> str:
+    """Links the rows of a report's tables to their experiments, and its quotes to the answers."""
+    page = ROW.sub(r'\1<a target="_top" href="/experiments/\2">\3</a>\4', page)
+    return QUOTED.sub(r'<a target="_top" href="/calls/\1">\2</a>', page)

@@ -1,0 +1,222 @@
+"""The first page of a report: which judge, what each choice does, and where judges disagree."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis import figures
+from judge_gym.analysis.frames import own_rows
+from judge_gym.analysis.judges.setups import Setup, setups_of
+from judge_gym.analysis.report.judges import judges_as_text
+from judge_gym.analysis.report.page import (
+    Chart,
+    Disagreement,
+    Quote,
+    ReportInput,
+    Summary,
+)
+from judge_gym.analysis.stats.contrasts import ALL
+from judge_gym.records.judge_table import JudgeTable, Quantity
+
+ReadTexts = Callable[[Sequence[int]], Mapping[int, str]]
+"""Returns the texts of answers, by the number of their call."""
+CASES = 3
+"""The number of disagreements that a summary shows."""
+LEAST_GAP = 0.25
+"""The distance of two setups, from 0 to 1, from which a disagreement is worth a quote."""
+LONGEST_QUOTE = 280
+LEVEL = 0.05
+
+
+def summarize(given: ReportInput, frame: pd.DataFrame, texts: ReadTexts | None = None) -> Summary:
+    """Returns the summary of a report.
+
+    Args:
+        given: what the report is made of.
+        frame: the tidy samples with all their knobs.
+        texts: reads the answers that are quoted; None if they are unknown.
+    """
+    table = given.judges
+    assert table is not None
+    return Summary(
+        sentence=table["sentence"],
+        judges=judges_as_text(table),
+        chart=_ranked(table),
+        choices=tuple(_choices(given)),
+        disagreements=tuple(_disagreements(frame, texts)),
+        caveats=(*table["notes"], *given.confounded),
+    )
+
+
+def _ranked(table: JudgeTable) -> Chart | None:
+    """Returns the figure of setups by quality, or without known answers by consistency."""
+    name = "truth" if table["kind"] else "consistency"
+    titles = {
+        "accuracy": "share of known answers",
+        "agreement": "agreement with people",
+        None: "share of repeats with the same verdict",
+    }
+    rows = []
+    for row in table["rows"]:
+        quantity: Quantity | None = row[name]  # type: ignore[literal-required]
+        if quantity is not None:
+            numbers = {key: quantity[key] for key in ("value", "low", "high")}
+            rows.append({"setup": row["setup"], "judge.model": row["judge"], **numbers})
+    frame = pd.DataFrame(rows)
+    if not rows:
+        return None
+    frame = frame.assign(quantity=titles[table["kind"]]).sort_values(
+        "value", ascending=False, kind="stable"
+    )
+    return Chart("Judges compared", figures.ranked_figure, frame)
+
+
+# --- what each choice does -----------------------------------------------------------------------
+
+
+def _choices(given: ReportInput) -> Iterator[str]:
+    """Yields a line per level of each varied knob, on the endpoint that matters most."""
+    data = given.data.without_pairs
+    if not data.scored:
+        return
+    rows = given.contrasts
+    headlines = rows[rows["judge"] == ALL] if (rows["judge"] == ALL).any() else rows
+    for (knob, level, base), part in headlines.groupby(["knob", "level", "base"], sort=False):
+        right = part[(part["endpoint"] == "agreement") & part["value"].notna()]
+        stage = part[(part["endpoint"] == "stage") & part["value"].notna()]
+        told = right if len(right) else stage
+        if len(told):
+            effect = _effect(told, points=bool(len(right)), tasks=rows["task"].nunique())
+            yield f"{knob} {level} instead of {base} {effect}"
+
+
+def _effect(rows: pd.DataFrame, *, points: bool, tasks: int) -> str:
+    """States the clearest effect of a choice, and how many tasks show none."""
+    clear = rows[rows["q"] < LEVEL]
+    top = (clear if len(clear) else rows).sort_values("value", key=abs, kind="stable").iloc[-1]
+    scale, unit = (100, " points of accuracy") if points else (1, " of the scale")
+    digits = "+.0f" if points else "+.2f"
+    value = f"{scale * abs(top['value']):{digits[1:]}}"
+    ends = ""
+    if pd.notna(top["low"]):
+        low, high = sorted((scale * top["low"], scale * top["high"]))
+        ends = f" ({low:{digits}} to {high:{digits}})"
+    where = f" on {top['task']}" if tasks > 1 else ""
+    if not len(clear):
+        return f"shows no clear effect: {scale * top['value']:{digits}}{unit}{ends}{where}"
+    verb = ("adds" if top["value"] > 0 else "costs") if points else "moves verdicts"
+    way = "" if points else (" up" if top["value"] > 0 else " down")
+    others = rows["task"].nunique() - clear["task"].nunique()
+    rest = f"; no clear effect on {others} other task{'s' * (others > 1)}" if others else ""
+    by = "" if points else " by"
+    return f"{verb}{way}{by} {value}{unit}{ends}{where}{rest}"
+
+
+# --- disagreements -------------------------------------------------------------------------------
+
+
+def _disagreements(frame: pd.DataFrame, texts: ReadTexts | None) -> list[Disagreement]:
+    """Returns the items on which two setups differ most, each with an answer of both."""
+    cases = most_disputed(own_rows(frame), CASES)
+    calls = [row["call_id"] for _, rows in cases for _, row in rows]
+    known = [int(call) for call in calls if pd.notna(call)]
+    read = texts(known) if texts is not None and known else {}
+    return [
+        Disagreement(
+            _item_name(rows[0][1]),
+            evidence,
+            (_quote(*rows[0], read), _quote(*rows[1], read)),
+        )
+        for evidence, rows in cases
+    ]
+
+
+def _item_name(row: pd.Series) -> str:
+    title = row["evidence_title"]
+    return str(title) if isinstance(title, str) and title else f"item {row['evidence']}"
+
+
+JUDGED = ("task", "evidence", "rubric_kind", "n_stages")
+"""What a setup's verdicts are about, and on which scale."""
+Case = tuple[str, tuple[tuple[str, pd.Series], tuple[str, pd.Series]]]
+
+
+def most_disputed(own: pd.DataFrame, count: int) -> list[Case]:
+    """Returns the items on which two setups are farthest apart, with a typical sample of each.
+
+    The distance of ordered stages is that of their means, from 0 to 1; of other rubrics it is the
+    share of verdicts that would have to change. Items come once each, the farthest apart first.
+    """
+    scored = own[own["status"] == "scored"]
+    if scored.empty:
+        return []
+    setups = setups_of(scored)
+    shares = {setup.name: _stage_shares(setup) for setup in setups}
+    found: list[tuple[float, str, str, str, str]] = []
+    for one, other in combinations(shares, 2):
+        left, right = shares[one].align(shares[other], join="inner", axis=0)
+        left, right = left.align(right, join="outer", axis=1, fill_value=0.0)
+        if left.empty:
+            continue
+        moved = (left - right).to_numpy()
+        ordered = left.index.get_level_values("rubric_kind") == "ordinal"
+        stages = left.index.get_level_values("n_stages").to_numpy(dtype=float)
+        means = np.abs(moved @ np.arange(moved.shape[1])) / np.maximum(stages - 1, 1)
+        gap = np.where(ordered, means, np.abs(moved).sum(axis=1) / 2)
+        for place in np.argsort(-gap, kind="stable")[:count]:
+            task, item = left.index[place][:2]
+            found.append((float(gap[place]), str(task), str(item), one, other))
+    by_name = {setup.name: setup for setup in setups}
+    cases: dict[str, Case] = {}
+    for gap, task, item, one, other in sorted(found, key=lambda row: (-row[0], *row[1:])):
+        if gap >= LEAST_GAP and item not in cases and len(cases) < count:
+            left_row, right_row = (_typical(by_name[name], task, item) for name in (one, other))
+            cases[item] = (item, ((one, left_row), (other, right_row)))
+    return list(cases.values())
+
+
+def _stage_shares(setup: Setup) -> pd.DataFrame:
+    """Returns the share of each stage among a setup's verdicts on each item, a column per stage."""
+    rows = setup.rows
+    most = int(rows["n_stages"].max())
+    bits = (rows["mask"].to_numpy()[:, None] >> np.arange(most)) & 1
+    shares = pd.DataFrame(bits / np.maximum(bits.sum(axis=1, keepdims=True), 1))
+    index = pd.MultiIndex.from_arrays([rows[name].to_numpy() for name in JUDGED], names=JUDGED)
+    return shares.set_axis(index).groupby(level=[*range(len(JUDGED))]).mean()
+
+
+def _typical(setup: Setup, task: str, item: str) -> pd.Series:
+    """Returns the first sample with the verdict that a setup gives most often on an item."""
+    every = setup.rows
+    rows = every[(every["task"] == task) & (every["evidence"].astype(str) == item)]
+    usual = rows["mask"].mode().iloc[0]
+    found: pd.Series = rows[rows["mask"] == usual].iloc[0]
+    return found
+
+
+def _quote(setup: str, row: pd.Series, texts: Mapping[int, str]) -> Quote:
+    stages = [n + 1 for n in range(int(row["n_stages"])) if int(row["mask"]) >> n & 1]
+    if row["pair"]:
+        names = {1: "the first is better", 2: "the second is better", 3: "a tie"}
+        verdict = " or ".join(names.get(stage, f"stage {stage}") for stage in stages)
+    else:
+        listed = ", ".join(map(str, stages))
+        verdict = f"stage{'s' * (len(stages) > 1)} {listed} of {int(row['n_stages'])}"
+    call = int(row["call_id"]) if pd.notna(row["call_id"]) else None
+    return Quote(setup, verdict, _end_of(texts.get(call, "") if call is not None else ""), call)
+
+
+def _end_of(text: str) -> str:
+    r"""Returns the end of a reasoning, without the line that holds the verdict.
+
+    >>> _end_of("It is rude. The reply blames the user.\n\nVERDICT: B")
+    'It is rude. The reply blames the user.'
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    plain = " ".join(line for line in lines if line and "VERDICT:" not in line.upper())
+    if len(plain) <= LONGEST_QUOTE:
+        return plain
+    cut = plain[-LONGEST_QUOTE:]
+    return "… " + cut[cut.find(" ") + 1 :]
