@@ -94,6 +94,30 @@ def test_consistency_is_the_share_of_equal_pairs_of_repeats() -> None:
     assert "label 30 items" in table["sentence"]
 
 
+def test_disagreement_is_the_chance_that_another_setup_gives_another_verdict() -> None:
+    verdicts = {"x:a": ["1", "2"], "x:b": ["1", "1"], "x:c": ["3", "3"]}
+    rows = [
+        (judge, 0, n, one, None) for judge, all in verdicts.items() for n, one in enumerate(all)
+    ]
+    table = judge_table(tidy(samples(*rows)))
+    found = {row["setup"]: value(row["disagreement"]) for row in table["rows"]}
+    assert found == pytest.approx({"a": (0.5 + 1) / 2, "b": (0.5 + 1) / 2, "c": 1})
+    assert "Two setups differ in 83 % of verdicts" in table["sentence"]
+
+
+def test_price_and_time_include_views_and_rubrics() -> None:
+    rows = [("x:a", item, n, "1", None) for item in (1, 2) for n in (0, 1)]
+    frame = samples(*rows, tag="t", rubric=5, usd=0.01, seconds=1.0)
+    calls = pd.DataFrame(
+        [("t", 1, None, 0.02, 2.0), ("t", 2, None, 0.02, 2.0), ("t", None, 5, 0.06, 6.0)],
+        columns=["tag", "evidence", "rubric", "usd", "seconds"],
+    )
+    row = only_row(judge_table(tidy(frame), preparation=calls))
+    # One verdict, its item's view, and its share of the rubric of two items.
+    assert value(row["usd_per_1000"]) == pytest.approx(10 + 20 + 30)
+    assert value(row["seconds"]) == pytest.approx(1 + 2 + 3)
+
+
 def test_agreement_is_with_a_random_rater_beside_people_with_each_other() -> None:
     given = {0: [1, 1, 1], 1: [1, 1, 2], 2: [1, 2, 3], 3: [2]}
     people = pd.DataFrame(

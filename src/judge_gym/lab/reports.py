@@ -97,6 +97,8 @@ class Reports:
 
     def _judge_table(self, frame: "pd.DataFrame", rows: Sequence[Mapping[str, Any]]) -> JudgeTable:
         """Returns the judge table of tidy samples of experiments, and counts a use of a split."""
+        import pandas as pd
+
         from judge_gym.analysis.judges.table import judge_table
         from judge_gym.analysis.report.page import simulation_banner
 
@@ -106,12 +108,15 @@ class Reports:
         table = judge_table(
             frame,
             self._labels.frame_of(rows),
+            preparation=pd.DataFrame(self._store.samples.preparation([row["tag"] for row in rows])),
             margin=self._store.studies.margin(study),
             in_test=None if split is None else split.items,
             simulated=simulation_banner({*map(str, frame["judge.model"])}),
         )
         if table["split"] is not None:
-            self._store.splits.record_use(study, digest([row["truth"] for row in table["rows"]]))
+            read = [(row["setup"], row["truth"]) for row in table["rows"]]
+            estimates = [[setup, found and [found["value"], found["n"]]] for setup, found in read]
+            self._store.splits.record_use(study, digest(estimates))
             used = self._store.splits.find(study)
             table["split"]["uses"] = used.uses if used else 0
         return table

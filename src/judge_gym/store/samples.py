@@ -105,6 +105,56 @@ class Samples:
                     parts.append(pa.Table.from_arrays(arrays, schema=schema))
         return pa.concat_tables(parts)
 
+    def preparation(self, tags: Sequence[str]) -> list[dict[str, Any]]:
+        """Returns the calls for views and rubrics of active runs: their price and seconds.
+
+        Columns: tag, evidence (of a view, else None), rubric (else None), usd, seconds.
+        """
+        runs = sa.and_(t.NAMED_RUNS, t.runs.c.superseded.is_(None))
+        views = (
+            sa.select(
+                t.tags.c.tag,
+                t.views.c.evidence_id.label("evidence"),
+                sa.null().label("rubric"),
+                t.attempts.c.usd,
+                t.attempts.c.seconds,
+            )
+            .join(t.runs, runs)
+            .join(t.pool_items, t.pool_items.c.pool_id == t.tags.c.pool_id)
+            .join(
+                t.views,
+                sa.and_(
+                    t.views.c.maker == t.runs.c.view_maker,
+                    t.views.c.evidence_id == t.pool_items.c.evidence_id,
+                ),
+            )
+            .join(t.attempts, t.attempts.c.id == latest_attempt(t.views.c.call_id, completed=False))
+        )
+        rubrics = (
+            sa.select(
+                t.tags.c.tag,
+                sa.null().label("evidence"),
+                t.rubrics.c.id.label("rubric"),
+                t.attempts.c.usd,
+                t.attempts.c.seconds,
+            )
+            .join(t.runs, runs)
+            .join(t.run_rubrics, t.run_rubrics.c.run_id == t.runs.c.id)
+            .join(t.rubrics, t.rubrics.c.id == t.run_rubrics.c.rubric_id)
+            .join(
+                t.attempts, t.attempts.c.id == latest_attempt(t.rubrics.c.call_id, completed=False)
+            )
+            .where(~t.run_rubrics.c.is_swap)
+        )
+        return [
+            row
+            for query in (views, rubrics)
+            for start in range(0, len(tags), PARAMETERS)
+            for row in self._database.rows(
+                query.where(t.tags.c.tag.in_(tags[start : start + PARAMETERS])).distinct()
+            )
+        ]
+
     def find(self, id: int, tag: str | None = None) -> dict[str, Any]:
         """Returns a sample as a tidy row, under this tag or the first of its experiment."""
         named = (

@@ -72,21 +72,20 @@ def _gap(row: JudgeRow) -> float:
 
 def _unknown_accuracy(rows: Sequence[JudgeRow]) -> str:
     """Returns what is known without answers or labels, and how accuracy would become known."""
-    steady = [row for row in rows if row["consistency"] is not None]
-    facts = []
+    parts = ["Accuracy unknown: no item has a known answer or a person's label."]
+    steady = [(found, row["setup"]) for row in rows if (found := row["consistency"])]
     if steady:
-        top = max(steady, key=lambda row: row["consistency"]["value"])  # type: ignore[index]
-        facts.append(
-            f"{top['setup']} repeats its own verdict most often, "
-            f"{share(top['consistency'])} of repeats"
-        )
-    known = "; ".join(facts)
-    return (
-        "Accuracy unknown: no item has a known answer or a person's label. "
-        + (f"{known}. " if known else "")
-        + f"To know it, label {LABEL_ITEMS} items and import them with 'judge-gym labels import "
+        found, setup = max(steady, key=lambda one: one[0]["value"])
+        most = " most often" if len(steady) > 1 else ""
+        parts.append(f"{setup} repeats its own verdict{most}: {share(found)} of repeats.")
+    apart = [found["value"] for row in rows if (found := row["disagreement"])]
+    if apart:
+        parts.append(f"Two setups differ in {sum(apart) / len(apart):.0%} of verdicts.")
+    parts.append(
+        f"To know it, label {LABEL_ITEMS} items and import them with 'judge-gym labels import "
         "FILE'."
     )
+    return " ".join(parts).replace("% of verdicts", " % of verdicts")
 
 
 def _price(row: JudgeRow, chosen: JudgeRow) -> str:

@@ -10,9 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
-from judge_gym.analysis.frames import once_per_call, own_rows
+from judge_gym.analysis.frames import first_replicates, once_per_call, own_rows
 from judge_gym.analysis.judges.sentence import sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of
 from judge_gym.analysis.judges.standing import (
@@ -23,7 +22,7 @@ from judge_gym.analysis.judges.standing import (
     cross_fitted,
     simultaneous_level,
 )
-from judge_gym.analysis.stats.intervals import LEVEL, Floats, t_quantile
+from judge_gym.analysis.stats.intervals import LEVEL, Bounded, Floats, t_quantile
 from judge_gym.records.judge_table import (
     MIN_CLUSTERS,
     ChosenQuality,
@@ -62,6 +61,7 @@ def judge_table(
     frame: pd.DataFrame,
     people: pd.DataFrame | None = None,
     *,
+    preparation: pd.DataFrame | None = None,
     margin: float | None = None,
     in_test: Mapping[Any, bool] | None = None,
     simulated: str = "",
@@ -71,12 +71,14 @@ def judge_table(
     Args:
         frame: the tidy samples; a column `seconds` is the time of each call.
         people: raters' stages, with columns tag, evidence, rater, stage.
+        preparation: the calls for views and rubrics, with columns tag, evidence (of a view) or
+            rubric, usd, seconds. They count in full for each setup that needs them.
         margin: the difference below which the study calls two setups equally good.
         in_test: which items of a split are in its test part. The choice of a setup is then made on
             the others, and quality is estimated on these.
         simulated: the warning that judges were simulated.
     """
-    own, clusters = _with_units(own_rows(frame))
+    own, clusters = _with_units(_with_prepared(own_rows(frame), preparation))
     labels = _labels(own, people)
     own = _with_values(own, labels)
     part = own["evidence"].map(in_test) if in_test else pd.Series(True, own.index)
@@ -85,13 +87,19 @@ def judge_table(
     if kind is None and own["agrees"].notna().any():
         kind = "agreement"
     setups = setups_of(own)
-    parts = [_unit_values(setup.rows, kind) for setup in setups]
+    apart = _disagreements(setups)
+    parts = [_unit_values(setup.rows, kind) | apart.get(setup.name, {}) for setup in setups]
     columns = {
         name: _quantities([part.get(name) for part in parts], scale, clusters)
         for name, scale in SCALES.items()
     }
     found = _compared(parts, columns, clusters, margin)
     rows = [_row(setup, place, columns, found, kind) for place, setup in enumerate(setups)]
+    repeating = [
+        setup.name
+        for setup, row in zip(setups, rows, strict=True)
+        if row["consistency"] is None and setup.rows["repeats"].any()
+    ]
     _mark_frontier(rows)
     rows.sort(key=_rank)
     chosen = None if found.chosen is None else setups[found.chosen].name
@@ -108,13 +116,29 @@ def judge_table(
         "margin": margin,
         "split": _split(own) if in_test else None,
         "simulated": simulated,
-        "notes": [*_notes(rows, found, in_test is not None and int(part.isna().sum()))],
+        "notes": [*_notes(rows, found, repeating, int(part.isna().sum()))],
         "rows": rows,
     }
     return {**table, "sentence": sentence(table)}
 
 
 # --- samples with what they count ----------------------------------------------------------------
+
+
+def _with_prepared(own: pd.DataFrame, preparation: pd.DataFrame | None) -> pd.DataFrame:
+    """Adds the price and time of the view and of the rubric that each verdict needed."""
+    for kind, key in (("view", "evidence"), ("rubric", "rubric")):
+        names = {name: f"{kind}_{name}" for name in ("usd", "seconds")}
+        if preparation is None or preparation.empty or preparation[key].isna().all():
+            own = own.assign(**dict.fromkeys(names.values(), 0.0))
+            continue
+        calls = preparation.loc[preparation[key].notna(), ["tag", key, *names]]
+        calls = calls.drop_duplicates(["tag", key]).astype({key: own[key].dtype})
+        made = calls.rename(columns=names).assign(made=True)
+        own = own.merge(made, on=["tag", key], how="left")
+        none = own.pop("made").isna()
+        own[[*names.values()]] = own[[*names.values()]].astype(float).mask(none, 0.0)
+    return own
 
 
 def _with_units(own: pd.DataFrame) -> tuple[pd.DataFrame, Codes]:
@@ -220,11 +244,10 @@ def _unit_values(samples: pd.DataFrame, kind: TruthKind | None) -> dict[str, _Ra
         "abstained": _mean(asked, status == "abstained"),
         "unreadable": _mean(asked, status.isin(UNREADABLE)),
         "usd_per_1000": _sum_over_orders(asked, "usd", 1000),
+        "seconds": _sum_over_orders(asked, "seconds"),
         "consistency": _equal_pairs(asked),
         "position_bias": _leanings(asked),
     }
-    if "seconds" in asked:
-        found["seconds"] = _sum_over_orders(asked, "seconds")
     if kind is not None:
         column = "right" if kind == "accuracy" else "agrees"
         known = asked[asked[column].notna() & asked["test"]]
@@ -249,18 +272,25 @@ def _mean(rows: pd.DataFrame, values: pd.Series) -> _Ratio:
 
 
 def _sum_over_orders(rows: pd.DataFrame, column: str, factor: float = 1) -> _Ratio:
-    """Returns the sum over the orders of each unit of their mean over repeats; known ones only."""
+    """Returns a unit's sum over both orders, averaged over repeats, with what prepares it.
+
+    A view is made once for each item, a rubric once for all items of the setup.
+    """
     known = rows[rows[column].notna()]
     by_order = known[column].groupby([known["unit"], known["flipped"]]).mean()
-    return _Ratio.of(by_order.groupby(level=0).sum() * factor)
+    sums = by_order.groupby(level=0).sum()
+    sums += known[f"view_{column}"].groupby(known["unit"]).mean()
+    rubrics = known.drop_duplicates("rubric")[f"rubric_{column}"].sum()
+    return _Ratio.of((sums + rubrics / max(len(sums), 1)).dropna() * factor)
 
 
 def _equal_pairs(rows: pd.DataFrame) -> _Ratio:
     """Returns the numbers of equal and of all pairs of repeats, by unit; abstaining is a verdict.
 
-    Another rubric, or a pair shown in the other order, is not a repeat.
+    Another rubric, or a pair shown in the other order, is not a repeat. Where the provider repeats
+    its own text, only another series is.
     """
-    read = rows[rows["status"].isin(("scored", "abstained"))]
+    read = first_replicates(rows[rows["status"].isin(("scored", "abstained"))])
     by = [read["unit"], read["rubric"], read["flipped"]]
     n = read.groupby(by, observed=True).size()
     same = read.groupby([*by, read["mask"]], observed=True).size()
@@ -277,6 +307,32 @@ def _leanings(rows: pd.DataFrame) -> _Ratio:
     shown = side.where(~decided["flipped"].astype(bool), -side)
     sums = shown.groupby(decided["unit"]).agg(["sum", "count"])
     return _Ratio.of(sums["sum"], sums["count"])
+
+
+def _disagreements(setups: Sequence[Setup]) -> dict[str, dict[str, _Ratio]]:
+    """Returns, by setup and unit, the chance that another setup gives another verdict.
+
+    Setups are compared where their scales have the same number of stages.
+    """
+    key = ["unit", "n_stages"]
+    scored = [
+        rows[[*key, "mask"]].assign(setup=setup.name)
+        for setup in setups
+        for rows in [setup.rows[setup.rows["status"] == "scored"]]
+        if len(rows)
+    ]
+    if len(scored) < 2:
+        return {}
+    counts = pd.concat(scored).groupby(["setup", *key, "mask"]).size().rename("share")
+    frame = (counts / counts.groupby(level=["setup", *key]).transform("sum")).reset_index()
+    frame["all"] = frame.groupby([*key, "mask"])["share"].transform("sum")
+    others = frame.groupby(key)["setup"].transform("nunique") - 1
+    frame["equal"] = frame["share"] * (frame["all"] - frame["share"]) / others.where(others > 0)
+    equal = frame.dropna().groupby(["setup", "unit"])["equal"].sum()
+    return {
+        str(name): {"disagreement": _Ratio.of(1 - part.droplevel("setup"))}
+        for name, part in equal.groupby(level="setup")
+    }
 
 
 # --- columns with intervals ----------------------------------------------------------------------
@@ -305,65 +361,36 @@ def _influence(ratio: _Ratio, scale: Scale, clusters: Codes) -> Floats:
     return sums
 
 
-def _quantity(ratio: _Ratio, scale: Scale, clusters: Codes, level: float) -> Quantity:
+def _quantity(ratio: _Ratio, scale: Scale, clusters: Codes, level: float = LEVEL) -> Quantity:
     """Returns an estimate with its interval."""
     used = ratio.below > 0
-    ratio = _Ratio(ratio.units[used], ratio.above[used], ratio.below[used])
-    of_cluster = np.unique(clusters[ratio.units], return_inverse=True)[1]
-    n = len(ratio.units)
+    above, below, codes = ratio.above[used], ratio.below[used], clusters[ratio.units[used]]
     if scale == "median":
-        value = float(np.median(ratio.above))
-        low, high = _median_ends(ratio.above, of_cluster, level)
-    else:
-        value = float(ratio.above.sum() / ratio.below.sum())
-        wide = 2.0 if scale == "bias" else 1.0
-        sums = cluster_sums(
-            (ratio.above - value * ratio.below) / ratio.below.sum() / wide, of_cluster
-        )
-        share = (value + 1) / 2 if scale == "bias" else value
-        low, high = _share_ends(share, sums, n, level)
-        if scale == "bias":
-            low, high = low * 2 - 1, high * 2 - 1
-    if np.isnan(low):
+        return _median(above, codes, level)
+    value = float(above.sum() / below.sum())
+    # A ratio is, to first order, the mean of its items' deviations from it.
+    values = value + (above - value * below) / below.mean()
+    lowest = -1.0 if scale == "bias" else 0.0
+    found = Bounded(lowest, 1.0, level)(np.clip(values, lowest, 1.0), codes)
+    return _as_quantity(value, found.low, found.high, len(values))
+
+
+def _median(values: Floats, clusters: Codes, level: float) -> Quantity:
+    """Returns a median with an interval of order statistics, by cluster (Woodruff 1952)."""
+    n, ordered = len(values), np.sort(values)
+    median = float(np.median(values))
+    below = Bounded(level=level)(np.arange(n)[np.argsort(np.argsort(values))] < n / 2, clusters)
+    places = np.floor(below.low * n) - 1, np.ceil(below.high * n)
+    if np.isnan(places).any():
+        return _as_quantity(median, np.nan, np.nan, n)
+    first, last = np.clip(places, 0, n - 1).astype(int)
+    return _as_quantity(median, float(ordered[first]), float(ordered[last]), n)
+
+
+def _as_quantity(value: float, low: float, high: float, n: int) -> Quantity:
+    if np.isnan([low, high]).any():
         return {"value": value, "low": None, "high": None, "n": n}
-    return {"value": value, "low": float(low), "high": float(high), "n": n}
-
-
-def _share_ends(share: float, sums: Floats, items: int, level: float) -> tuple[float, float]:
-    """Returns the ends of Korn and Graubard's (1998) interval of a share.
-
-    It is Clopper and Pearson's with the effective number of items, which is that of clusters if
-    all items are equal. `sums` are the deviations of the clusters.
-    """
-    groups = len(sums)
-    if groups < 2:
-        return np.nan, np.nan
-    variance = groups / (groups - 1) * float((sums**2).sum())
-    size = share * (1 - share) / variance if variance > 1e-12 and 0 < share < 1 else groups
-    size = min(size, items)
-    size *= float(t_quantile(items - 1, level) / t_quantile(groups - 1, level)) ** 2
-    return clopper_pearson(share, size, level)
-
-
-def clopper_pearson(share: float, size: float, level: float) -> tuple[float, float]:
-    """Returns the ends of the interval of a share of `size` items, which may be fractional."""
-    tail, hits = (1 - level) / 2, share * size
-    low = special.betaincinv(hits, size - hits + 1, tail) if hits > 0 else 0.0
-    high = special.betaincinv(hits + 1, size - hits, 1 - tail) if hits < size else 1.0
-    return float(low), float(high)
-
-
-def _median_ends(values: Floats, clusters: Codes, level: float) -> tuple[float, float]:
-    """Returns the ends of a median's interval: order statistics, by cluster (Woodruff 1952)."""
-    below = (values <= np.median(values)).astype(float) - 0.5
-    sums = cluster_sums(below / len(values), clusters)
-    low, high = _share_ends(0.5, sums, len(values), level)
-    if np.isnan(low):
-        return low, high
-    ordered = np.sort(values)
-    places = np.array([np.floor(low * len(values)) - 1, np.ceil(high * len(values))])
-    first, last = np.clip(places, 0, len(values) - 1).astype(int)
-    return float(ordered[first]), float(ordered[last])
+    return {"value": value, "low": min(low, value), "high": max(high, value), "n": n}
 
 
 def _people(labels: pd.DataFrame | None, own: pd.DataFrame, clusters: Codes) -> Quantity | None:
@@ -378,7 +405,7 @@ def _people(labels: pd.DataFrame | None, own: pd.DataFrame, clusters: Codes) -> 
     equal = equal.dropna()
     if equal.empty:
         return None
-    return _quantity(_Ratio.of(equal), "share", clusters, LEVEL)
+    return _quantity(_Ratio.of(equal), "share", clusters)
 
 
 # --- standings and rows --------------------------------------------------------------------------
@@ -450,7 +477,7 @@ def _compared(
         },
         differences=_differences(table, best, places, of_cluster),
         chosen=places[choice],
-        quality=_quantity(_Ratio(items, scored, np.ones(len(items))), "share", clusters, LEVEL),
+        quality=_quantity(_Ratio(items, scored, np.ones(len(items))), "share", clusters),
         method="single setup"
         if len(places) < 2
         else "test split"
@@ -567,7 +594,9 @@ def _split(own: pd.DataFrame) -> SplitUse:
     return {"train": train, "test": test, "uses": 0}
 
 
-def _notes(rows: Sequence[JudgeRow], found: _Compared, unsplit: int) -> Iterator[str]:
+def _notes(
+    rows: Sequence[JudgeRow], found: _Compared, repeating: Sequence[str], unsplit: int
+) -> Iterator[str]:
     """Yields what a reader must know beside the numbers."""
     if unsplit:
         yield (
@@ -578,6 +607,11 @@ def _notes(rows: Sequence[JudgeRow], found: _Compared, unsplit: int) -> Iterator
         yield (
             f"{found.left_out} setups judged fewer than {MIN_CLUSTERS} clusters of items with a "
             "known answer or labels, and were not compared"
+        )
+    if repeating:
+        yield (
+            f"the repeats of {', '.join(repeating)} have the same texts or temperature 0: "
+            "consistency needs a further series ('judge-gym run --series NAME')"
         )
     for row in rows:
         if row["failed_calls"]:

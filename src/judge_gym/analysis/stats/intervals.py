@@ -109,7 +109,9 @@ def t_quantile(freedom: npt.ArrayLike, level: float = LEVEL) -> Floats:
     return np.asarray(special.stdtrit(freedom, (1 + level) / 2))
 
 
-def student(values: npt.ArrayLike, clusters: Codes | None = None) -> Estimate:
+def student(
+    values: npt.ArrayLike, clusters: Codes | None = None, *, level: float = LEVEL
+) -> Estimate:
     """Returns the mean over items with Student's t interval, ignoring missing values.
 
     In clusters the error is CR2, with Satterthwaite's degrees of freedom. Without variance the
@@ -126,7 +128,7 @@ def student(values: npt.ArrayLike, clusters: Codes | None = None) -> Estimate:
     error, freedom = item_error(known, codes)
     if error * np.sqrt(n) <= 1e-12 * max(1.0, abs(mean)) or np.isnan(error):
         return undefined(n, mean)
-    half = float(t_quantile(freedom) * error)
+    half = float(t_quantile(freedom, level) * error)
     return Estimate(mean, mean - half, mean + half, n)
 
 
@@ -161,6 +163,8 @@ class Bounded:
     high: float = 1.0
     squared: bool = False
     """Whether items are squares, such as distances, whose error over draws grows with them."""
+    level: float = LEVEL
+    """The confidence level; intervals that are to hold together need a higher one."""
 
     def __call__(self, values: npt.ArrayLike, clusters: Codes | None = None) -> Estimate:
         """Returns the mean with its interval, ignoring missing values."""
@@ -174,19 +178,21 @@ class Bounded:
         if n < 2:
             return undefined(n, float(known[0]) if n else np.nan)
         if n >= NORMAL_FROM:
-            return student(known).clipped(self.low, self.high)
+            return student(known, level=self.level).clipped(self.low, self.high)
         weights = _weights(n)
         sums = weights[:, :n] @ known
         least = self.low if np.isfinite(self.low) else 0.0
         below = sums + weights[:, n] * min(least, float(known.min()))
         above = sums + weights[:, n] * max(self.high, float(known.max()))
-        low, high = float(np.quantile(below, TAILS[0])), float(np.quantile(above, TAILS[1]))
+        tail = (1 - self.level) / 2
+        low, high = float(np.quantile(below, tail)), float(np.quantile(above, 1 - tail))
         return Estimate(float(known.mean()), low, high, n).clipped(self.low, self.high)
 
     def _proportion(self, successes: float, n: float) -> Estimate:
         """Returns a mean of values at the ends of the scale, for which there is a closed form."""
-        low = special.betaincinv(successes, n - successes + 1, TAILS[0]) if successes else 0.0
-        high = special.betaincinv(successes + 1, n - successes, TAILS[1]) if successes < n else 1.0
+        tail = (1 - self.level) / 2
+        low = special.betaincinv(successes, n - successes + 1, tail) if successes else 0.0
+        high = special.betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
         ends = self.low + (self.high - self.low) * np.array([successes / n, low, high])
         return Estimate(float(ends[0]), float(ends[1]), float(ends[2]), int(n))
 
@@ -197,14 +203,14 @@ class Bounded:
         if np.isnan(error):
             return undefined(n, mean)
         if values.min() < self.low or values.max() > self.high:  # unbiased estimates of a square
-            return student(values, clusters).clipped(self.low, self.high)
+            return student(values, clusters, level=self.level).clipped(self.low, self.high)
         share, count = (mean - self.low) / (self.high - self.low), len(np.unique(clusters))
         if np.ptp(values) == 0 and share in (0, 1):
             return self._proportion(share * count, count)._replace(n=n)
         # Items in clusters are at most as informative as independent ones.
         error = max(error, item_error(values, None).error) / (self.high - self.low)
         size = max(share * (1 - share) / max(error, 1e-9) ** 2, 1e-9)
-        size *= float(t_quantile(np.inf) / t_quantile(freedom)) ** 2
+        size *= float(t_quantile(np.inf, self.level) / t_quantile(freedom, self.level)) ** 2
         return self._proportion(share * size, size)._replace(value=mean, n=n)
 
 
