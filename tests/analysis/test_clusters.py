@@ -9,6 +9,7 @@ from scipy import stats
 
 from judge_gym.analysis.endpoints import expected_stage
 from judge_gym.analysis.frames import CELL, ordinal, tidy
+from judge_gym.analysis.hypotheses import one_sample, two_samples
 from judge_gym.analysis.judges.pairs import JudgedPair, compare_judges, score_pairs
 from judge_gym.analysis.stats.agreement import nominal_agreement
 from judge_gym.analysis.stats.clusters import Codes, Floats, cluster_robust, mean_error, scope
@@ -228,3 +229,20 @@ def test_pairs_on_one_question_are_one_cluster() -> None:
     assert (
         single.p == stats.binomtest(single.only_judge, single.only_judge + single.only_other).pvalue
     )
+
+
+def test_hypotheses_over_few_clusters_are_about_these() -> None:
+    rng = seeded("hypotheses")
+    values, codes = rng.normal(1, 0.1, 40), np.arange(40) % 4
+    few = one_sample(values, clusters=codes)
+    assert few.estimate.value == pytest.approx(values.mean()) and np.isnan(few.p)
+    assert few.scope == "for these 4 clusters" and few.note.startswith("± ")
+    eight = one_sample(values, clusters=np.arange(40) % 8)
+    assert eight.estimate == pytest.approx(student(values, np.arange(40) % 8))
+    assert eight.p < 0.05 and eight.scope == ""
+    welch = two_samples(values[:20], values[20:], (np.arange(20), np.arange(20)))
+    assert welch.p == pytest.approx(two_samples(values[:20], values[20:]).p)
+    assert welch.p == pytest.approx(
+        stats.ttest_ind(values[:20], values[20:], equal_var=False).pvalue
+    )
+    assert np.isnan(two_samples(values[:20], values[20:], (codes[:20], np.arange(20))).p)

@@ -216,7 +216,7 @@ def test_pools_are_per_item_task_and_variant_with_each_call_once() -> None:
 def known(p: list[float], y: list[float], item: list[int]) -> pd.DataFrame:
     """Probed verdicts with their reference, as `probed_verdicts` gives them."""
     rows = pd.DataFrame({"p": p, "y": y, "evidence": item, "outcome": "probed", "size": 1})
-    return rows.assign(judge="j")
+    return rows.assign(judge="j", cluster="")
 
 
 def test_samples_are_counted_by_outcome() -> None:

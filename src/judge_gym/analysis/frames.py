@@ -451,6 +451,12 @@ def cluster_codes(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
     return pd.factorize(codes)[0].astype(np.int64)
 
 
+def clusters_of(frame: pd.DataFrame, items: pd.Index) -> npt.NDArray[np.int64]:
+    """Returns the number of each item's cluster, for items by the name of their evidence."""
+    first = frame[["evidence", "cluster"]].drop_duplicates("evidence").set_index("evidence")
+    return cluster_codes(first.reindex(items).rename_axis("evidence").reset_index())
+
+
 def select_rows(frame: pd.DataFrame, mask: npt.ArrayLike) -> pd.DataFrame:
     """Returns the rows of a mask; the frame itself if that is all of them, to avoid a slow copy.
 

@@ -16,6 +16,7 @@ import pandas as pd
 from judge_gym.analysis.frames import (
     JUDGE,
     PANEL,
+    clusters_of,
     level_name,
     once_per_call,
     select_rows,
@@ -40,7 +41,7 @@ from judge_gym.analysis.panels import (
     item_distances,
     row_means,
 )
-from judge_gym.analysis.stats.clusters import ErrorPart
+from judge_gym.analysis.stats.clusters import Codes, ErrorPart, grouped_codes, scope
 from judge_gym.analysis.stats.contrasts import UNAFFECTED, Sides
 from judge_gym.analysis.stats.intervals import (
     MANY_DRAWS,
@@ -48,6 +49,7 @@ from judge_gym.analysis.stats.intervals import (
     Floats,
     draw_part,
     half_width,
+    item_error,
     p_value,
     pseudo_values,
     student,
@@ -227,9 +229,8 @@ def _contrast_test(sides: Sides, contrast: ContrastSpec) -> Tested:
     result = _lacking("no two experiments differ in this alone, with the same displays")
     if pairs:
         whole = differences()
-        result = one_sample(
-            whole, _drawn(whole, [differences(draw) for draw in sides.draws(pairs)])
-        )
+        drawn = _drawn(whole, [differences(draw) for draw in sides.draws(pairs)])
+        result = one_sample(whole, drawn, clusters_of(sides.frame, whole.index))
         calls = "probe_call_id" if contrast.endpoint == "probability" else "call_id"
         shared = sides.shared_calls(pairs, calls) == 1
         tasks, judges = (len({pair[0][part] for pair in pairs}) for part in (0, 2))
@@ -273,10 +274,12 @@ def contested_distance(frame: pd.DataFrame) -> HypothesisResult:
         _by_draw(part.groupby(["rubric_draw", "evidence"], observed=True)["distance"].mean())
         for part in (distances[distances["task_type"] == kind] for kind in ("ecc", "control"))
     )
-    found = two_samples(contested, plain)
+    clusters = [clusters_of(shared, arm.columns) for arm in (contested, plain)]
+    found = two_samples(contested, plain, clusters)
     draws = min(len(contested), len(plain))
     scope = "on these concepts" + (", pools and rubrics" if draws < MANY_DRAWS else " and pools")
     few = f"{counts[0]} contested and {counts[-1]} control concepts"
+    scope = f"{found.scope} and {scope}" if found.scope else scope
     return found._replace(note=found.note or few, scope=scope)
 
 
@@ -293,7 +296,8 @@ def overstated_agreement(samples: Samples, people: pd.DataFrame | None = None) -
     )
     if gaps.empty:
         return _lacking("needs probes, and three verdicts of other judges on other displays")
-    found = one_sample(gaps, _drawn(gaps, without))
+    clusters = clusters_of(whole, gaps.index)
+    found = one_sample(gaps, _drawn(gaps, without), clusters)
     return found._replace(note="; ".join(filter(None, [AGAINST[kind], found.note])))
 
 
@@ -314,7 +318,8 @@ def confidence_in_own_rubric(pairs: pd.DataFrame) -> HypothesisResult:
     rivals = rivals[calls.isna().any(axis=1) | ~calls.duplicated()]
     gaps = (rivals["own"] - rivals["other"]).groupby([rivals[name] for name in SIDE]).mean()
     table = _by_draw(gaps.groupby(level=["rubric_draw", "evidence"]).mean())
-    return one_sample(row_means(table.T), table, mean_over_draws=True)
+    clusters = clusters_of(rivals, table.columns)
+    return one_sample(row_means(table.to_numpy().T), table, clusters, mean_over_draws=True)
 
 
 def _forced_choice(data: Dataset) -> HypothesisResult:
@@ -338,7 +343,7 @@ def forced_choice_distance(frame: pd.DataFrame) -> HypothesisResult:
     lacking = [
         _single_minus_subset(part, key, "distance") for part in distances_without_draws(own, by)
     ]
-    return one_sample(gaps, _drawn(gaps, lacking))
+    return one_sample(gaps, _drawn(gaps, lacking), clusters_of(frame, gaps.index))
 
 
 def _single_minus_subset(found: pd.DataFrame, key: Sequence[str], value: str) -> pd.Series:
@@ -361,7 +366,7 @@ def _forced_divergence(data: Dataset) -> str:
         values = {"task": task, "evidence": panel.evidence, "above": above, **named}
         parts.append(pd.DataFrame(values))
     gaps = _single_minus_subset(pd.concat(parts), ["task", *knobs], "above")
-    found = student(gaps)
+    found = student(gaps, clusters_of(data.frame, gaps.index))
     return f"P above chance: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
@@ -394,9 +399,9 @@ HYPOTHESES = (
 )
 
 
-def _by_draw(values: pd.Series) -> Floats:
+def _by_draw(values: pd.Series) -> pd.DataFrame:
     """Returns values by draw of the rubric and item as a table; missing ones are NaN."""
-    return values.unstack("evidence").dropna(axis=1, how="all").to_numpy(dtype=float)
+    return values.unstack("evidence").dropna(axis=1, how="all").astype(float)
 
 
 def _drawn(whole: pd.Series, without: Sequence[pd.Series]) -> Floats | None:
@@ -407,28 +412,42 @@ def _drawn(whole: pd.Series, without: Sequence[pd.Series]) -> Floats | None:
 
 
 def one_sample(
-    values: npt.ArrayLike, draws: npt.ArrayLike | None = None, *, mean_over_draws: bool = False
+    values: npt.ArrayLike,
+    draws: npt.ArrayLike | None = None,
+    clusters: Codes | None = None,
+    *,
+    mean_over_draws: bool = False,
 ) -> HypothesisResult:
     """Tests a mean over items by Student's t, from five draws of rubrics on of draws too.
 
-    `draws` are the contributions of draws of rubrics, by draw and item.
+    `draws` are the contributions of draws of rubrics, by draw and item. Items in clusters have CR2
+    errors; with too few clusters there is no test, and the scope says so.
     """
-    return _tested([np.asarray(values, dtype=float)], [draws], mean_over_draws)
+    return _tested([np.asarray(values, dtype=float)], [draws], [clusters], mean_over_draws)
 
 
-def two_samples(ours: npt.ArrayLike, theirs: npt.ArrayLike) -> HypothesisResult:
+def two_samples(
+    ours: npt.ArrayLike, theirs: npt.ArrayLike, clusters: Sequence[Codes | None] = (None, None)
+) -> HypothesisResult:
     """Tests the difference of two means over different items by Welch's t, and of draws too.
 
-    A side is one value per item, or a table of draws by items.
+    A side is one value per item, or a table of draws by items; `clusters` has those of each side.
     """
     tables = [np.atleast_2d(np.asarray(side, dtype=float)) for side in (ours, theirs)]
-    return _tested([row_means(table.T) for table in tables], tables, True)
+    return _tested([row_means(table.T) for table in tables], tables, clusters, True)
 
 
 def _tested(
-    sides: Sequence[Floats], draws: Sequence[npt.ArrayLike | None], mean_over_draws: bool
+    sides: Sequence[Floats],
+    draws: Sequence[npt.ArrayLike | None],
+    clusters: Sequence[Codes | None],
+    mean_over_draws: bool,
 ) -> HypothesisResult:
     """Tests the mean of the first side, minus that of a second if there is one."""
+    both = list(zip(sides, clusters, strict=True))
+    codes = [grouped_codes(one, ~np.isnan(values)) for values, one in both]
+    scopes = [scope(values, one) for values, one in both]
+    limit, _, within = next(filter(None, scopes), "").partition(", ")
     means = [values[~np.isnan(values)] for values in sides]
     counts = [len(values) for values in means]
     known = min(counts) > 0
@@ -437,9 +456,12 @@ def _tested(
         return HypothesisResult(
             undefined(sum(counts), value), np.nan, "too few items, or no variance"
         )
-    squares = [float(values.var(ddof=1)) / len(values) for values in means]
-    # Welch's degrees of freedom; for one side, its number of items minus one.
-    lost = sum(square**2 / (n - 1) for square, n in zip(squares, counts, strict=True))
+    errors = [item_error(values, one) for values, one in zip(means, codes, strict=True)]
+    squares = [part.error**2 for part in errors]
+    if limit:
+        return HypothesisResult(undefined(sum(counts), value), np.nan, within, scope=limit)
+    # Welch's degrees of freedom; for one side, its own.
+    lost = sum(part.error**4 / part.freedom for part in errors)
     parts = [ErrorPart(float(np.sqrt(sum(squares))), sum(squares) ** 2 / lost)]
     tables = [np.asarray(table, dtype=float) for table in draws if table is not None]
     parts += [

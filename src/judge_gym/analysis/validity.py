@@ -12,12 +12,21 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.endpoints import accuracy, positions
-from judge_gym.analysis.frames import CELL, ITEM, JUDGE, PANEL, once_per_call, own_rows, select_rows
+from judge_gym.analysis.frames import (
+    CELL,
+    ITEM,
+    JUDGE,
+    PANEL,
+    clusters_of,
+    once_per_call,
+    own_rows,
+    select_rows,
+)
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.metrics.accuracy import ground_truth
 from judge_gym.analysis.metrics.conflict import conflict_by_item
 from judge_gym.analysis.panels import distances_without_draws, item_distances, panels, per_item
-from judge_gym.analysis.stats.clusters import MIN_FREEDOM, ErrorPart, cluster_robust
+from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, ErrorPart, cluster_robust
 from judge_gym.analysis.stats.intervals import (
     Estimate,
     Estimator,
@@ -131,7 +140,8 @@ def _mean_over_items(
         part.reindex(whole.index).to_numpy(float)
         for part in without_each_draw(frame, by, values, keep_others=True).values()
     ]
-    return estimate_over_items(estimate, whole.to_numpy(float), without)
+    clusters = clusters_of(frame, whole.index)
+    return estimate_over_items(estimate, whole.to_numpy(float), without, clusters)
 
 
 def _pairwise_k(frame: pd.DataFrame) -> pd.Series:
@@ -162,7 +172,9 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
         slope = _slope_over_concepts(concepts)
         note += f"; over {len(concepts)} concepts"
     else:
-        slope = _slope(found.reset_index(), [part.reindex(found.index) for part in without])
+        items = found.reset_index()
+        clusters = clusters_of(dosed, pd.Index(items["evidence"]))
+        slope = _slope(items, [part.reindex(found.index) for part in without], clusters)
         note += f"; on these {len(concepts)} concepts, pools and rubrics"
     return _row(name, rule, slope, _above(slope, limits.dose), note)
 
@@ -207,7 +219,10 @@ def _distance(frame: pd.DataFrame) -> Estimate:
         per_item(part).reindex(values.index).to_numpy(float)
         for part in distances_without_draws(once, PANEL)
     ]
-    return estimate_over_items(skewed, values.to_numpy(float), without, mean_over_draws=False)
+    clusters = clusters_of(frame, values.index)
+    return estimate_over_items(
+        skewed, values.to_numpy(float), without, clusters, mean_over_draws=False
+    )
 
 
 CHECKS: tuple[Callable[[pd.DataFrame, Thresholds], dict[str, object]], ...] = (
@@ -238,18 +253,22 @@ def _slope_over_concepts(means: pd.Series) -> Estimate:
     return Estimate(value, value - half, value + half, n)
 
 
-def _slope(found: pd.DataFrame, without: Sequence[pd.Series]) -> Estimate:
+def _slope(
+    found: pd.DataFrame, without: Sequence[pd.Series], clusters: Codes | None = None
+) -> Estimate:
     """Returns the slope of the distance over the dose, with errors clustered on items.
 
-    `without` has the distances without each draw of rubrics, in the same order.
+    `clusters` has the number of each row's cluster, by default its item; `without` has the
+    distances without each draw of rubrics, in the same order.
     """
-    items, clusters = pd.factorize(found["evidence"])
+    items = pd.factorize(found["evidence"])[0].astype(np.int64)
+    count = int(items.max()) + 1
     dose = found["dose"].to_numpy(dtype=float)
     matrix = np.column_stack([np.ones(len(dose)), dose])
     distance = found["distance"].to_numpy(dtype=float)
-    fitted = cluster_robust(distance, matrix, items.astype(np.int64))
+    fitted = cluster_robust(distance, matrix, items if clusters is None else clusters)
     if fitted.freedoms[1] < MIN_FREEDOM:
-        return undefined(len(clusters))
+        return undefined(count)
     parts = [ErrorPart(float(fitted.bse[1]), float(fitted.freedoms[1]))]
     if without:
         table = pseudo_values(found["distance"], np.stack(without))
@@ -259,7 +278,7 @@ def _slope(found: pd.DataFrame, without: Sequence[pd.Series]) -> Estimate:
             part = draw_part(table[:, dose == one], mean_over_draws=False)
             parts.append(part._replace(error=part.error * abs(float(weight[dose == one].sum()))))
     value, half = float(fitted.params[1]), half_width(parts)
-    return Estimate(value, value - half, value + half, len(clusters))
+    return Estimate(value, value - half, value + half, count)
 
 
 def _row(check: str, criterion: str, found: Estimate, result: str, note: str) -> dict[str, object]:

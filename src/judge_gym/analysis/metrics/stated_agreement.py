@@ -16,8 +16,9 @@ import pandas as pd
 from scipy import special
 
 from judge_gym.analysis.belief.masses import matched
-from judge_gym.analysis.frames import CELL, JUDGE, PANEL, once_per_call
+from judge_gym.analysis.frames import CELL, JUDGE, PANEL, cluster_codes, once_per_call
 from judge_gym.analysis.panels import Dataset, Samples
+from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
@@ -60,9 +61,9 @@ def probed_verdicts(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> 
     designs. Verdicts of the same replicate, which saw the same display, are in no pool.
 
     Returns:
-        A row per sample, with CELL, evidence, replicate, probe_call_id, outcome (`OUTCOMES`), size
-        (of the set; 0 without one), p, y (NaN with fewer than three verdicts in the pool), pool
-        (its size), reference (`REFERENCES`).
+        A row per sample, with CELL, evidence, cluster, replicate, probe_call_id, outcome
+        (`OUTCOMES`), size (of the set; 0 without one), p, y (NaN with fewer than three verdicts in
+        the pool), pool (its size), reference (`REFERENCES`).
     """
     frame = once_per_call(frame, CELL)
     mask = frame["mask"].to_numpy(np.int64)
@@ -76,7 +77,7 @@ def probed_verdicts(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> 
     for kind, others in ((SAME_RUBRIC, same), (PEOPLE, _label_sums(frame, mask, people))):
         enough = others[:, 0] > 2.5
         sums[enough], reference[enough] = others[enough], kind
-    kept = frame[[*CELL, "evidence", "replicate", "probe_call_id"]]
+    kept = frame[[*CELL, "evidence", "cluster", "replicate", "probe_call_id"]]
     outcome = _outcome(frame)
     probed = (outcome == "probed").to_numpy()
     return kept.assign(
@@ -308,7 +309,10 @@ def _estimated(
     estimate: Estimator, name: str, means: pd.DataFrame, without: Sequence[pd.DataFrame]
 ) -> Estimate:
     drawn = [one[name].reindex(means.index).to_numpy(float) for one in without]
-    return estimate_over_items(estimate, means[name].to_numpy(float), drawn, mean_over_draws=False)
+    codes = cluster_codes(means.reset_index())
+    return estimate_over_items(
+        estimate, means[name].to_numpy(float), drawn, codes, mean_over_draws=False
+    )
 
 
 def _item_means(known: pd.DataFrame) -> pd.DataFrame:
@@ -321,7 +325,8 @@ def _item_means(known: pd.DataFrame) -> pd.DataFrame:
         "not_confirmed": (y <= CONTRADICTED).astype(float).where(p > CONFIDENT),
     }
     groups = known.assign(**values).groupby("evidence")
-    return pd.DataFrame({name: groups[name].mean() for name in ("p", "y", *values)})
+    means = {name: groups[name].mean() for name in ("p", "y", *values)}
+    return pd.DataFrame(means | {"cluster": groups["cluster"].first()})
 
 
 def _known(part: pd.DataFrame) -> pd.DataFrame:
@@ -353,8 +358,8 @@ def _calibration_error(
     that into account; a plain bootstrap would exclude 0 for calibrated judges.
     """
     gaps, counts = _binned(known)
-    n = len(gaps)
-    if n < 3:
+    n = known["evidence"].nunique()
+    if len(gaps) < 3:
         return undefined(n)
     total, verdicts = gaps.sum(axis=0), counts.sum()
     value = float(np.abs(total).sum() / verdicts)
@@ -375,18 +380,21 @@ def _calibration_error(
     up = change[:, 0] + np.abs(change[:, 2:]).sum(axis=1)
     low = value - float(np.quantile(up, (1 + LEVEL) / 2))
     high = value - float(np.quantile(change[:, 1], (1 - LEVEL) / 2))
-    if not high > low:
+    codes = cluster_codes(known.drop_duplicates("evidence"))
+    if not high > low or (len(gaps) < n and not infers(codes)):
         return undefined(n, value)
     return Estimate(value, max(0.0, low), high, n)
 
 
 def _binned(known: pd.DataFrame) -> tuple[Floats, Floats]:
-    """Returns the sum of p - y and the number of verdicts, by item and bin."""
-    item, items = pd.factorize(known["evidence"], sort=True)
-    place = item * BINS + _bin(known).to_numpy()
+    """Returns the sum of p - y and the number of verdicts, by cluster of items and bin."""
+    ordered = known.sort_values("evidence", kind="stable")
+    cluster = cluster_codes(ordered)
+    place = cluster * BINS + _bin(ordered).to_numpy()
+    size = (int(cluster.max(initial=-1)) + 1) * BINS
     gaps, counts = (
-        np.bincount(place, weights, len(items) * BINS).reshape(-1, BINS)
-        for weights in ((known["p"] - known["y"]).to_numpy(float), None)
+        np.bincount(place, weights, size).reshape(-1, BINS)
+        for weights in ((ordered["p"] - ordered["y"]).to_numpy(float), None)
     )
     return gaps.astype(float), counts.astype(float)
 
