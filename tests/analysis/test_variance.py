@@ -273,6 +273,12 @@ def test_a_verdict_without_a_score_is_wrong_unless_the_provider_failed() -> None
     assert found.to_dict() == {1: 1.0, 2: 0.0, 3: 0.0, 5: 0.5}
 
 
+def test_replicates_at_temperature_zero_count_as_one() -> None:
+    chosen = [("a", item, str(1 + (item + copy) % 3)) for item in range(6) for copy in range(3)]
+    cold = measured(verdicts(*chosen, **{"judge.temperature": 0.0}))
+    assert len(cold) == 6 and len(measured(verdicts(*chosen))) == 18
+
+
 def test_both_orders_of_a_pair_are_one_verdict() -> None:
     frame = samples(
         {"stages": "1", "truth": 1, "flipped": False, "replicate": 0, "pair": True, "usd": 0.2},

@@ -466,7 +466,9 @@ def _options(
         once * usd,
         once * calls,
         lambda more: error.half(repeats=more),
-        "" if found[REPEAT].known else f"{found[REPEAT].note}: it needs items with two repeats",
+        ""
+        if found[REPEAT].known
+        else f"{found[REPEAT].note}: it needs items with two repeats that can differ",
     )
     drawn = error.items * error.repeats
     if error.draws > 1 or error.over_draws:

@@ -16,7 +16,14 @@ from scipy import special
 
 from judge_gym.analysis.belief.masses import IntArray
 from judge_gym.analysis.endpoints import sample_values
-from judge_gym.analysis.frames import CELL, JUDGE, first_rows, once_per_call, own_rows
+from judge_gym.analysis.frames import (
+    CELL,
+    JUDGE,
+    first_replicates,
+    first_rows,
+    once_per_call,
+    own_rows,
+)
 from judge_gym.analysis.stats.intervals import (
     MANY_DRAWS,
     TAILS,
@@ -464,13 +471,14 @@ def measured(
 
     Columns: UNIT, cluster, setup (the name of judge and variant), measure, value, usd, calls.
     Accuracy and agreement count a verdict that is not scored as wrong, unless the provider failed.
+    Replicates that repeat each other count as one.
 
     Args:
         frame: tidy samples.
         people: raters' stages, with columns tag, evidence, rater, stage.
         endpoints: what else is measured of single verdicts (`endpoints.AVERAGED`).
     """
-    rows = once_per_call(own_rows(frame), CELL)
+    rows = once_per_call(first_replicates(own_rows(frame)), CELL)
     alone = rows["cluster"] == ""
     rows = rows.assign(
         cluster=rows["cluster"].where(~alone, "item " + rows["evidence"].astype(str)),

@@ -11,6 +11,7 @@ from judge_gym.web.pages import (
     home,
     items,
     new_study,
+    purchases,
     report,
     runs,
     sample,
@@ -24,7 +25,19 @@ from judge_gym.web.pages import (
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-_STUDIES = (home, new_study, study, items, runs, experiment, sample, compare, figures, report)
+_STUDIES = (
+    home,
+    new_study,
+    study,
+    items,
+    purchases,
+    runs,
+    experiment,
+    sample,
+    compare,
+    figures,
+    report,
+)
 _SUITES = (suite_evals, suite_runs, suites)  # the most specific paths come first
 for _page in (*_STUDIES, evidence, usage, calls, *_SUITES):
     router.include_router(_page.router)
