@@ -364,6 +364,10 @@ class EvidenceLibrary:
         self._store.evidence.name_pool(name, saved)  # raises if another process took the name
         return {"name": name, "items": len(saved.items), "hash": saved.hash}
 
+    def list_judged(self, *, limit: int) -> Sequence[dict[str, Any]]:
+        """Returns the pools that runs judged, by study, the most recently judged first."""
+        return self._store.items.judged_pools(limit)
+
     def list_pools(self) -> Sequence[PoolRow]:
         """Returns the frozen pools."""
         return cast(Sequence[PoolRow], self._store.evidence.list_pools())

@@ -1,7 +1,7 @@
 """The noun `lab.reports`: reports, known answers, power and spending."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -47,12 +47,19 @@ class Reports:
         self._kept: tuple[list[Any], Report] | None = None
         """The last report that was read, with its target and the version of its data."""
 
-    def build(self, target: str, *, gates: Mapping[str, float] | None = None) -> "Report":
+    def build(
+        self,
+        target: str,
+        *,
+        gates: Mapping[str, float] | None = None,
+        watch: Callable[[str, int, int], None] = lambda step, done, of: None,
+    ) -> "Report":
         """Builds the tables and figures on a study or an experiment.
 
         Args:
             target: the study or tag.
             gates: where validity checks pass, if not at their defaults (`analysis.validity`).
+            watch: called with each step, how many are done, and of how many.
         """
         import pandas as pd
 
@@ -77,6 +84,7 @@ class Reports:
             declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
             texts=self._store.ledger.answers,
+            watch=watch,
         )
 
     def judges(self, target: str, *, others: Sequence[str] = ()) -> JudgeTable:

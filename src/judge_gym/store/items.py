@@ -86,6 +86,42 @@ class Items:
         with self._database.read() as connection:
             return {id: (kind, scale) for id, kind, scale in connection.execute(query)}
 
+    def judged_pools(self, limit: int) -> list[dict[str, Any]]:
+        """Returns the pools that runs judged, by study, the most recently judged first."""
+        g, i = t.tags.c, t.pool_items.c
+        newest = sa.func.max(t.runs.c.id)
+        query = (
+            sa.select(
+                g.pool_id,
+                g.pool_name.label("name"),
+                g.study,
+                sa.func.min(g.tag).label("tag"),
+                sa.func.count(g.tag.distinct()).label("experiments"),
+            )
+            .join(t.runs, t.NAMED_RUNS)
+            .where(g.tag.not_like("%/rerun/%"))
+            .group_by(g.pool_id, g.pool_name, g.study)
+            .order_by(newest.desc())
+            .limit(limit)
+        )
+        counts = sa.select(sa.func.count(), sa.func.count(i.truth)).where(
+            i.pool_id == sa.bindparam("pool")
+        )
+        concepts = (
+            sa.select(t.experiments.c.concept)
+            .distinct()
+            .join(t.tags, g.digest == t.experiments.c.digest)
+            .where(g.pool_id == sa.bindparam("pool"), g.study == sa.bindparam("study"))
+            .order_by(t.experiments.c.concept)
+        )
+        rows = self._database.rows(query)
+        with self._database.read() as connection:
+            for row in rows:
+                chosen = {"pool": row["pool_id"], "study": row["study"]}
+                row["items"], row["known"] = connection.execute(counts, chosen).one()
+                row["concepts"] = [*connection.scalars(concepts, chosen)]
+        return rows
+
     def titles(self, ids: Sequence[int]) -> dict[int, str]:
         """Returns the titles of items."""
         query = sa.select(t.evidence.c.id, t.evidence.c.title)

@@ -1,5 +1,6 @@
 """Analyses experiments for pages when they are opened, and caches the results and their figures."""
 
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -70,12 +71,14 @@ class AnalysisCache:
             return results
 
     def study(self, analyse: Callable[[Lab, str], S], name: str) -> S:
-        """Returns what a function finds about a study; kept until its data change."""
+        """Returns what a function finds about a study; kept until its data change, at any age.
+
+        A reader who comes back does not use the test part of a split once more.
+        """
         with self._turn():
-            version = self._lab.reports.study_version(name)
-            found: S = self._kept(
-                (analyse.__qualname__, (name,)), version, lambda: analyse(self._lab, name)
-            ).results
+            version, key = self._lab.reports.study_version(name), (analyse.__qualname__, (name,))
+            entry = self._kept(key, version, lambda: analyse(self._lab, name), max_age=math.inf)
+            found: S = entry.results
             return found
 
     def figure(self, analyse: Analyse, tags: Sequence[str], name: str, theme: str) -> str:
@@ -110,9 +113,16 @@ class AnalysisCache:
         key = (analyse.__qualname__, tags)
         return self._kept(key, version, lambda: analyse(self._lab, tags))
 
-    def _kept(self, key: _Key, version: object, analyse: Callable[[], Any]) -> _Entry:
+    def _kept(
+        self,
+        key: _Key,
+        version: object,
+        analyse: Callable[[], Any],
+        *,
+        max_age: float = MAX_AGE,
+    ) -> _Entry:
         entry, now = self._entries.pop(key, None), time.monotonic()
-        if entry is None or entry.version != version or now - entry.at > MAX_AGE:
+        if entry is None or entry.version != version or now - entry.at > max_age:
             entry = _Entry(analyse(), version, now)
         self._entries[key] = entry
         while len(self._entries) > MAX_ENTRIES:

@@ -13,11 +13,13 @@ import zipfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import IO, Any
 
 from judge_gym.lab import Lab
 
 MIN_AGE = timedelta(seconds=30)
 """A report is rebuilt after this time at the earliest while its study is in progress."""
+FAILED = "the report could not be built; run 'judge-gym report' to see why"
 MAX_REPORTS = 20
 """Studies whose reports are kept, the most recently requested ones."""
 
@@ -31,6 +33,17 @@ class Report:
     at: datetime
     folder: Path
     error: str = ""
+    complete: bool = False
+    """Whether all files are written, not the page alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is being done for a report."""
+
+    name: str
+    done: int
+    of: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +54,7 @@ class ReportState:
     building: bool
     current: bool
     """Whether the data are unchanged since the build started."""
+    step: Step | None = None
 
 
 @dataclass(slots=True)
@@ -48,6 +62,7 @@ class _Entry:
     report: Report | None = None
     pending: Report | None = None
     process: "subprocess.Popen[bytes] | None" = None
+    step: Step | None = None
 
 
 @dataclass(slots=True)
@@ -75,7 +90,7 @@ class ReportBuilder:
             if not current and due and entry.pending is None and not self._closed:
                 self._start(study, entry, version, now)
                 self._forget_oldest()
-            return ReportState(report, entry.pending is not None, current)
+            return ReportState(report, entry.pending is not None, current, entry.step)
 
     def archive(self, report: Report) -> Path:
         """Returns a zip file with all files of a report."""
@@ -111,24 +126,40 @@ class ReportBuilder:
 
     def _build(self, study: str, entry: _Entry, report: Report) -> None:
         url = self.lab.admin.database_url
-        command = [sys.executable, "-m", "judge_gym", "report", study, "--out", str(report.folder)]
+        module = "judge_gym.web.report_process"
         with self._turn:
             with self._lock:
                 if self._closed:
                     return
                 entry.process = process = subprocess.Popen(
-                    [*command, "--json"],
+                    [sys.executable, "-m", module, study, str(report.folder)],
                     env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,  # Ctrl-C reaches the server only, which then ends it
                 )
-            output, _ = process.communicate()
-        if process.returncode:
-            report.error = _error(output)
+            assert process.stdout is not None
+            with process.stdout as lines:
+                error = self._follow(lines, entry, report)
+            if process.wait():
+                report.error = error or FAILED
         with self._lock:
-            entry.report, entry.pending, entry.process = report, None, None
+            report.complete = True
+            entry.report, entry.pending, entry.process, entry.step = report, None, None, None
+
+    def _follow(self, lines: IO[bytes], entry: _Entry, report: Report) -> str:
+        """Takes over what the process writes until it ends; returns its error, if any."""
+        error = ""
+        for line in lines:
+            message = _message(line)
+            error = message.get("error", error)
+            with self._lock:
+                if message.get("ready"):
+                    entry.report = report
+                if "step" in message:
+                    entry.step = Step(message["step"], message["done"], message["of"])
+        return error
 
     def _forget_oldest(self) -> None:
         """Drops the least recently requested reports; responses in progress keep files open."""
@@ -137,9 +168,10 @@ class ReportBuilder:
                 del self._entries[study]
 
 
-def _error(output: bytes) -> str:
-    """Returns the error message that the command printed."""
+def _message(line: bytes) -> dict[str, Any]:
+    """Returns what the process wrote in a line; nothing if a library wrote it."""
     try:
-        return str(json.loads(output)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return "the report could not be built; run 'judge-gym report' to see why"
+        message = json.loads(line)
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) else {}

@@ -34,6 +34,8 @@ from judge_gym.records.judge_table import JudgeTable
 from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
 __all__ = ["Chart", "Report", "ReportInput", "Section", "Table", "build_report"]
+Watch = Callable[[str, int, int], None]
+"""Is called before each step with its name, how many steps are done, and of how many."""
 QUESTIONS: Mapping[str, Sequence[Callable[[ReportInput], Section | None]]] = {
     "Which judge?": (which_judge, findings.accuracy),
     "What was expected, and what was found?": (findings.findings,),
@@ -71,6 +73,7 @@ def build_report(
     declared: Declarations = NOTHING_DECLARED,
     label_usd: float = 0.0,
     texts: ReadTexts | None = None,
+    watch: Watch = lambda question, done, of: None,
 ) -> Report:
     """Builds a report on the samples of one or more experiments.
 
@@ -87,6 +90,7 @@ def build_report(
         declared: the contrasts, hypotheses and margin that the study declares, and since when.
         label_usd: what a person's label of a new item costs, for what to buy next.
         texts: reads the answers that the summary quotes; None if they are unknown.
+        watch: called before each question with its title, how many are done, and of how many.
     """
     if samples.empty:
         raise DesignError(f"{title} has no samples yet; run it first")
@@ -114,7 +118,7 @@ def build_report(
             "protocol: contested-concepts"
         )
     every = tuple(sorted(map(str, frame[JUDGE].unique())))
-    questions = tuple(_answered(given, every))
+    questions = tuple(_answered(given, every, watch))
     found = [part.lead for question in questions for part in question.sections if _tested(part)]
     first = summary.summarize(given, frame, texts)
     first = replace(first, outcomes=" ".join(found))
@@ -140,9 +144,10 @@ def _tested(part: Section) -> bool:
     return any(table.title == "Hypotheses" for table in part.tables)
 
 
-def _answered(given: ReportInput, judges: tuple[str, ...]) -> Iterator[Question]:
+def _answered(given: ReportInput, judges: tuple[str, ...], watch: Watch) -> Iterator[Question]:
     """Yields the questions that the samples can answer; judges have one colour in all figures."""
-    for title, sections in QUESTIONS.items():
+    for done, (title, sections) in enumerate(QUESTIONS.items()):
+        watch(title, done, len(QUESTIONS))
         parts = [part for part in (section(given) for section in sections) if part is not None]
         if parts:
             yield Question(

@@ -54,6 +54,8 @@ def evidence(
     return render(
         request,
         "evidence.html.j2",
+        judged=lab.evidence.list_judged(limit=ROWS),
+        rows=ROWS,
         windows=windows[:ROWS],
         older=windows[ROWS - 1]["window"] if len(windows) > ROWS else None,
         pools=pools[:ROWS],

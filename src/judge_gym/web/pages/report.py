@@ -1,6 +1,7 @@
 """The report on a study, shown on a page and as files to download."""
 
 import re
+from dataclasses import asdict
 from typing import Literal
 
 from fastapi import APIRouter
@@ -9,7 +10,7 @@ from starlette.responses import FileResponse, Response
 
 from judge_gym.errors import ConflictError
 from judge_gym.web.api.parameters import Name, OpenLab
-from judge_gym.web.middleware import HEADERS
+from judge_gym.web.middleware import HEADERS, Json
 from judge_gym.web.rendering import render
 from judge_gym.web.reports import ReportBuilder
 
@@ -41,6 +42,23 @@ def report(request: Request, lab: OpenLab, study: Name) -> Response:
     return page
 
 
+@router.get("/report/{study}/progress")
+def progress(request: Request, lab: OpenLab, study: Name) -> Response:
+    """Returns how far the report is: its step, and whether page and files can be shown."""
+    lab.experiments.show_study(study)
+    reports: ReportBuilder = request.app.state.reports
+    state = reports.request(study)
+    report = state.report
+    return Json(
+        {
+            "building": state.building,
+            "step": asdict(state.step) if state.step else None,
+            "built": report.at if report else None,
+            "complete": report is not None and report.complete,
+        }
+    )
+
+
 @router.get("/report/{study}/{file}")
 def report_file(
     request: Request,
@@ -57,6 +75,8 @@ def report_file(
         raise ConflictError(
             built.error if built else f"the report on {study} is being built; try again in a moment"
         )
+    if file == "report.zip" and not built.complete:
+        raise ConflictError(f"the files of the report on {study} are being written; try again soon")
     path = reports.archive(built) if file == "report.zip" else built.folder / file
     if file == "report.html" and not download:
         page = linked(path.read_text(encoding="utf-8"))

@@ -14,3 +14,26 @@ if (frame) {
   window.addEventListener("resize", fit);
   if (frame.contentDocument && frame.contentDocument.readyState === "complete") fit();
 }
+
+// While a report is built: shows the step, and loads the page anew when there is something to show.
+const building = document.getElementById("building");
+if (building) {
+  const bar = building.querySelector("progress");
+  const poll = async () => {
+    const now = await lab.ask("GET", building.dataset.progress).catch(() => null);
+    if (now) {
+      if ((now.built || "") !== building.dataset.built) { location.reload(); return; }
+      if (!now.building) {
+        building.remove();
+        document.querySelector("[data-zip]")?.removeAttribute("hidden");
+        return;
+      }
+      if (now.step) {
+        building.querySelector("[data-step]").textContent = `${now.step.name} …`;
+        if (bar) Object.assign(bar, { max: now.step.of, value: now.step.done });
+      }
+    }
+    setTimeout(poll, 1000);
+  };
+  poll();
+}
