@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo required test test-slow check docs bench chaos fuzz mutants snapshots clean
+.PHONY: demo required test test-slow check docs site pictures bench chaos fuzz mutants snapshots clean
 
 demo: $(VENV)/run
 	$(BIN)/judge-gym demo
@@ -35,6 +35,11 @@ docs: $(VENV)/run
 	$(BIN)/python -m judge_gym.cli.reference > docs/cli.md
 	$(BIN)/python scripts/generate_from_verbs.py
 	$(BIN)/python scripts/architecture.py
+
+# The documentation as pages with search, which need no network: build/site/index.html.
+site: $(VENV)/run
+	$(PIP) -e '.[site]'
+	$(BIN)/python scripts/site.py
 
 # Each measures side by side in one run, because machines differ.
 bench: $(VENV)/test
@@ -74,4 +79,4 @@ $(VENV)/check: $(VENV)/test
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo-out .judge-gym
+	rm -rf $(VENV) build demo-out .judge-gym

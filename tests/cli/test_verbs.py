@@ -37,7 +37,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 SLOW = pytest.mark.slow
 EXAMPLES = {
-    "support": ("support.yaml", "support-replies", 9, 9 * 12),
+    "support": ("support.yaml", "support-replies", 9, 9 * 24),
     "contested": ("contested.yaml", "contested-pilot", 27, 14 * 18 + 22 * 9),
     "review": ("review.yaml", "review-severity", 12, 12 * 20),
     "benchmark": ("benchmark.yaml", "severity", 4, 4 * 20),
@@ -101,6 +101,25 @@ def test_an_example_goes_from_init_to_report(call: Call, tmp_path: Path, example
     usage = succeed(call("usage", study, "--json")).json
     assert sum(row["attempts"] for row in usage) == sum(run["calls"] for run in result["runs"])
     assert "scorer" in succeed(call("usage")).out
+
+
+def test_a_csv_file_becomes_a_study(call: Call, tmp_path: Path) -> None:
+    rows = ["text,truth,ann,bo", "one,bad,bad,", "two,good,good,bad", "three,good,good,good"]
+    (tmp_path / "My Texts.csv").write_text("\n".join(rows))
+    words = ("--csv", "My Texts.csv", "--labels", "ann,bo", "--judge", "sim:strict")
+    assert "judge-gym run my-texts.yaml" in succeed(call("init", *words)).out
+    plan = succeed(call("plan", "my-texts.yaml", "--json")).json
+    assert plan["stages"]["all"]["calls"] == 2 * 3 * 3, "two methods, three items, three repeats"
+    succeed(call("run", "my-texts.yaml", "--json"))
+    table = succeed(call("judges", "my-texts.yaml", "--json")).json
+    assert (table["kind"], table["known_items"]) == ("accuracy", 3)
+    assert "exists already" in call("init", *words).err
+    assert "'ann'" in call("init", "--csv", "My Texts.csv", "--labels", "amy").err
+    (tmp_path / "numbers.csv").write_text("text,ann\nx,1\ny,4\n")
+    succeed(call("init", "--csv", "numbers.csv", "--labels", "ann"))
+    assert '["1", "2", "3", "4"]' in (tmp_path / "numbers.yaml").read_text(), "no place is missing"
+    (tmp_path / "none.csv").write_text("body\nx\n")
+    assert "a column 'text'" in call("init", "--csv", "none.csv").err
 
 
 def test_init_refuses_to_overwrite(call: Call, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def show_result(result: "Result", as_json: bool) -> None:
                 "saved": sum(run.saved for run in result.runs),
             }
         ]
-    display.table("", rows, note=COUNTED)
+    display.table("", rows, note=COUNTED, one_line=True, optional=("saved", "reused", "usd"))
     notes(*result.warnings)
 
 

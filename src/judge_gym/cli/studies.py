@@ -11,6 +11,7 @@ import typer
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, open_lab, read_lab
 from judge_gym.cli.options import NONE, AsJson, Samples, Series, Set, Target, parse_pairs
+from judge_gym.cli.own_study import own_study
 from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.records.inputs import STUDY_SUFFIXES
 
@@ -60,8 +61,39 @@ def init(
             "(code review), benchmark, or suite (coding tasks)."
         ),
     ] = "support",
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead: a study of your own texts, the column 'text' of this file; a column "
+            "'truth' has known answers."
+        ),
+    ] = None,
+    labels: Annotated[
+        str,
+        typer.Option(metavar="COLUMN,...", help="With --csv: columns of people's labels."),
+    ] = "",
+    about: Annotated[str, typer.Option(help="With --csv: what is judged.")] = "quality",
+    rubric: Annotated[
+        Path | None,
+        typer.Option(help="With --csv: the rubric; default: the values of answers and labels."),
+    ] = None,
+    judge: Annotated[
+        list[str],
+        typer.Option(help="With --csv: a judge; repeatable; default: simulated ones."),
+    ] = NONE,
 ) -> None:
     """Write a commented study with evidence, or a suite of coding tasks, to start from."""
+    if csv is not None:
+        columns = [name.strip() for name in labels.split(",") if name.strip()]
+        name, text = own_study(csv, columns, about, rubric, judge)
+        path = csv.with_name(f"{name}.yaml")
+        if path.exists():
+            raise ConflictError(f"{path} exists already; edit it, or delete it first")
+        path.write_text(text, encoding="utf-8")
+        typer.echo(f"wrote {path}")
+        study = shlex.quote(str(path))
+        typer.echo(f"next: judge-gym run {study}\n      judge-gym judges {study}")
+        return
     if example not in EXAMPLES:
         raise DesignError(unknown("example", example, EXAMPLES), choices=EXAMPLES)
     written = {folder / name: source for name, source in EXAMPLES[example].items()}
