@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo required test test-slow check docs site pictures bench chaos fuzz mutants snapshots clean
+.PHONY: demo required test test-slow check docs site bench chaos fuzz mutants snapshots clean
 
 demo: $(VENV)/run
 	$(BIN)/judge-gym demo
@@ -39,7 +39,7 @@ docs: $(VENV)/run
 # The documentation as pages with search, which need no network: build/site/index.html.
 site: $(VENV)/run
 	$(PIP) -e '.[site]'
-	$(BIN)/python scripts/site.py
+	$(BIN)/python scripts/docs_site.py
 
 # Each measures side by side in one run, because machines differ.
 bench: $(VENV)/test

@@ -13,6 +13,7 @@ import typer.main
 from conftest import Call, succeed
 from judge_gym.cli import reference
 from judge_gym.models.simulated import CODERS, PRESETS
+from docs_site import NAV
 from tables import each_row
 
 ROOT = Path(__file__).parent.parent
@@ -36,10 +37,38 @@ def test_the_commands_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (ROOT / "docs/cli.md").read_text() == reference.cli_page(), "run: make docs"
 
 
-@each_row("page", PAGES, ids=lambda page: page.name)
-def test_every_link_points_to_a_file(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
-    assert [link for link in links if not (page.parent / link).exists()] == []
+def prose(page: Path) -> str:
+    """The text of a page without its blocks of code."""
+    return re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), flags=re.M)
+    words = [re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-") for text in words}
+
+
+@each_row("page", [*PAGES, ROOT / "AGENTS.md"], ids=lambda page: page.name)
+def test_every_link_points_to_a_file_and_a_heading(page: Path) -> None:
+    broken = []
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose(page)):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    listed = [page for pages in NAV.values() for page in pages]
+    assert sorted(listed) == sorted({"index", "AGENTS", *(p.stem for p in PAGES[1:])})
+
+
+@each_row("page", PAGES[1:], ids=lambda page: page.name)
+def test_every_page_opens_with_its_readers_question(page: Path) -> None:
+    title, opening = page.read_text().split("\n\n")[:2]
+    assert title.startswith("# ") and opening.startswith("*") and opening.split("*")[1][-1] == "?"
 
 
 @each_row("page", PAGES, ids=lambda page: page.name)
