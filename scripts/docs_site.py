@@ -53,13 +53,13 @@ def main() -> None:
     """Collects the pages and builds the site."""
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(ROOT / "docs", PAGES)
-    for name, page in (("README.md", "index.md"), ("AGENTS.md", "AGENTS.md")):
+    for name, copy in (("README.md", "index.md"), ("AGENTS.md", "AGENTS.md")):
         text = (ROOT / name).read_text(encoding="utf-8")
-        (PAGES / page).write_text(text.replace("](docs/", "]("), encoding="utf-8")
+        (PAGES / copy).write_text(text.replace("](docs/", "]("), encoding="utf-8")
     for page in PAGES.glob("*.md"):
         text = page.read_text(encoding="utf-8").replace("](../AGENTS.md", "](AGENTS.md")
         text = text.replace("](../README.md", "](index.md")
-        # Files that are no pages, such as the Makefile, are named without a link.
+        # Files that are no pages, such as examples, are named without a link.
         text = re.sub(r"(?<!!)\[([^\]]+)\]\((?:\.\./|examples/|LICENSE)[^)]*\)", r"\1", text)
         page.write_text(text, encoding="utf-8")
     config = PAGES.parent / "zensical.toml"

@@ -11,9 +11,9 @@ import pytest
 import typer.main
 
 from conftest import Call, succeed
+from docs_site import NAV
 from judge_gym.cli import reference
 from judge_gym.models.simulated import CODERS, PRESETS
-from docs_site import NAV
 from tables import each_row
 
 ROOT = Path(__file__).parent.parent
@@ -22,8 +22,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 def commands(page: Path) -> list[str]:
     """The judge-gym commands in the code blocks of a page, without comments."""
-    blocks = re.findall(r"```\n(.*?)```", page.read_text(), flags=re.S)
-    lines = [line for block in blocks for line in block.splitlines()]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), flags=re.S | re.M)
+    lines = [line for language, block in blocks if not language for line in block.splitlines()]
     return [line.split("#")[0].strip() for line in lines if line.startswith("judge-gym ")]
 
 
