@@ -371,7 +371,7 @@ def _quantity(ratio: _Ratio, scale: Scale, clusters: Codes, level: float = LEVEL
     # A ratio is, to first order, the mean of its items' deviations from it.
     values = value + (above - value * below) / below.mean()
     lowest = -1.0 if scale == "bias" else 0.0
-    found = Bounded(lowest, 1.0, level)(np.clip(values, lowest, 1.0), codes)
+    found = Bounded(lowest, 1.0, level=level)(np.clip(values, lowest, 1.0), codes)
     return _as_quantity(value, found.low, found.high, len(values))
 
 
