@@ -68,6 +68,8 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
     expect(page.locator("#rows .pill")).to_have_text("paused")
     expect(page.locator("#log tbody tr").first).to_contain_text("Paused by you")
     assert statuses(lab, "steered") == {"paused"}
+    expect(page.locator("#state")).to_have_text("Stopped at 0 %: paused")
+    expect(page.locator("[data-verb=pause]")).to_be_hidden()
     page.click("text=Resume")
     expect(page.locator("#rows .pill")).to_have_text("pending")
     expect(page.locator("#messages")).to_contain_text("no worker is running")
@@ -77,8 +79,11 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
     expect(page.locator("#progress")).to_have_js_property(
         "value", page.locator("#progress").evaluate("bar => bar.max")
     )
-    page.click("text=Pause")
-    expect(page.locator("#toast")).to_have_text("Nothing to pause.")
+    expect(page.locator("#state")).to_have_text("Complete")
+    for verb in ("pause", "resume", "retry", "cancel", "start"):
+        expect(page.locator(f"[data-verb={verb}]")).to_be_hidden()
+    page.get_by_role("link", name="See the findings").click()
+    page.wait_for_url("**/studies/steered")
 
 
 def test_a_study_is_cancelled_only_after_a_question(browser: Browser, lab: ServedLab) -> None:
@@ -106,6 +111,8 @@ def test_budget_and_limits_are_changed_while_it_goes_on(visit: Visit, lab: Serve
     page = visit.open("/studies/thrifty/runs")
     page.click("text=Limits and budget")
     expect(page.locator("[name='budget.usd']")).to_have_value("5.0")
+    expect(page.locator("#cost")).to_have_text("$0.00")
+    expect(page.locator("#budget")).to_have_text("of $5.00")
     page.fill("[name='budget.calls']", "")
     page.fill("[name='budget.minutes']", "30")
     page.fill("[name='limits.rpm']", "120")
@@ -152,7 +159,9 @@ def test_experiments_come_in_pages_and_the_ticked_are_compared(
     lab.post("/api/runs", study=study("many", vary={"prompt.slots.scorer.persona": levels}))
     page = visit.open("/studies/many/runs")
     expect(page.locator("#rows tbody tr")).to_have_count(25)
-    expect(page.locator("#experiments")).to_have_text("30")
+    runs = [row["runs"][-1] for row in lab.lab.list_experiments(study="many")]
+    targets = sum(sum(run["targets"].values()) for run in runs)  # of all pages
+    expect(page.locator("#targets")).to_have_text(f"{targets:,}")
     first = page.eval_on_selector_all("#rows tr[data-tag]", "all => all.map(o => o.dataset.tag)")
     for number in (0, 3):
         page.locator("#rows [name=tag]").nth(number).check()

@@ -15,7 +15,7 @@ from judge_gym.analysis.metrics.consistency import conflicting_cells
 from judge_gym.stages.fidelity import check_view, marked
 from judge_gym.store import tables as t
 from judge_gym.web import analysis_cache
-from judge_gym.web.pages import evidence
+from judge_gym.web.pages import evidence, runs
 from judge_gym.web.pages.evidence import word_differences
 from judge_gym.web.pages.home import PAGE
 from lab_server import TEXTS, ServedLab, create, serve_lab
@@ -330,6 +330,26 @@ def test_neighbours_of_a_sample_are_those_of_the_filter(lab: ServedLab) -> None:
         link = page(lab, path).find(".//a[@rel='next']")
         path = link.get("href") if link is not None else ""
     assert walked == ids
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+def test_what_has_not_been_counted_or_started_does_not_look_like_zero(
+    lab: ServedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [study] = [row["study"] for row in lab.lab.experiments.list_studies()][:1]
+    for patience in (60.0, -1.0):  # everything is counted, or nothing
+        monkeypatch.setattr(runs, "PATIENCE", patience)
+        shown = page(lab, f"/studies/{study}/runs")
+        for row in [row for row in shown.iter("tr") if row.get("data-tag")]:
+            found = lab.lab.experiments.show(str(row.get("data-tag")))
+            counted = bool(found["runs"]) and patience > 0
+            done = text(row.find(".//a[@class='done']"))
+            assert (done.replace(",", "").isdigit()) is counted
+            assert (row.find(".//progress").get("value") is not None) is counted
+        [bar] = [bar for bar in shown.iter("progress") if bar.get("id") == "progress"]
+        assert (bar.get("value") is not None) is (patience > 0)
 
 
 # --- compare -------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +14,7 @@ from documents import parse, rows, text
 from judge_gym.records.outcomes import Failed
 from judge_gym.store import SuiteRun
 from judge_gym.web.failure_reports import find_report
+from judge_gym.web.pages.suite_runs import pace
 from lab_server import ServedLab, serve_lab
 from made_runs import RESULTS, SLUG, SLUG_ANSWER, SLUG_CODE, SLUG_GRADER, SOURCES
 from posted_suite_runs import BEGUN, MODEL, SUITE, VERSION
@@ -336,3 +339,14 @@ def test_only_reports_on_the_same_run_and_version_are_used(tmp_path: Path) -> No
     assert find_report(tmp_path, replace(run, version="another")) is None
     path.write_text("an older report on this run")
     assert find_report(tmp_path, run) is None
+
+
+def test_the_pace_of_a_run_follows_from_its_results_and_its_time() -> None:
+    run = SimpleNamespace(evals=("a/1", "a/2", "b/1"), replicates=2)
+    report: Any = SimpleNamespace(run=run, results=[object()] * 4)
+    found = pace(report, timedelta(minutes=2))
+    assert found is not None
+    assert (found.per_minute, found.left) == (2.0, timedelta(minutes=1))
+    assert pace(report, None) is None
+    report.results = []
+    assert pace(report, timedelta(minutes=2)) is None

@@ -56,6 +56,7 @@ def runs(
         latest=before is None,
         caps={cap: budget.get(cap) for cap in Caps.model_fields},
         limits=list(CallLimits.model_fields),
+        experiments=lab.experiments.count_by_study().get(name, len(rows)),
         progress=progress,
     )
 
@@ -94,6 +95,7 @@ def progress(row: Mapping[str, Any]) -> dict[str, Any]:
         "failed": sum(run["failed"].values()),
         "stages": " · ".join(stages),
         "message": run["message"],
+        "known": "runs" in row,
     }
 
 

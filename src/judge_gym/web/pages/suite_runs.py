@@ -141,6 +141,7 @@ def one_run(
     earlier = comparable(lab, report)[:-1]
     events = lab.runs.events(0, [report.run.payer])
     unfinished = report.event is not None and not report.ended
+    worked = duration(report, events, datetime.now(UTC))
     kinds = Counter(row.result.outcome.kind for row in report.results)
     shown = [row for row in report.results if outcome in (None, row.result.outcome.kind)]
     return render(
@@ -151,7 +152,9 @@ def one_run(
         state=lab.runs.status(f"suite:{run}")["runs"][0] if unfinished else None,
         repeatable=sum(not row.result.settled for row in report.results) if report.ended else 0,
         follows=report.event is not None,
-        duration=duration(report, events, datetime.now(UTC)),
+        duration=worked,
+        pace=pace(report, worked) if unfinished and report.in_progress else None,
+        budget=lab.suites.budget(report.run.suite).get("usd"),
         events=list(reversed(events)),
         categories=[
             {
@@ -276,6 +279,23 @@ def duration(report: SuiteReport, events: Sequence[Event], now: datetime) -> tim
     if since is not None:
         total += max(timedelta(), (now if report.in_progress else last) - since)
     return total
+
+
+class Pace(NamedTuple):
+    """How fast a run in progress is, and how long the rest takes at that rate."""
+
+    per_minute: float
+    left: timedelta
+
+
+def pace(report: SuiteReport, worked: timedelta | None) -> Pace | None:
+    """Returns the pace of a run, or None before its first result."""
+    done = len(report.results)
+    if worked is None or not done or not worked.total_seconds():
+        return None
+    targets = len(report.run.evals) * report.run.replicates
+    each = worked / done
+    return Pace(timedelta(minutes=1) / each, each * max(0, targets - done))
 
 
 def _eval_rows(
