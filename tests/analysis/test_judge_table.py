@@ -133,6 +133,20 @@ def test_agreement_is_with_a_random_rater_beside_people_with_each_other() -> Non
     assert value(row["majority"]) == pytest.approx(2 / 3)  # raters tie on item 2
     assert value(table["people_with_each_other"]) == pytest.approx((1 + 1 / 3 + 0) / 3)
     assert (table["raters"], table["known_items"]) == (3, 4)
+    assert table["constant"] == pytest.approx((1 + 2 / 3 + 1 / 3 + 0) / 4)  # always the first stage
+
+
+def test_a_setup_that_does_no_better_than_a_constant_answer_is_not_recommended() -> None:
+    # Always the first of two stages, of which three quarters of the items are.
+    rows = [
+        (judge, id, 0, "1" if judge == "x:a" else "2", 1 if id % 4 else 2)
+        for judge in ("x:a", "x:b")
+        for id in range(80)
+    ]
+    table = judge_table(tidy(samples(*rows)))
+    assert table["constant"] == 0.75
+    assert table["sentence"].startswith("No setup is clearly better than always giving the most")
+    assert [row["standing"] for row in table["rows"]] == ["best", "worse"]
 
 
 def test_setups_are_named_by_what_differs() -> None:

@@ -130,8 +130,8 @@ def _share(quantity: "Quantity | None", *, intervals: bool) -> str | None:
         return None
     value, low, high = quantity["value"], quantity["low"], quantity["high"]
     if low is None or high is None or not intervals:
-        return f"{100 * value:.0f} %"
-    return f"{100 * value:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+        return f"{round(100 * value)} %"
+    return f"{round(100 * value)} % [{round(100 * low)}, {round(100 * high)}]"
 
 
 def _amount(quantity: "Quantity", *, intervals: bool) -> str:

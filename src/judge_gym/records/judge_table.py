@@ -103,6 +103,8 @@ class JudgeTable(TypedDict):
     """What `truth` of the rows is; null if accuracy is unknown."""
     people_with_each_other: Quantity | None
     """The share of equal labels among pairs of raters on the same items."""
+    constant: float | None
+    """The quality of always giving the most frequent answer or label."""
     raters: int
     known_items: int
     """The number of items with a known answer or labels."""

@@ -40,7 +40,13 @@ def sentence(table: JudgeTable) -> str:
             f"{row['setup']} is best on train, but not on test: {number} there; "
             f"{top['setup']} is better by {points(-_gap(row))} points."
         )
-    return "; ".join([f"Use {row['setup']}: {number}", *_tied(row, tied), *_worse(worse)]) + "."
+    rest = [*_tied(row, tied), *_worse(worse)]
+    constant, low = table["constant"], quality["low"]
+    if constant is not None and low is not None and low <= constant:
+        same = f"always giving the most frequent answer ({round(100 * constant)} %)"
+        head = f"No setup is clearly better than {same}; highest: {row['setup']}, {number}"
+        return "; ".join([head, *rest]) + "."
+    return "; ".join([f"Use {row['setup']}: {number}", *rest]) + "."
 
 
 def _tied(chosen: JudgeRow, tied: Sequence[JudgeRow]) -> list[str]:
@@ -140,9 +146,11 @@ def share(quantity: Quantity | None) -> str:
     """Formats a share with its interval in percent, `82 % [76, 87]`; empty if it is unknown."""
     if quantity is None:
         return ""
-    value = f"{100 * quantity['value']:.0f} %"
+    value = f"{round(100 * quantity['value'])} %"
     low, high = quantity["low"], quantity["high"]
-    return value if low is None or high is None else f"{value} [{100 * low:.0f}, {100 * high:.0f}]"
+    if low is None or high is None:
+        return value
+    return f"{value} [{round(100 * low)}, {round(100 * high)}]"
 
 
 def points(gap: float) -> str:

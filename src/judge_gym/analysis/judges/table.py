@@ -109,6 +109,7 @@ def judge_table(
         "chosen_quality": None if kind is None else _chosen_quality(found, kind),
         "kind": kind,
         "people_with_each_other": _people(labels, own, clusters) if kind == "agreement" else None,
+        "constant": _constant(own, labels, kind),
         "raters": 0 if labels is None else int(labels["rater"].nunique()),
         "known_items": int(own.loc[own["known"], "evidence"].nunique()),
         "compared_items": len(found.items),
@@ -406,6 +407,26 @@ def _people(labels: pd.DataFrame | None, own: pd.DataFrame, clusters: Codes) -> 
     if equal.empty:
         return None
     return _quantity(_Ratio.of(equal), "share", clusters)
+
+
+def _constant(
+    own: pd.DataFrame, labels: pd.DataFrame | None, kind: TruthKind | None
+) -> float | None:
+    """Returns the quality of always giving the most frequent answer or label of each concept."""
+    known = own[own["known"] & own["test"]].drop_duplicates("unit")
+    if kind is None or known.empty:
+        return None
+    if kind == "accuracy" or labels is None:
+        given = known.assign(weight=1.0, stage=pd.to_numeric(known["truth"], errors="coerce"))
+        given = given.dropna(subset="stage")
+    else:
+        given = labels.drop_duplicates(["unit", "rater"]).merge(
+            known[["unit", "concept"]], on="unit"
+        )
+        given = given.assign(weight=1 / given.groupby("unit")["rater"].transform("size"))
+    weights = given.groupby(["concept", "stage"], observed=True)["weight"].sum()
+    best = float(weights.groupby(level="concept", observed=True).max().sum())
+    return best / given["unit"].nunique() if len(given) else None
 
 
 # --- standings and rows --------------------------------------------------------------------------
