@@ -137,7 +137,8 @@ class Report:
 
     def table(self, name: str) -> pd.DataFrame:
         """Returns a table by its title or a part of it, such as `effects`."""
-        return _named("table", name, self.tables).frame
+        frame: pd.DataFrame = _named("table", name, self.tables).frame
+        return frame
 
     def figure(self, name: str) -> figures.Figure:
         """Returns a figure by its title or a part of it, such as `effects`."""
@@ -328,8 +329,6 @@ class ReportInput:
     people: pd.DataFrame | None = None
     """Raters' stages, with columns tag, evidence, rater, stage."""
     thresholds: Thresholds = DEFAULTS
-    judges: JudgeTable | None = None
-    """Which setup is best, how good it is, and at what price."""
     label_usd: float = 0.0
     """What a person's label of a new item costs."""
     declared: Declarations = NOTHING_DECLARED
