@@ -189,6 +189,9 @@ def test_a_queued_analysis_that_fails_says_why(lab: Lab, suite: Path) -> None:
     lab.suites.save_eval(good, "a", "b", {"kind": "passed"}, datetime.now(UTC))
     passed = lab.failures.show(lab.failures.start(str(good))["analysis"])
     assert (passed["status"], passed["counts"]["failed"]) == ("complete", 0), "nothing is queued"
+    assert passed["ask_user"] is None, "there is nothing to recommend"
+    with pytest.raises(NotFoundError, match="there is no analysis 9; there are 1, 2, 3"):
+        lab.failures.show(9)
 
 
 def test_a_report_is_never_written_over(tmp_path: Path) -> None:

@@ -28,12 +28,17 @@ def wrong(suite: Path) -> str:
     return f"sim:{known_by(suite, 'coder-strong', logic=1, lint=0)}"
 
 
-def test_list_names_the_included_suite_and_local_ones(call: Call, suite: Path) -> None:
+def test_list_names_the_included_suite_and_local_ones(
+    call: Call, suite: Path, tmp_path: Path
+) -> None:
     rows = succeed(call("suite", "list", "--json")).json
     assert [(row["suite"], row["evals"]) for row in rows][1:] == [("tiny", 4)]
     assert rows[0]["suite"] == "python"
     assert rows[0]["evals"] >= 12
-    assert "tiny" in succeed(call("suite", "list")).out
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "suite.toml").write_text("[")
+    listed = succeed(call("suite", "list"))
+    assert "tiny" in listed.out and "broken" in listed.err, "the others are listed"
 
 
 def test_show_lists_the_evals_of_a_suite(call: Call, suite: Path) -> None:

@@ -445,6 +445,7 @@ def test_an_error_names_the_value_and_the_choices(
     error = agent.refused(tool, **arguments)
     assert error["kind"] == kind
     assert said in error["message"]
+    assert not re.search(r"(^|; )(query|body)[.:]", error["message"]), "the argument alone"
 
 
 def test_an_error_has_the_message_of_the_api(lab: ServedLab, agent: Agent) -> None:
@@ -498,7 +499,9 @@ def test_studies_and_reports_are_resources(lab: ServedLab, agent: Agent) -> None
         [report] = agent.do("read_resource", f"judge-gym://reports/{target}").contents
         held = json.loads(report.text)
         assert held["type"] == "text/markdown" and "simulated" in held["untrusted"]
-    assert len(agent.do("list_resource_templates").resource_templates) == 2
+    templates = agent.do("list_resource_templates").resource_templates
+    kinds = {one.mime_type for one in (*templates, *listed.values(), file)}
+    assert (len(templates), kinds) == (2, {"application/json"}), "as they are answered"
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def list_suites(json: AsJson = False) -> None:
                 "conditions": ", ".join(suite.conditions),
                 "summary": suite.summary,
             }
-            for suite in lab.suites.list()
+            for suite in lab.suites.list(on_error=notes)
         ]
     display.show_rows(rows, json)
 

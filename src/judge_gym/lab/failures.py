@@ -402,7 +402,7 @@ class Failures:
             "recorded_fixes": found.get("recorded_fixes", []),
             "notes": found.get("notes", []),
             "bytes": report.stat().st_size if report and report.is_file() else None,
-            "ask_user": QUESTION if record.result is not None else None,
+            "ask_user": QUESTION if found.get("findings") else None,
         }
 
     def _row(self, record: AnalysisRecord) -> AnalysisRow:

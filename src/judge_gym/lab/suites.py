@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from judge_gym.engine import JOBS, Engine, SuiteExecution, SuiteWork, study_of
 from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
-from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError, unknown
 from judge_gym.lab.runs import WatchProgress
 from judge_gym.lab.suite_files import RUN_FILE, File, as_json, eval_files
 from judge_gym.lab.suite_schedule import due_rows, estimated_cost
@@ -112,10 +112,22 @@ class Suites:
 
     # --- suites ----------------------------------------------------------------------------------
 
-    def list(self, folder: Path = Path()) -> Sequence[Suite]:
-        """Returns the suite that judge-gym ships, and those in a folder."""
-        own = sorted(file.parent for file in folder.glob("*/suite.toml"))
-        return [load_suite(path) for path in (SHIPPED, *own)]
+    def list(
+        self, folder: Path = Path(), *, on_error: Callable[[str], None] = lambda message: None
+    ) -> Sequence[Suite]:
+        """Returns the suite that judge-gym ships, and those in a folder.
+
+        Args:
+            folder: where suites are looked for.
+            on_error: is given the message of each suite that cannot be loaded and is left out.
+        """
+        suites = [load_suite(SHIPPED)]
+        for file in sorted(folder.glob("*/suite.toml")):
+            try:
+                suites.append(load_suite(file.parent))
+            except JudgeGymError as error:
+                on_error(error.message)
+        return suites
 
     def find(self, suite: str | Path) -> Suite:
         """Returns a suite by its folder, or the shipped one for `python`."""
