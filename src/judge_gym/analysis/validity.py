@@ -181,7 +181,7 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
 
 def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     name, rule = "external benchmark", f"accuracy above {limits.benchmark:g}"
-    known = frame[(frame["task_type"] == "benchmark") & frame["truth"].notna()]
+    known = frame[pd.to_numeric(frame["truth"], errors="coerce").notna()]
     rows = _known_answers(known)
     if rows.empty:
         return _row(name, rule, undefined(), LACKING, "no benchmark with known answers")
