@@ -126,6 +126,18 @@ def test_a_comparison_is_the_paired_t_interval() -> None:
     assert found.test == "sign flip"
 
 
+def test_rare_differences_have_an_interval_that_reaches_for_those_not_seen() -> None:
+    once = np.zeros(30)
+    once[0] = 1 / 15
+    up, down = (
+        paired_difference(*sides, key=0).difference
+        for sides in ((once, 0 * once), (0 * once, once))
+    )
+    by_t = stats.ttest_1samp(once, 0).confidence_interval()
+    assert up.high > 10 * by_t.high, "another item may differ by the whole scale"
+    assert (up.low, up.high) == pytest.approx((-down.high, -down.low), abs=0.02)
+
+
 def test_items_without_both_sides_are_left_out() -> None:
     found = paired_difference([0.1, np.nan, 0.5, 0.2], [0.0, 0.3, np.nan, 0.3], key=0)
     assert found.difference.n == 2 and found.difference.value == pytest.approx(0.0)

@@ -59,6 +59,7 @@ class Sides:
     def __init__(self, samples: Samples, endpoints: Sequence[str]) -> None:
         data = Dataset.of(samples)
         self.frame = own_rows(data.frame)
+        self.n_stages = int(self.frame["n_stages"].max()) if len(self.frame) else 0
         self.endpoints = endpoints
         self.items: dict[str, pd.Index] = {}
         self.clusters: dict[str, Codes] = {}
@@ -421,7 +422,10 @@ def _rows(
         draws = None if drawn is None else drawn[judges][:, :, both, place].mean(axis=0)
         clusters = sides.clusters[contrast.task][both]
         key = [*contrast, judge, endpoint]
-        result = paired_difference(*means, key=key, draws=draws, clusters=clusters)
+        reach = {"subset_size": sides.n_stages - 1, "entropy": np.log2(sides.n_stages)}
+        result = paired_difference(
+            *means, key=key, draws=draws, clusters=clusters, reach=reach.get(endpoint, 1.0)
+        )
         silent = int((~judges).sum())
         notes = [
             scope(means[0] - means[1], clusters),

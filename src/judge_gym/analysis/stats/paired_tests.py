@@ -17,6 +17,7 @@ from judge_gym.analysis.stats.clusters import (
     infers,
 )
 from judge_gym.analysis.stats.intervals import (
+    Bounded,
     Estimate,
     Floats,
     draw_part,
@@ -51,20 +52,25 @@ def paired_difference(
     key: Any,
     draws: npt.ArrayLike | None = None,
     clusters: Codes | None = None,
+    reach: float = 1.0,
 ) -> PairedResult:
     """Compares two conditions, left minus right, on the items that have a value in both.
 
     Values that are all 0 or 1 are tested by McNemar, others by flipping signs, seeded from the key.
-    With many draws of rubrics (differences by draw and item), interval and test account for the
-    draws, by Student's t of items and of draws. In clusters the interval is CR2, and signs are
-    flipped by cluster; with too few clusters there is neither.
+    The interval is Student's or, where most differences are 0, for which that covers 85 to 90 %,
+    Gaffke's; `reach` is the largest difference that the scale allows. With many draws of rubrics
+    (differences by draw and item), interval and test account for the draws, by Student's t of items
+    and of draws. In clusters the interval is CR2, and signs are flipped by cluster; with too few
+    clusters there is neither.
     """
     # Means of equal numbers may differ in their last digit; ranks and signs must not see that.
     ours, theirs = (np.round(np.asarray(side, dtype=float), 12) for side in (left, right))
     both = np.isfinite(ours) & np.isfinite(theirs)
     ours, theirs, codes = ours[both], theirs[both], grouped_codes(clusters, both)
     differences = ours - theirs
-    difference = student(differences, codes)
+    difference = student(differences, codes).clipped(-reach, reach)
+    if difference.known and codes is None and draws is None and (differences == 0).mean() > 0.5:
+        difference = Bounded(-reach, reach)(differences)
     difference = difference._replace(value=round(difference.value, 11) + 0.0)
     spread = differences.std(ddof=1) if difference.known or codes is not None else np.nan
     binary = np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all()
