@@ -99,7 +99,7 @@ def pool(*texts: str, country: str | None = "Valdoria") -> Pool:
 
 
 def sweep(study: Study) -> Sweep:
-    rubrics = {task.rubric: RUBRIC for task in study.tasks if task.rubric}
+    rubrics = {str(task.rubric): RUBRIC for task in study.tasks if task.rubric}
     return experiments(study, {name: pool() for name in study.evidence}, rubrics)
 
 
@@ -1254,7 +1254,9 @@ def pair_sweep(study: Study, rubric: Rubric = OPTIONS, pairs: Pool | None = None
     """The sweep of a study in which every pool but that of an ecc task holds pairs."""
     single = {task.evidence for task in study.tasks if task.type == "ecc"}
     pools = {name: pool() if name in single else pairs or pair_pool() for name in study.evidence}
-    return experiments(study, pools, {task.rubric: rubric for task in study.tasks if task.rubric})
+    return experiments(
+        study, pools, {str(task.rubric): rubric for task in study.tasks if task.rubric}
+    )
 
 
 @pytest.mark.parametrize(

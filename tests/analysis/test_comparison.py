@@ -88,7 +88,7 @@ def test_the_sentence_claims_no_more_than_the_data_show(
 ) -> None:
     frame = panel(a, b, truth)
     sides = [frame[frame["judge.model"] == judge] for judge in ("x:a", "x:b")]
-    both, items = differing_items(*sides, stage_names={})
+    both, items = differing_items(sides[0], sides[1], {})
     found = contrast_of(frame, "a", "b")
     sentence = comparison_sentence(found, "a", "b", judged_by_both=both, differing=len(items))
     assert words in sentence
@@ -103,15 +103,14 @@ def test_items_furthest_apart_come_first_with_the_names_of_their_stages() -> Non
     rows = []
     verdicts = {"x:a": ["1 1 1", "1 1 2", "1 1 1"], "x:b": ["1 1 1", "2 2 1", "3 3 3"]}
     for judge, given in verdicts.items():
-        frames = [panel([each[2 * n] for each in given], [], 3) for n in range(3)]
-        rows += [
-            frame.assign(**{"judge.model": judge, "replicate": n}) for n, frame in enumerate(frames)
-        ]
-    frame = pd.concat(rows, ignore_index=True).assign(tag="t")
-    both, items = differing_items(
-        *(frame[frame["judge.model"] == judge] for judge in verdicts),
-        stage_names={"t": ["low", "mid", "high"]},
-    )
+        for repeat in range(3):
+            one = panel([each[2 * repeat] for each in given], [], 3)
+            one["judge.model"], one["replicate"] = judge, repeat
+            rows.append(one)
+    frame = pd.concat(rows, ignore_index=True)
+    frame["tag"] = "t"
+    left, right = (frame[frame["judge.model"] == judge] for judge in verdicts)
+    both, items = differing_items(left, right, {"t": ["low", "mid", "high"]})
     assert both == 3
     assert [(item["evidence"], item["a"], item["b"], item["truth"]) for item in items] == [
         (2, "low", "high", "high"),
