@@ -52,7 +52,7 @@ def demo(
         _phase("2 of 4: the verdicts are analysed and figures drawn; this may take a minute", json)
         lab.experiments.export(["demo"], out / "samples.csv")
         lab.experiments.export(["demo"], out / "samples.parquet", format="parquet")
-        report, table = lab.reports.build("demo"), lab.reports.judges("demo")
+        report = lab.reports.build("demo")
         (out / "report.html").write_text(report.html(), encoding="utf-8")
         suite, analysis, left_out = None, None, None
         try:
@@ -73,11 +73,10 @@ def demo(
             }
         )
     else:
-        print_summary(report, table)
+        print_summary(report)
         if suite and analysis:
             display.text(_suite_summary(suite, analysis))
-        display.text(f"report: {out / 'report.html'}")
-        display.text(f"samples: {out / 'samples.csv'}, samples.parquet")
+        display.text(f"report and samples: {out / 'report.html'}, samples.csv, samples.parquet")
         display.text(f"look around: judge-gym --db sqlite:///{out / 'lab.db'} lab --open")
     if left_out:
         notes(left_out)

@@ -15,8 +15,9 @@ PRINTED_ROWS = 20
 """Longer tables are only in the report's files."""
 SUMMARY_ROWS = 10
 """Setups in the summary of a report; `judges` prints all of them."""
-SUMMARY_NOTES = 3
-"""Warnings in the summary of a report; `--full` prints all of them."""
+FREE = "0.0000 USD"
+SUMMARY_LINES = 3
+"""Warnings, and lines on what knobs do, in the summary of a report."""
 SHARES = ("consistency", "position_bias", "abstained", "unreadable")
 OPTIONAL = ("seconds", "unreadable", "position_bias", "abstained")
 """Columns that are left out first on a narrow terminal."""
@@ -62,13 +63,16 @@ def _print_table(table: "JudgeTable", most: int | None) -> None:
     notes(*table["notes"])
 
 
-def print_summary(report: "Report", table: "JudgeTable") -> None:
-    """Prints which judge to use, and the checks of a protocol."""
+def print_summary(report: "Report") -> None:
+    """Prints which judge to use, what each knob does, and the checks of a protocol."""
     shown = ("experiments", "evidence items", "samples", "scored")
     counts = [f"{report.facts[name].split(' (')[0]} {name}" for name in shown]
-    cost = [f"{name} {report.facts[name]}" for name in ("cost",) if name in report.facts]
-    display.text(f"{report.title}: {', '.join(counts + cost)}")
-    print_judges(table, most=SUMMARY_ROWS)
+    cost = report.facts.get("cost", FREE)
+    display.text(f"{report.title}: {', '.join([*counts, *([cost] if cost != FREE else [])])}")
+    if report.judge_table is not None:
+        print_judges(report.judge_table, most=SUMMARY_ROWS)
+    for line in report.summary.choices[:SUMMARY_LINES]:
+        display.text(line)
     for found in report.tables:
         head = str(found.frame.columns[0])
         if head in CHECKS:
@@ -76,22 +80,25 @@ def print_summary(report: "Report", table: "JudgeTable") -> None:
             rows = display.records(found.frame[columns])
             decided = [row for row in rows if row.get("result") != "descriptive"]
             display.table("", decided, one_line=True)
-    notes(*first(report.warnings, SUMMARY_NOTES))
+    notes(*first(report.warnings, SUMMARY_LINES))
 
 
-def print_report(report: "Report", table: "JudgeTable") -> None:
+def print_report(report: "Report") -> None:
     """Prints a report whole; the longest tables are only in its files."""
     from judge_gym.analysis.report.judges import TITLE
 
     if report.banner:
         display.warning(report.banner)
     display.facts(report.title, report.facts)
-    _print_table(table, None)
+    if report.judge_table is not None:
+        _print_table(report.judge_table, None)
     for section in report.sections:
         if section.title == TITLE:
             continue
         display.heading(section.title, section.lead)
         for found in section.tables:
+            if found.title == "Judges":  # is printed above
+                continue
             rows = display.records(found.frame)
             if len(rows) > PRINTED_ROWS:
                 display.text(f"{found.title}: {len(rows):,} rows, in the files that --out writes\n")

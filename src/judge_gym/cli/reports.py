@@ -39,14 +39,14 @@ def report(
     json: AsJson = False,
 ) -> None:
     """Report which judge to use, on a study or a file of samples; --full prints every table."""
-    from judge_gym.lab.reports import judges_of_file, report_file, save_report
+    from judge_gym.lab.reports import report_file, save_report
 
     gates = parse_pairs("--gate", gate)
     if file is not None and target is None:
-        built, table = report_file(file, gates=gates), judges_of_file(file)
+        built = report_file(file, gates=gates)
     elif target is not None and file is None:
         with read_lab() as lab:
-            built, table = lab.reports.build(target, gates=gates), lab.reports.judges(target)
+            built = lab.reports.build(target, gates=gates)
     else:
         raise DesignError("name a study or a tag, or give samples with --from FILE; not both")
     if out is not None:
@@ -63,9 +63,9 @@ def report(
         )
         return
     if full:
-        print_report(built, table)
+        print_report(built)
     else:
-        print_summary(built, table)
+        print_summary(built)
     rest = "" if full else "; --full prints every table"
     typer.echo(f"wrote {out}{rest}" if out else f"--out report.html writes the report{rest}")
 

@@ -465,16 +465,6 @@ def report_file(path: str | Path, *, gates: Mapping[str, float] | None = None) -
     return build_report(Path(path).name, samples, None, thresholds=thresholds)
 
 
-def judges_of_file(path: str | Path) -> JudgeTable:
-    """Returns the judge table of the samples of a file, without a database."""
-    from judge_gym.analysis.frames import tidy
-    from judge_gym.analysis.judges.table import judge_table
-    from judge_gym.analysis.report.page import simulation_banner
-
-    frame = tidy(read_samples(path), source=Path(path).name)
-    return judge_table(frame, simulated=simulation_banner({*map(str, frame["judge.model"])}))
-
-
 def save_report(report: "Report", out: Path) -> None:
     """Writes a page (.html), its text (.md), or a folder with both, every table and figure."""
     if out.suffix in (".html", ".htm"):
