@@ -50,6 +50,8 @@ OUTLINE: Final[dict[str, Any]] = {"stroke": INK, "strokeWidth": 0.5, "strokeOpac
 Symbol = tuple[str, str, str, bool]
 """A kind of point: name, shape, colour, and whether it is filled."""
 BAR_SHAPE: Final = "M0,-1V1"
+_CONTAINER = re.compile(r' role="graphics-\w+" aria-roledescription="[\w ]* container"')
+"""A group that the renderer announces to screen readers without a name."""
 
 
 Drawn = tuple[Any, Sequence[str]]
@@ -391,7 +393,7 @@ def _headings(texts: Iterable[str], room: float) -> dict[str, str | list[str]]:
 
 def svg(chart: Figure) -> str:
     """Renders the chart as a standalone picture, without a browser or network."""
-    return _stable_ids(_rendered(chart, "transparent"))
+    return _stable_ids(_CONTAINER.sub("", _rendered(chart, "transparent")))
 
 
 def png(chart: Figure) -> bytes:
