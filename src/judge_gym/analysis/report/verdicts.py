@@ -43,7 +43,8 @@ from judge_gym.records import STATUSES
 
 MISSING = (
     "Lowest and highest: where it would lie whatever the stage of the verdicts without a score, "
-    "with sampling error (Imbens and Manski); shown from 5 % of such verdicts on."
+    "with sampling error (Imbens and Manski); shown from 5 % of such verdicts on, and where it "
+    "changes the outcome of a comparison."
 )
 
 

@@ -31,6 +31,7 @@ from judge_gym.analysis.panels import Dataset, Samples
 from judge_gym.analysis.stats.clusters import Codes, scope
 from judge_gym.analysis.stats.intervals import (
     Bounded,
+    Estimate,
     Floats,
     mean_bounds,
     pseudo_values,
@@ -138,18 +139,22 @@ class Sides:
 
         return np.stack([values(left) - values(right) for left, right in pairs])
 
-    def bounds(self, pairs: Pairs) -> dict[str, float]:
+    def bounds(self, pairs: Pairs, found: Estimate) -> dict[str, float]:
         """Returns where the difference in stages lies, whatever verdicts without a score are.
 
-        Empty if fewer than 5 % of the verdicts of both sides are missing.
+        Empty if fewer than 5 % of the verdicts of both sides are missing, unless the interval of
+        the difference excludes 0 and that of the bounds does not.
         """
         left, right = (np.stack([self.ends[pair[end]] for pair in pairs]) for end in (0, 1))
         gaps = [np.nanmean(side[..., 1] - side[..., 0]) for side in (left, right)]
-        if not max(gaps) >= MISSING_FROM:
+        if not max(gaps) > 0:
             return {}
         least, most = left[..., 0] - right[..., 1], left[..., 1] - right[..., 0]
         clusters = self.clusters[pairs[0][0][0]]
         ends = mean_bounds(least.mean(axis=0), most.mean(axis=0), clusters)
+        changes = not found.low <= 0 <= found.high and ends.lowest <= 0 <= ends.highest
+        if not (max(gaps) >= MISSING_FROM or (found.known and changes)):
+            return {}
         return {"lowest": max(ends.lowest, -1.0), "highest": min(ends.highest, 1.0)}
 
     def _calls_by_side(self, column: str) -> dict[Side, tuple[int, set[int]]]:
@@ -433,7 +438,7 @@ def _rows(
             f"{dropped} items dropped" if dropped else "",
         ]
         row |= result._asdict() | result.difference._asdict()
-        row |= sides.bounds(pairs) if endpoint == "stage" else {}
+        row |= sides.bounds(pairs, result.difference) if endpoint == "stage" else {}
         yield {**row, "note": "; ".join(filter(None, notes))}
 
 

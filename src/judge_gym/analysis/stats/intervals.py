@@ -205,13 +205,13 @@ class Bounded:
         if values.min() < self.low or values.max() > self.high:  # unbiased estimates of a square
             return student(values, clusters, level=self.level).clipped(self.low, self.high)
         share, count = (mean - self.low) / (self.high - self.low), len(np.unique(clusters))
-        if np.ptp(values) == 0 and share in (0, 1):
-            return self._proportion(share * count, count)._replace(n=n)
-        # Items in clusters are at most as informative as independent ones.
-        error = max(error, item_error(values, None).error) / (self.high - self.low)
-        size = max(share * (1 - share) / max(error, 1e-9) ** 2, 1e-9)
+        if np.ptp(values) == 0:
+            return self._proportion(share * count, count)._replace(value=mean, n=n)
+        size = share * (1 - share) * ((self.high - self.low) / max(error, 1e-9)) ** 2
         size *= float(t_quantile(np.inf, self.level) / t_quantile(freedom, self.level)) ** 2
-        return self._proportion(share * size, size)._replace(value=mean, n=n)
+        # Items in clusters are at most as informative as independent ones.
+        found, alone = self._proportion(share * size, size), self(values)
+        return Estimate(mean, min(found.low, alone.low), max(found.high, alone.high), n)
 
 
 bounded = Bounded()
