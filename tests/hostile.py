@@ -41,7 +41,7 @@ PATHS = {
     "/evidence/17": True,  # the last
     "/studies/hostile": False,
     "/studies/hostile/judges": False,
-    "/studies/hostile/items": True,
+    "/studies/hostile/items": False,  # other titles
     f"/studies/hostile/items?item=4&of={quote(f'{SHORT} (ecc, {SHORT})')}": True,
     "/studies/hostile/runs": True,
     "/studies/hostile/design": True,
