@@ -8,7 +8,7 @@ LABEL_ITEMS = 30
 """The number of labelled items that makes accuracy known."""
 NAMED = 3
 """The number of setups of a standing that a sentence names."""
-COUNTS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+COUNTS = ("", "", "", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 def sentence(table: JudgeTable) -> str:
@@ -24,12 +24,18 @@ def sentence(table: JudgeTable) -> str:
     price = row["usd_per_1000"]
     if price is not None and price["value"] > 0:
         number += f" at {dollars(price['value'])} per 1,000"
+    constant, low = table["constant"], quality["low"]
+    same = ""
+    if constant is not None and low is not None and low <= constant:
+        same = f"clearly better than always giving the most frequent answer ({percent(constant)})"
     if len(table["rows"]) == 1:
-        return f"{row['setup']}: {number}."
+        return f"{row['setup']}: {number}{same and ', which is not ' + same}."
     if row["standing"] == "unknown":
+        items, clusters = table["compared_items"], table["clusters"]
+        few = f"{items} have {what}" + (f", in {clusters} clusters" if clusters < items else "")
         return (
-            f"Too few items to choose a setup: {table['clusters']} independent ones with {what}, "
-            f"and {MIN_CLUSTERS} are needed. Highest so far: {row['setup']}, {number}."
+            f"Too few items to choose a setup: {few}, and {MIN_CLUSTERS} are needed. Highest so "
+            f"far: {row['setup']}, {number}."
         )
     others = [other for other in table["rows"] if other is not row]
     tied = [other for other in others if other["standing"] in ("tied", "best")]
@@ -41,10 +47,8 @@ def sentence(table: JudgeTable) -> str:
             f"{top['setup']} is better by {points(-_gap(row))} points."
         )
     rest = [*_tied(row, tied), *_worse(worse)]
-    constant, low = table["constant"], quality["low"]
-    if constant is not None and low is not None and low <= constant:
-        same = f"always giving the most frequent answer ({round(100 * constant)} %)"
-        head = f"No setup is clearly better than {same}; highest: {row['setup']}, {number}"
+    if same:
+        head = f"No setup is {same}; highest: {row['setup']}, {number}"
         return "; ".join([head, *rest]) + "."
     return "; ".join([f"Use {row['setup']}: {number}", *rest]) + "."
 
@@ -86,12 +90,12 @@ def _unknown_accuracy(rows: Sequence[JudgeRow]) -> str:
         parts.append(f"{setup} repeats its own verdict{most}: {share(found)} of repeats.")
     apart = [found["value"] for row in rows if (found := row["disagreement"])]
     if apart:
-        parts.append(f"Two setups differ in {sum(apart) / len(apart):.0%} of verdicts.")
+        parts.append(f"Two setups differ in {percent(sum(apart) / len(apart))} of verdicts.")
     parts.append(
         f"To know it, label {LABEL_ITEMS} items and import them with 'judge-gym labels import "
         "FILE'."
     )
-    return " ".join(parts).replace("% of verdicts", " % of verdicts")
+    return " ".join(parts)
 
 
 def _price(row: JudgeRow, chosen: JudgeRow) -> str:
@@ -103,8 +107,10 @@ def _price(row: JudgeRow, chosen: JudgeRow) -> str:
     if 0.8 <= ratio <= 1.25:
         return "about the same price"
     if ratio < 1:
-        return f"{ratio:.0%} of the price".replace("%", " %")
-    if round(ratio) == round(ratio, 1) and 2 <= round(ratio) <= 10:
+        return f"{percent(ratio)} of the price"
+    if round(ratio, 1) == 2:
+        return "twice the price"
+    if round(ratio) == round(ratio, 1) and 3 <= round(ratio) <= 10:
         return f"{COUNTS[round(ratio)]} times the price"
     return f"{ratio:.1f} times the price" if ratio < 10 else f"{ratio:,.0f} times the price"
 
@@ -146,11 +152,16 @@ def share(quantity: Quantity | None) -> str:
     """Formats a share with its interval in percent, `82 % [76, 87]`; empty if it is unknown."""
     if quantity is None:
         return ""
-    value = f"{round(100 * quantity['value'])} %"
+    value = percent(quantity["value"])
     low, high = quantity["low"], quantity["high"]
     if low is None or high is None:
         return value
     return f"{value} [{round(100 * low)}, {round(100 * high)}]"
+
+
+def percent(value: float) -> str:
+    """Formats a share in percent, without a minus before 0."""
+    return f"{round(100 * value)} %"
 
 
 def points(gap: float) -> str:
