@@ -206,7 +206,8 @@ def test_every_scored_verdict_is_probed_and_no_other(samples: pd.DataFrame) -> N
 
 def test_every_validity_check_has_data(samples: pd.DataFrame) -> None:
     found = validity(tidy(samples)).set_index("check")["result"]
-    assert found.value_counts().to_dict() == {"pass": 4, "descriptive": 2}
+    assert (found == "descriptive").sum() == 2
+    assert set(found) <= {"pass", "undecided", "descriptive"}
 
 
 def test_stages_are_chosen_as_the_method_allows(samples: pd.DataFrame) -> None:

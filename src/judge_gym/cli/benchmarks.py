@@ -206,6 +206,7 @@ def _show_comparison(comparison: "Comparison") -> None:
                 "difference": _share(row["difference"]),
                 "95 %": _interval(row["interval"]),
                 "McNemar p": row["p"],
+                "q": row["q"],
                 "only judge": row["only_judge"],
                 "only other": row["only_other"],
                 "agreement": _share(row["agreement"]),
@@ -213,7 +214,8 @@ def _show_comparison(comparison: "Comparison") -> None:
             }
             for row in (contrast.to_json() for contrast in comparison.contrasts)
         ],
-        note="difference: of accuracies, in points; only: pairs that only this judge has right; "
+        note="difference: of accuracies, in points; q: p corrected over all pairs of judges "
+        "(Benjamini-Hochberg); only: pairs that only this judge has right; "
         "agreement and Krippendorff's alpha: of decisions",
     )
 

@@ -73,6 +73,9 @@ def print_summary(report: "Report") -> None:
         print_judges(report.judge_table, most=SUMMARY_ROWS)
     for line in report.summary.choices[:SUMMARY_LINES]:
         display.text(line)
+    for part in report.sections:
+        if any(found.frame.columns[0] in CHECKS for found in part.tables):
+            display.text(part.lead)
     for found in report.tables:
         head = str(found.frame.columns[0])
         if head in CHECKS:

@@ -187,8 +187,10 @@ def _rules_sentence(rules: pd.DataFrame) -> str:
     known = rules.dropna(subset="other leading stage")
     worst: Any = known.sort_values("other leading stage", kind="stable").iloc[-1]
     if worst["other leading stage"] == 0:
-        return "The combination rule does not change the leading stage of any item."
+        return "The combination rule does not change the leading stage of any item without a tie."
+    variant = "" if worst["variant"] == "base" else f", {worst['variant']}"
     return (
         f"The combination rule matters: the leading stage under {worst['rule']} differs from that "
-        f"of the average on {worst['other leading stage']:.0%} of the items of {worst['task']}."
+        f"of the average on {worst['other leading stage']:.0%} of the items without a tie, "
+        f"{worst['task']}{variant}."
     )

@@ -46,7 +46,8 @@ def findings(given: ReportInput) -> Section | None:
     if tests:
         tested = decided(tests, declared)
         leads.append(_outcomes(tested))
-        note = f"Outcomes: {RULE}. {_declared_sentence(given)} Intervals: {given.interval_units}."
+        note = f"Outcomes: {RULE}. {_declared_sentence(given)} Intervals are over "
+        note += f"{given.interval_units}."
         shown = tested[[*FIRST, "claim", "estimand", "note"]]
         tables.append(Table("Hypotheses", note, shown, main=True))
     if contested is not None:
@@ -86,11 +87,11 @@ def _counted(results: pd.Series, words: Mapping[str, str]) -> str:
 
 
 def _outcomes(tested: pd.DataFrame) -> str:
-    """Names the hypotheses of each outcome, in the order of the table."""
+    """Names the hypotheses of each outcome, with what they are limited to."""
     names = tested["hypothesis"].str.replace(r"^(H\d) .*", r"\1", regex=True)
-    results = tested["outcome"] + (" " + tested["scope"]).where(tested["scope"] != "", "")
-    by_result = names.groupby(results, sort=False).agg(", ".join)
-    return "; ".join(f"{which} {result}" for result, which in by_result.items()) + "."
+    names += (" (" + tested["scope"] + ")").where(tested["scope"] != "", "")
+    by_outcome = names.groupby(tested["outcome"], sort=False).agg("; ".join)
+    return " ".join(f"{outcome.capitalize()}: {which}." for outcome, which in by_outcome.items())
 
 
 def _declared_sentence(given: ReportInput) -> str:
@@ -189,11 +190,15 @@ def accuracy(given: ReportInput) -> Section | None:
     truth = ground_truth(own)
     scores = _scores(pairs, known)
     people = given.people if given.people is not None and len(given.people) else None
+    lead = "Against reference values and people."
+    if figures.accuracy_figure.has_data(scores):
+        of = (
+            "of scored verdicts" if len(known) else "by JudgeBench's rule, where a tie is not right"
+        )
+        lead = f"{figures.accuracy_figure.finding(scores)}, {of}."
     return section(
         "How accurate are the judges?",
-        figures.accuracy_figure.finding(scores)
-        if figures.accuracy_figure.has_data(scores)
-        else "Against reference values and people.",
+        lead,
         tables=[
             Table(
                 "Known answers",

@@ -81,7 +81,8 @@ def chosen_stages(given: ReportInput) -> Section | None:
         means = means.merge(ends, on=CELL, how="left") if len(ends) else means
     return section(
         "Which stages do judges choose?",
-        f"0 is the first stage, 1 the last; intervals are 95 %, over {given.interval_units}.",
+        f"{'0 is the first stage, 1 the last; i' if ordered.scored else 'I'}ntervals are 95 %, "
+        f"over {given.interval_units}.",
         tables=[
             Table("Expected stage", f"Mean of the judge's verdicts. {MISSING}", means),
             Table(
