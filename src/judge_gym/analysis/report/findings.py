@@ -91,7 +91,9 @@ def _outcomes(tested: pd.DataFrame) -> str:
     names = tested["hypothesis"].str.replace(r"^(H\d) .*", r"\1", regex=True)
     names += (" (" + tested["scope"] + ")").where(tested["scope"] != "", "")
     by_outcome = names.groupby(tested["outcome"], sort=False).agg("; ".join)
-    return " ".join(f"{outcome.capitalize()}: {which}." for outcome, which in by_outcome.items())
+    return " ".join(
+        f"{str(outcome).capitalize()}: {which}." for outcome, which in by_outcome.items()
+    )
 
 
 def _declared_sentence(given: ReportInput) -> str:
