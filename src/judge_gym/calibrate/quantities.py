@@ -405,7 +405,8 @@ STICKY = Synthetic("sticky replicates", sticky=0.7)
 SIZES = (8, 12, 30, 60)
 OVER_ITEMS = (STAGE, RIGHT, ABSTENTION, JITTER, BIAS, DISTANCE_OF_TWO)
 CHEAP = (*ONE_JUDGE, BIAS, DISTANCE_OF_TWO, *DESIGNS, *COUNTED)
-COSTLY = (*TWO_JUDGES[1:], *STATED, *HYPOTHESES)
+FAR_SUBSETS = _distance("large distance of subsets", ("plain, subset", "much biased, subset"))
+COSTLY = (*TWO_JUDGES[1:], FAR_SUBSETS, *STATED, *HYPOTHESES)
 SOME, FEW = 0.25, 0.1
 """The shares of panels of worlds in which a panel takes long."""
 
@@ -419,9 +420,11 @@ def _independent() -> list[World]:
         *(World(INDEPENDENT, n, 5, OVER_ITEMS) for n in (8, 60)),
         *(World(INDEPENDENT, n, 5, COSTLY, (PERMUTED, PERMUTED_EFFECT), SOME) for n in (12, 30)),
         *(World(INDEPENDENT, n, 5, agreement, share=SOME) for n in SIZES),
+        World(INDEPENDENT, 20, 5, AGREEMENT[-1:]),  # as few items as have an interval
         *(World(RARE, n, 5, OVER_ITEMS) for n in SIZES),
         *(World(CONSTANT, n, 5, OVER_ITEMS) for n in SIZES[1:]),
         *(World(CONSTANT, n, 5, unsure, share=SOME) for n in SIZES[1:]),
+        World(CONSTANT, 30, 3, (OVERSTATED,), share=SOME),
         *(World(INDEPENDENT, n, 3, REGRESSIONS, share=SOME) for n in (14, 30)),
         *(World(INDEPENDENT, n, 4, JUDGE_TABLE, (STANDING,), SOME) for n in (12, 30)),
     ]

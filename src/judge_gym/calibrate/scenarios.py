@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, ordinal, tidy
-from judge_gym.analysis.hypotheses import MIN_CONCEPTS, contested_distance
+from judge_gym.analysis.hypotheses import contested_distance
 from judge_gym.analysis.judges.pairs import JudgedPair, compare_judges
 from judge_gym.analysis.judges.people import (
     majority_agreement,
@@ -22,7 +22,6 @@ from judge_gym.analysis.judges.people import (
 )
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.stats.regressions import QUALITY, regressions
-from judge_gym.analysis.validity import MIN_CONCEPTS as MIN_DOSED
 from judge_gym.analysis.validity import validity
 from judge_gym.calibrate.synthetic import CONCEPT, STAGES, Judge, chances, positions
 from judge_gym.calibrate.truth import FloatArray, generator
@@ -38,6 +37,9 @@ def _rows(found: Iterator[Row]) -> pd.DataFrame:
 
 
 # --- concepts ------------------------------------------------------------------------------------
+
+GENERAL_FROM, DOSED_FROM = 4, 6
+"""The numbers of concepts per arm, and over all doses, from which a claim is about any concepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class ContestedDistance:
         frame, (contested, control) = _concepts((self.contested, self.control), panels, panel)
         found = contested_distance(frame)
         truth = float(np.mean(contested) - np.mean(control))
-        general = min(len(contested), len(control)) >= MIN_CONCEPTS
+        general = min(len(contested), len(control)) >= GENERAL_FROM
         if general:
             truth = self.contested.expected_distance() - self.control.expected_distance()
         p = found.p if general else np.nan  # of these concepts, no claim about others is tested
@@ -139,7 +141,7 @@ class DoseResponse:
         frame, true = _concepts(self.arms, panels, panel)
         table = validity(frame)
         [row] = table[table["check"] == "dose-response"].to_dict("records")
-        if sum(map(len, true)) >= MIN_DOSED:
+        if sum(map(len, true)) >= DOSED_FROM:
             true = [[arm.expected_distance()] * arm.concepts for arm in self.arms]
         dose = np.repeat([arm.dose for arm in self.arms], [len(one) for one in true])
         slope = np.polyfit(dose.astype(float), np.concatenate(true), 1)[0]

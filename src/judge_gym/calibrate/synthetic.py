@@ -102,6 +102,7 @@ CONDITIONS: dict[str, Judge] = {
     "cautious": Judge(abstains=(0.25, 0.25)),
     "plain, subset": Judge(subset=True, columns=_SUBSET),
     "biased, subset": Judge(BIASED, 0.5, subset=True, columns=_SUBSET),
+    "much biased, subset": Judge(BIASED, 1.2, subset=True, columns=_SUBSET),
     "plain, evidence first": Judge(columns={"presentation.first": "evidence"}),
     "plain, own rubric": Judge(columns={"rubric_author": PLAIN, "rubric": 2}),
     "plain, rival's rubric": Judge(
