@@ -17,7 +17,6 @@ GATES = {
     "clusters": "expected stage (8 clusters",
     "draws": "expected stage, drawn rubrics (drawn rubrics, 30",
     "gap": "uncertainty gap (independent items, 12",
-    "stated": "H2: stated minus warranted agreement (near-constant, 30",
     "labels": "people's mean, a third labelled (labels of people, 30",
     "agreement": "agreement: icc (independent items, 20",
     "subsets": "large distance of subsets (independent items, 30",

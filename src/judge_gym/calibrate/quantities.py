@@ -463,7 +463,7 @@ def _drawn() -> list[World]:
     """Returns worlds of several rubrics or concepts."""
 
     def distance(name: str, concepts: int) -> Quantity:
-        arms = [scenarios.Arm(kind, concepts, 0.6, 0.5) for kind in ("ecc", "control")]
+        arms = [scenarios.Arm(kind, concepts, 1.0, 0.5) for kind in ("ecc", "control")]
         return Quantity(f"H1, {name}", scenarios.ContestedDistance(*arms))
 
     few, many = distance("these 3 concepts per arm", 3), distance("5 concepts per arm", 5)
@@ -476,7 +476,7 @@ def _drawn() -> list[World]:
     return [
         *(World(Synthetic("drawn rubrics"), n, 5, MANY_RUBRICS, share=SOME) for n in (12, 30)),
         World(Synthetic("many rubrics"), 12, 1, (quality,), (irrelevant,), SOME),
-        World(concepts, 8, 3, (few, many), (null,), SOME),
+        World(concepts, 8, 5, (few, many), (null,), SOME),
         World(concepts, 8, 3, (slope,), share=FEW),
     ]
 
