@@ -401,7 +401,7 @@ PERMUTED_EFFECT = HypothesisTest(
 
 INDEPENDENT = Synthetic("independent items")
 RARE, CONSTANT = Synthetic("rare values", "rare"), Synthetic("near-constant", "constant")
-STICKY = Synthetic("sticky replicates", sticky=0.7)
+STICKY = Synthetic("sticky replicates", sticky=0.9)
 SIZES = (8, 12, 30, 60)
 OVER_ITEMS = (STAGE, RIGHT, ABSTENTION, JITTER, BIAS, DISTANCE_OF_TWO)
 CHEAP = (*ONE_JUDGE, BIAS, DISTANCE_OF_TWO, *DESIGNS, *COUNTED)

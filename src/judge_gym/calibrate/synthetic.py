@@ -244,9 +244,10 @@ class Synthetic:
         missing = np.maximum(1 - known.scored, 1e-12)
         abstained = rng.random(size) < (known.abstained / missing)[kind][:, None]
         probe = HUNDREDTHS[_picked(known.stated_as[kind[:, None], display, mask], rng)]
+        answer = np.arange(shape.items * size[1]).reshape(size)  # a text of its own for each draw
         for step in range(1, size[1] if self.sticky else 1):
             again = rng.random(shape.items) < self.sticky
-            for values in (mask, abstained, probe):
+            for values in (mask, abstained, probe, answer):
                 values[again, step] = values[again, step - 1]
         item = np.arange(shape.items).repeat(size[1])
         chosen = mask.ravel()
@@ -258,6 +259,8 @@ class Synthetic:
                 "tag": f"panel {panel}",
                 "cluster": (panel * 1000 + cluster[item]).astype(str) if self.clusters else "",
                 "replicate": np.tile(np.arange(size[1]), shape.items),
+                "answer": answer.ravel().astype(str),
+                "reported_model": "recorded",  # texts of simulated models say nothing
                 "status": np.where(
                     chosen > 0,
                     "scored",
