@@ -7,7 +7,7 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import known_answers
-from judge_gym.analysis.frames import CELL, ITEM, JUDGE, ordinal_rows
+from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes, ordinal_rows
 from judge_gym.analysis.hypotheses import RULE, contrast_tests, decided, protocol_tests
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
@@ -23,6 +23,7 @@ from judge_gym.analysis.report.page import (
     scored_share,
     section,
 )
+from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.validity import LACKING, UNDECIDED, validity
 from judge_gym.stages.evidence import MAX_WORDS
@@ -151,6 +152,13 @@ def _limits(
     if items < FEW_ITEMS:
         named = "1 evidence item" if items == 1 else f"{items} evidence items"
         yield f"{named}: intervals hold for evidence like {'it' if items == 1 else 'these'}"
+    clusters = cluster_codes(part.drop_duplicates("evidence"))
+    count = len(set(clusters.tolist()))
+    if count < items and not infers(clusters):
+        yield (
+            f"{items} items in {count} clusters: nothing is said about further clusters; an "
+            "interval needs five of equal size, or more"
+        )
     scored = scored_share(part)
     if scored < MOSTLY_SCORED:
         yield (
