@@ -947,12 +947,13 @@ def test_only_samples_under_the_protocol_have_hypotheses_and_validity_checks() -
 
 
 def known_answers_of(rights: Mapping[str, int], items: int = 30) -> pd.DataFrame:
-    """Judges that are right on their first items, whose answer is stage 2, and else choose 1."""
+    """Judges that are right on their first items only; the answer is 2 on even items, else 1."""
     return samples(
         *(
             {
                 **{JUDGE: judge, "evidence": item, "replicate": 0, "call_id": n * items + item},
-                **{"stages": "2" if item < right else "1", "truth": 2, "n_stages": 2},
+                **{"stages": str(1 + (item + (item < right)) % 2), "truth": 2 - item % 2},
+                "n_stages": 2,
             }
             for n, (judge, right) in enumerate(rights.items())
             for item in range(items)
