@@ -194,6 +194,16 @@ def scores(judges: tuple[str, ...] = JUDGES) -> Frame:
     )
 
 
+def ranks_of_setups(judges: tuple[str, ...] = JUDGES) -> Frame:
+    return Frame(
+        {
+            **{"setup": judge, JUDGE: judge, "value": 0.9 - n / 100, "low": 0.1},
+            **{"high": 0.95 if n else None, "quantity": "agreement with people"},
+        }
+        for n, judge in enumerate(judges)
+    )
+
+
 def spend(judges: tuple[str, ...] = JUDGES) -> Frame:
     days = {"2026-01-01": 3.0, "2026-01-02": 1.0}
     return Frame(
@@ -310,6 +320,11 @@ CASES = {
         scores,
         {"point": 4, "rule mark": 2},
         "Accuracy of each judge; the highest is 60.0%",
+    ),
+    "ranked": Case(
+        ranks_of_setups,
+        {"point": 2, "rule mark": 1, "text mark": 2},
+        "Agreement with people, 95 % intervals over all rows together",
     ),
     "history": Case(
         history,

@@ -136,4 +136,4 @@ def test_replicates_are_listed_as_results(call: Call, suite: Path) -> None:
     number = str(call(*words).json["runs"][0]["run"])
     said = succeed(call("analyze", number))
     assert "why 6 results (3 evals) of run 1 failed" in said.out
-    assert "001-values/001-value#0" in said.out and "001-values/001-value#1" in said.out
+    assert "001-value#0" in said.out and "001-value#1" in said.out

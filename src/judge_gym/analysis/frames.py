@@ -443,7 +443,7 @@ def cluster_codes(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
 
     >>> rows = pd.DataFrame({"evidence": [5, 6, 7, 6], "cluster": ["Gazette", "", "Gazette", ""]})
     >>> cluster_codes(rows).tolist()
-    [0, 2, 0, 2]
+    [0, 1, 0, 1]
     """
     named, names = pd.factorize(rows["cluster"])
     own = pd.factorize(rows["evidence"])[0]

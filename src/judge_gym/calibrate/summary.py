@@ -9,7 +9,7 @@ import pandas as pd
 
 from judge_gym.calibrate.gates import Calibration, detectable
 
-BEGIN, END = "<!-- begin: judge-gym calibrate --markdown -->", "<!-- end -->"
+BEGIN, END = "<!-- begin: what calibrate --markdown prints -->", "<!-- end -->"
 """What encloses the generated part of a page."""
 
 

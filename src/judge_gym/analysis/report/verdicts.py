@@ -177,7 +177,7 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
 
 
 NOTE = (
-    "Exploratory: declared contrasts are tested among the hypotheses. Level minus base, paired by "
+    "Exploratory: contrasts that a study declares are tested apart. Level minus base, paired by "
     "item, all other knobs and the displays equal; sign-flip test; q: Benjamini-Hochberg over the "
     f"table. Shared: the share of calls that both designs have in common. {MISSING}"
 )
