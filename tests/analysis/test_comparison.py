@@ -101,7 +101,7 @@ def test_options_without_an_order_have_no_mean_stage() -> None:
 
 def test_items_furthest_apart_come_first_with_the_names_of_their_stages() -> None:
     rows = []
-    verdicts = {"x:a": ["1 1 1", "1 1 2", "1 1 1"], "x:b": ["1 1 1", "2 2 1", "3 3 3"]}
+    verdicts = {"x:a": ["1 1 1", "1 1 2", "1 1 1"], "x:b": ["2 2 2", "2 2 1", "3 3 3"]}
     for judge, given in verdicts.items():
         for repeat in range(3):
             one = panel([each[2 * repeat] for each in given], [], 3)
@@ -114,6 +114,9 @@ def test_items_furthest_apart_come_first_with_the_names_of_their_stages() -> Non
     assert both == 3
     assert [(item["evidence"], item["a"], item["b"], item["truth"]) for item in items] == [
         (2, "low", "high", "high"),
+        (0, "low", "mid", "high"),
         (1, "low, 2 of 3", "mid, 2 of 3", "high"),
     ]
-    assert [item["gap"] for item in items] == pytest.approx([1, 1 / 3])
+    assert [item["gap"] for item in items] == pytest.approx(
+        [1, 1 / 2, 1 / 6]
+    )  # of the scale, by mean stage

@@ -143,9 +143,9 @@ def test_failures_are_shown_linked_and_asked_again(visit: Visit, lab: ServedLab)
     assert count > 0
     page = visit.open("/studies/flawed/runs")
     row = page.locator(f"tr[data-tag='{failed['tag']}']")
-    expect(row.locator("a.failed")).to_have_text(str(count))
+    expect(row.locator("[data-failed]")).to_have_text(str(count))
     expect(page.locator("#failed")).to_have_text(str(count))
-    link = row.locator("a.failed").get_attribute("href") or ""
+    link = row.locator("[data-failed]").get_attribute("href") or ""
     assert unquote(link) == f"/experiments/{failed['tag']}?status=provider_error"
     assert "?fail" not in link.removesuffix("?status=provider_error")
     page.click("text=Retry failed calls")

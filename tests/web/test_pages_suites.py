@@ -180,7 +180,7 @@ def test_a_run_over_a_part_of_its_suite_is_never_shown_as_complete(lab: ServedLa
     run = page(lab, of_run(number))
     assert "not on the leaderboard" in text(run)
     assert suites.report(number).to_json()["suite_evals"] == 11
-    since = f"no clear change: +0 points -100 to +100 · worse: {PASSED} · better: {SLUG.path}"
+    since = f"no clear change: 0 points -100 to +100 · worse: {PASSED} · better: {SLUG.path}"
     assert since in text(run), "compared with the run over all evals"
     assert "Run again with fresh answers" not in links(run), "its suite is not here"
 

@@ -366,7 +366,7 @@ class Experiments:
         return self._store.experiments.rows(study=study)
 
     def count_by_study(self) -> dict[str, int]:
-        """Returns how many experiments each study has; "" stands for those of no study."""
+        """Returns how many experiments each study has, newest first; "": those of no study."""
         return self._store.studies.counts()
 
     def judges(self) -> Sequence[str]:

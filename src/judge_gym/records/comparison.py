@@ -25,7 +25,8 @@ class ComparedItem(TypedDict):
     tag_b: str
     truth: Annotated[str | None, UNTRUSTED]
     gap: float
-    """How far apart the distributions of verdicts are, from 0 (the same) to 1 (disjoint)."""
+    """How far apart the mean stages are, as a share of the scale; of options without an order, how
+    far apart the distributions of verdicts are, from 0 (the same) to 1 (disjoint)."""
 
 
 class SetupComparison(TypedDict):

@@ -360,9 +360,18 @@ class Studies:
         return [{**row, "file": bool(row["file"])} for row in self._database.rows(query)]
 
     def counts(self) -> dict[str, int]:
-        """Returns the number of experiments by study; "" stands for those without a study."""
+        """Returns the number of experiments by study, the study that was started last first.
+
+        "" stands for experiments without a study.
+        """
+        versions = t.study_versions
+        newest = (
+            sa.select(sa.func.coalesce(sa.func.max(versions.c.id), 0))
+            .where(versions.c.study == t.tags.c.study)
+            .scalar_subquery()
+        )
         query = sa.select(t.tags.c.study, sa.func.count()).group_by(t.tags.c.study)
-        return self._database.pairs(query.order_by(t.tags.c.study))
+        return self._database.pairs(query.order_by(newest.desc(), t.tags.c.study))
 
     def fingerprint(self, study: str) -> tuple[int, ...]:
         """Returns numbers that change when something is added to what a study's report shows."""

@@ -32,7 +32,7 @@ TERMS = {
     "influence from the judge's.",
     "probe": "The judge's own estimate of how likely a majority of three experts would agree with "
     "its verdict.",
-    "standing": "best: clearly ahead of all others; tied: not told apart from the best; "
+    "standing": "best: clearly ahead of all others; tied: not clearly different from the best; "
     "worse: clearly behind; unknown: too few items to tell.",
     "score": "Judges assign a stage of the rubric to each item.",
     "rubric": "Judges write the stages and criteria, and a critic rates them.",
@@ -47,6 +47,13 @@ TERMS = {
     "repeated exactly.",
     "sweep": "Which combinations of the varied knobs become experiments.",
     "pool": "A frozen, ordered set of texts that studies judge.",
+    "disagreement": "How far apart two verdicts of different setups are on average, as a share of "
+    "the scale: 0 if all agree, 1 if they are at opposite ends.",
+    "consistency": "How often two repeats of the same question get the same verdict.",
+    "position bias": "Of the decided verdicts on pairs, the share for the response shown first "
+    "minus the share for the other; 0 is unbiased.",
+    "unreadable": "Answers in which no verdict could be read.",
+    "cluster": "Items that depend on each other, such as texts of one outlet.",
     "view": "A rewritten version of the text, such as one without loaded language.",
     "rpm": "Requests per minute.",
     "tpm": "Tokens per minute.",
@@ -69,7 +76,7 @@ def environment() -> "Environment":
     )
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
-    env.filters.update(duration=duration, markdown=markdown)
+    env.filters.update(duration=duration, markdown=markdown, signed=signed)
     return env
 
 
@@ -107,6 +114,16 @@ def number(value: float | None, digits: int = 2) -> str:
     if value is None or value != value:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def signed(value: float, digits: int = 0) -> str:
+    """Returns a difference with its sign; 0 has none.
+
+    >>> signed(3.6), signed(-0.04, 2), signed(-0.001, 2)
+    ('+4', '-0.04', '0.00')
+    """
+    text = f"{value:+.{digits}f}"
+    return text if float(text) else text[1:]
 
 
 def usd(value: float | None) -> str:

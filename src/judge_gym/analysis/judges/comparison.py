@@ -160,11 +160,13 @@ def differing_items(
     """
     sides = [_verdicts(rows, stage_names) for rows in (a, b)]
     shared = [key for key in sides[0] if key in sides[1]]
+    places = [_stages(rows)["stage"].to_dict() for rows in (a, b)]
     found: list[ComparedItem] = []
     for key in shared:
         left, right = sides[0][key], sides[1][key]
         if left.usual == right.usual:
             continue
+        ordered = key in places[0] and key in places[1]
         found.append(
             {
                 "concept": key[0],
@@ -176,7 +178,9 @@ def differing_items(
                 "tag_a": left.tag,
                 "tag_b": right.tag,
                 "truth": left.truth,
-                "gap": _gap(left.counts, right.counts),
+                "gap": abs(places[0][key] - places[1][key])
+                if ordered
+                else _gap(left.counts, right.counts),
             }
         )
     found.sort(key=lambda item: (-item["gap"], item["title"]))

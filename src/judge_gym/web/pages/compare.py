@@ -8,19 +8,17 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.lab import Lab
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.palette import judge_colours
 from judge_gym.web.analysis_cache import refuse_large
 from judge_gym.web.api.parameters import OpenLab
 from judge_gym.web.pages.filters import Text
+from judge_gym.web.pages.home import recent_studies
 from judge_gym.web.rendering import render
 
 router = APIRouter()
 MAX_TARGETS = 50
 """Studies and experiments whose setups can be compared at once."""
-NO_STUDY = ("suite:", "analysis:", "analyze-")
-"""Beginnings of the tags of suite runs and of analyses of their failures."""
 Names = Annotated[list[Text], Query(max_length=MAX_TARGETS)]
 
 
@@ -38,8 +36,8 @@ def compare(
 
     Lists send the experiments that were ticked as `tag`, the judge table its setups as `setup`.
     """
-    studies = [row["study"] for row in lab.experiments.list_studies()]
-    targets = _unique([*of, *tag]) or _newest(lab, studies)
+    studies = recent_studies(lab)
+    targets = _unique([*of, *tag]) or studies[:1]
     if targets:
         lab.experiments.find(*targets)  # refuses what does not exist
     ticked = dict(zip("ab", _unique(setup), strict=False))
@@ -63,7 +61,7 @@ def parts(request: Request, lab: OpenLab, of: Names, a: Text = None, b: Text = N
     left, right = (
         {"judge.model": row["judge"], **row["knobs"]} for row in (found["a"], found["b"])
     )
-    studies = {row["study"] for row in lab.experiments.list_studies()}
+    studies = recent_studies(lab)
     return render(
         request,
         "_compare.html.j2",
@@ -84,14 +82,6 @@ def _unique(names: Sequence[str | None]) -> list[str]:
 def _query(targets: Sequence[str], **chosen: str | None) -> str:
     named = [(side, name) for side, name in chosen.items() if name]
     return urlencode([*(("of", target) for target in targets), *named])
-
-
-def _newest(lab: Lab, studies: Sequence[str]) -> list[str]:
-    """Returns the study that was run last, if any."""
-    tags = [run["tag"] for run in lab.runs.status(limit=20)["runs"]]
-    named = [tag for tag in tags if not tag.startswith(NO_STUDY)]
-    rows = lab.experiments.find_tags(named)
-    return _unique([*(row["study"] for row in rows if row["study"] in studies), *studies])[:1]
 
 
 def _items(study: str, found: SetupComparison) -> str:

@@ -57,6 +57,7 @@ def experiment(
         against=against,
         difference=differences(lab.experiments.find_tags([tag, against])) if against else [],
         rubrics=rubrics,
+        stages={rubric["id"]: [stage[0] for stage in rubric["stages"]] for rubric in rubrics},
         scale=max((rubric["scale"] for rubric in rubrics), default=4),
         samples=samples,
         filters=filters,

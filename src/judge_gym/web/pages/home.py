@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from judge_gym.lab import Lab
 from judge_gym.records import TaskType
 from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.middleware import Json
@@ -22,13 +23,15 @@ PAGE = 25
 STUDIES = 60
 """Studies that are shown as cards; the list of experiments finds the others."""
 NOTHING = usd(0.0)
+ANALYSIS = "analyze-"
+"""How the names of studies begin in which judges classify failed evals."""
 
 
 @router.get("/")
 def home(request: Request, lab: OpenLab) -> Response:
     """Shows studies, each with its answer, its progress and its cost."""
     studies = lab.experiments.count_by_study()
-    named = {name: count for name, count in studies.items() if name}
+    named = {name: studies[name] for name in recent_studies(lab)}
     return render(
         request,
         "home.html.j2",
@@ -37,6 +40,12 @@ def home(request: Request, lab: OpenLab) -> Response:
         total=sum(studies.values()),
         alone=studies.get("", 0),
     )
+
+
+def recent_studies(lab: Lab) -> list[str]:
+    """Returns studies, the newest first; analyses of failed evals come last."""
+    names = [name for name in lab.experiments.count_by_study() if name]
+    return sorted(names, key=lambda name: name.startswith(ANALYSIS))
 
 
 @router.get("/experiments")
@@ -61,7 +70,7 @@ def experiments(
         request,
         "experiments.html.j2",
         rows=[{**row, **progress(row)} for row in found.rows],
-        all_studies=[name for name in lab.experiments.count_by_study() if name],
+        all_studies=sorted(recent_studies(lab)),
         judges=lab.experiments.judges(),
         task_types=lab.experiments.task_types(),
         chosen=chosen,

@@ -119,11 +119,21 @@ def items(
         statuses=STATUSES,
         filters=filters,
         found=lab.experiments.count_items(name, **asked),
+        wrong=lab.experiments.count_items(name, wrong=True),
+        stages=given_stages(lab, setups),
         start=start,
         next=page.next,
         previous=None if not start else max(0, start - PAGE),
         drawer=drawer(lab, name, filters, of or "", item or 0, a, b) if opened else None,
     )
+
+
+def given_stages(lab: Lab, setups: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the names of the stages if every task has the same given rubric, else nothing."""
+    tags = setups[0]["tags"] if setups else []
+    rubrics = [rubric for tag in tags for rubric in lab.experiments.list_rubrics(tag)]
+    alike = {rubric["key"] if rubric["author"] == "provided" else None for rubric in rubrics}
+    return [] if len(alike) != 1 or None in alike else [stage[0] for stage in rubrics[0]["stages"]]
 
 
 @router.get("/parts/item")

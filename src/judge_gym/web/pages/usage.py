@@ -1,6 +1,7 @@
 """Usage: what was paid by day, model and study, and within a study by experiment and step."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -66,6 +67,8 @@ def totals(rows: Sequence[Mapping[str, Any]], column: str | None) -> list[dict[s
         sums = found.setdefault(name, {"name": name, **dict.fromkeys(SUMS, 0), "unpriced": 0})
         for counted in (*SUMS, "unpriced"):
             sums[counted] += row[counted] or 0
+    for sums in found.values():
+        sums["time"] = timedelta(seconds=sums["seconds"])
     if column == "day":
         return sorted(found.values(), key=lambda sums: str(sums["name"]), reverse=True)
     return sorted(found.values(), key=lambda sums: (-sums["usd"], -sums["calls"], sums["name"]))

@@ -32,7 +32,9 @@ function drawRow(row, experiment, run) {
   row.querySelector("a.done").textContent = targets ? lab.count(lab.sum(run.done)) : "not started";
   row.querySelector(".of").hidden = !targets;
   row.querySelector(".targets").textContent = lab.count(targets);
-  row.querySelector("a.failed").textContent = targets ? lab.count(lab.sum(run.failed)) : "–";
+  const failed = row.querySelector("[data-failed]");
+  failed.textContent = targets ? lab.count(lab.sum(run.failed)) : "–";
+  failed.classList.toggle("failed", lab.sum(run.failed) > 0);
 }
 
 /** Shows the totals once every experiment is known, so that their sum does not grow while it loads. */
@@ -70,8 +72,9 @@ function drawPace(totals, active) {
   while (now - seen[0][0] > MINUTE) seen.shift();
   const [then, done] = seen[0];
   const perMinute = now - then > 2000 ? (totals.done - done) * MINUTE / (now - then) : null;
-  at("rate").textContent = !active ? "–" : perMinute === null ? "…" : lab.count(Math.round(perMinute));
-  at("left").textContent = !active ? "–" : perMinute ? duration((totals.targets - totals.done) / perMinute * 60) : "…";
+  for (const id of ["rate", "left"]) at(id).parentElement.hidden = !active;
+  at("rate").textContent = perMinute === null ? "…" : lab.count(Math.round(perMinute));
+  at("left").textContent = perMinute ? duration((totals.targets - totals.done) / perMinute * 60) : "…";
 }
 
 function drawState(totals, active, statuses, messages) {
