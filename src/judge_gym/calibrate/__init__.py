@@ -158,7 +158,8 @@ def _add_rows(
         found = whole[one.name]
         found = found if one.truth is None else found.assign(truth=one.truth(known))
         row = {**about, "name": one.name}
-        tables["coverage"].append({**row, **coverage(found, printed=world.must_print(one))})
+        covered = coverage(found, printed=world.must_print(one), withheld=one.withheld)
+        tables["coverage"].append({**row, **covered})
         tables["recovery"].append({**row, **recovery(found, biased=one.biased)})
     for test in world.tests:
         rates = rejections(whole[test.name], null=test.null)

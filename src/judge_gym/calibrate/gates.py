@@ -70,12 +70,12 @@ def holm(p: Sequence[float], family: int | None = None) -> list[float]:
 # --- rows of the tables --------------------------------------------------------------------------
 
 
-def coverage(found: pd.DataFrame, *, printed: bool) -> dict[str, Any]:
+def coverage(found: pd.DataFrame, *, printed: bool, withheld: str = "") -> dict[str, Any]:
     """Returns how often intervals contain the truth, among the panels that print one.
 
     `found` has a row per panel: value, low, high, truth. `p` is that of the coverage, `p_printed`
-    that of the share of panels with an interval, if they should be `printed`. A p of None is no
-    gate.
+    that of the share of panels with an interval, if they should be `printed`; `withheld` is the
+    rule by which they may not be. A p of None is no gate.
     """
     known = found.dropna(subset=["low", "high"])
     held = int((known["low"].le(known["truth"]) & known["high"].ge(known["truth"])).sum())
@@ -87,6 +87,7 @@ def coverage(found: pd.DataFrame, *, printed: bool) -> dict[str, Any]:
     return {
         "panels": total,
         "printed": n / total if total else np.nan,
+        "withheld": withheld,
         "coverage": rate.value,
         "low": rate.low,
         "high": rate.high,

@@ -51,8 +51,8 @@ class Quantity:
     """Returns the true value; None if the estimator returns it."""
     biased: bool = False
     """Whether the estimate is biased by construction; then only its interval must hold."""
-    withheld: bool = False
-    """Whether the interval may be withheld at any number of items, because it cannot hold."""
+    withheld: str = ""
+    """The rule by which the interval may be withheld at any number of items; empty if none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def _difference(name: str, analysis: Analysis, condition: str, minus: str) -> Qu
     return Quantity(name, estimate, lambda true: true.endpoint("stage", condition, minus))
 
 
-def _distance(name: str, names: tuple[str, str], *, withheld: bool = False) -> Quantity:
+def _distance(name: str, names: tuple[str, str], *, withheld: str = "") -> Quantity:
     estimate = _Read(conflict, *names, columns=DISTANCE)
     return Quantity(name, estimate, lambda true: true.distance(*names), withheld=withheld)
 
@@ -197,11 +197,11 @@ def _conflict(name: str, names: tuple[str, str]) -> Quantity:
     return Quantity(name, estimate, lambda true: true.conflict(*names))
 
 
-def _agreement(measure: str, analysis: Analysis, *, withheld: bool = False) -> Quantity:
+def _agreement(measure: str, analysis: Analysis) -> Quantity:
     """Returns the quantity of an agreement between two judges, whose estimate has a small bias."""
     estimate = _Read(analysis, *PAIR, columns=DIFFERENCE, at={"measure": measure})
     name = f"agreement: {measure}"
-    return Quantity(name, estimate, lambda true: true.agreement(measure, *PAIR), True, withheld)
+    return Quantity(name, estimate, lambda true: true.agreement(measure, *PAIR), True)
 
 
 def _of_all(analysis: Analysis, *names: str, column: str) -> _Read:
@@ -406,7 +406,12 @@ SIZES = (8, 12, 30, 60)
 OVER_ITEMS = (STAGE, RIGHT, ABSTENTION, JITTER, BIAS, DISTANCE_OF_TWO)
 CHEAP = (*ONE_JUDGE, BIAS, DISTANCE_OF_TWO, *DESIGNS, *COUNTED)
 FAR_SUBSETS = _distance("large distance of subsets", ("plain, subset", "much biased, subset"))
-COSTLY = (*TWO_JUDGES[1:], FAR_SUBSETS, *STATED, *HYPOTHESES)
+COSTLY = (
+    *(one for one in TWO_JUDGES if one not in CHEAP),
+    *(FAR_SUBSETS, *STATED, *HYPOTHESES),
+)
+FEW_RATINGS = "fewer than 20 items or clusters, or than 5 ratings of a used stage"
+FEW_CLUSTERS = "fewer than 4 degrees of freedom over clusters"
 SOME, FEW = 0.25, 0.1
 """The shares of panels of worlds in which a panel takes long."""
 
@@ -414,13 +419,14 @@ SOME, FEW = 0.25, 0.1
 def _independent() -> list[World]:
     """Returns worlds of independent items, and of values that are rare or hardly vary."""
     agreement = (*AGREEMENT, REPLICATES)
-    unsure = tuple(replace(one, withheld=True) for one in agreement)
+    unsure = tuple(replace(one, withheld=FEW_RATINGS) for one in agreement)
     return [
         *(World(INDEPENDENT, n, 5, CHEAP, (*FLIPPED, *EFFECTS)) for n in (12, 30)),
         *(World(INDEPENDENT, n, 5, OVER_ITEMS) for n in (8, 60)),
         *(World(INDEPENDENT, n, 5, COSTLY, (PERMUTED, PERMUTED_EFFECT), SOME) for n in (12, 30)),
-        *(World(INDEPENDENT, n, 5, agreement, share=SOME) for n in SIZES),
-        World(INDEPENDENT, 20, 5, AGREEMENT[-1:]),  # as few items as have an interval
+        *(World(INDEPENDENT, n, 5, unsure, share=SOME) for n in SIZES[:-1]),
+        World(INDEPENDENT, 60, 5, agreement, share=SOME),
+        World(INDEPENDENT, 20, 5, unsure[-2:-1]),  # as few items as have an interval
         *(World(RARE, n, 5, OVER_ITEMS) for n in SIZES),
         *(World(CONSTANT, n, 5, OVER_ITEMS) for n in SIZES[1:]),
         *(World(CONSTANT, n, 5, unsure, share=SOME) for n in SIZES[1:]),
@@ -435,9 +441,15 @@ def _dependent() -> list[World]:
     found = []
     for count, items in ((4, 30), (8, 60), (30, 60)):
         source = Synthetic(f"{count} clusters", clusters=count, correlation=0.3)
-        found.append(World(source, items, 3, OVER_ITEMS, FLIPPED, share=0.5))
-        found.append(World(source, items, 3, (OVERSTATED, *AGREEMENT[::3]), share=FEW))
-    twins = _distance("distance of twins", TWINS, withheld=True)
+        of_items: tuple[Quantity, ...] = (*OVER_ITEMS, OVERSTATED)
+        of_all = AGREEMENT[::3]
+        if count < 20:
+            of_all = tuple(replace(one, withheld=FEW_RATINGS) for one in of_all)
+        if count == 4:
+            of_items = tuple(replace(one, withheld=FEW_CLUSTERS) for one in of_items)
+        found.append(World(source, items, 3, of_items[:-1], FLIPPED, share=0.5))
+        found.append(World(source, items, 3, (of_items[-1], *of_all), share=FEW))
+    twins = _distance("distance of twins", TWINS, withheld="replicates that repeat each other")
     bounds = (
         Quantity(
             "bounds of the expected stage",
@@ -489,7 +501,7 @@ def _other_forms() -> list[World]:
         Quantity(
             f"pairs: {one}",
             scenarios.PairComparison(good, weak, one),
-            withheld=one == "position bias",  # it is shown without an interval
+            withheld="no interval is shown" if one == "position bias" else "",
         )
         for one in of
     )

@@ -71,22 +71,24 @@ def markdown(found: Calibration, command: str, on: date) -> str:
 def _coverage_lines(found: Calibration) -> Iterator[str]:
     """Yields a line per quantity and world, with coverage by the number of items."""
     both = found.coverage.merge(found.recovery, on=["world", "items", "name"], suffixes=("", "_r"))
-    yield "| quantity | world | coverage at n items (share of panels that print) | largest bias |"
-    yield "| --- | --- | --- | --- |"
+    title = "coverage at n items (share of panels that print an interval, unless all do)"
+    yield f"| quantity | world | {title} | withheld by rule | largest bias |"
+    yield "| --- | --- | --- | --- | --- |"
     for (name, world), part in both.groupby(["name", "world"], sort=False):
         cells = [
             f"n={row['items']}: {_covered(row['coverage'], row['printed'])}"
-            for row in part.to_dict("records")
+            for row in part.sort_values("items").to_dict("records")
         ]
+        rules = part.loc[part["printed"] < 1, "withheld"].unique()
         bias = float((part["bias"].abs() / part["spread"].where(part["spread"] > 0)).max())
         shown = f"{bias:.2f} sd" if np.isfinite(bias) else "–"
-        yield f"| {name} | {world} | {', '.join(cells)} | {shown} |"
+        yield f"| {name} | {world} | {', '.join(cells)} | {'; '.join(rules)} | {shown} |"
 
 
 def _covered(coverage: float, printed: float) -> str:
     if np.isnan(coverage):
         return "withheld"
-    return f"{coverage:.1%}" + (f" ({printed:.0%})" if printed < 0.995 else "")
+    return f"{coverage:.1%}" + (f" ({printed:.1%})" if printed < 1 else "")
 
 
 def _test_lines(tests: pd.DataFrame) -> Iterator[str]:
@@ -95,6 +97,6 @@ def _test_lines(tests: pd.DataFrame) -> Iterator[str]:
     for (name, world, effect), part in tests.groupby(["name", "world", "effect"], sort=False):
         cells = [
             f"n={row['items']}: {_covered(row['rejected'], row['printed'])}"
-            for row in part.to_dict("records")
+            for row in part.sort_values("items").to_dict("records")
         ]
         yield f"| {name} | {world} | {effect} | {', '.join(cells)} |"
