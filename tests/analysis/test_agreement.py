@@ -22,6 +22,7 @@ from judge_gym.analysis.stats.agreement import (
     nominal_agreement,
     ordinal_agreement,
     ratings,
+    supports_interval,
 )
 from judge_gym.analysis.stats.intervals import Floats, SumStatistic, bootstrap
 from judge_gym.errors import DesignError
@@ -291,3 +292,11 @@ def test_intervals_of_alpha_cover_at_12_items() -> None:
     reach = stats.binomtest(hits, panels).proportion_ci(0.99, "wilson")
     assert reach.low <= 0.97
     assert reach.high >= 0.92
+
+
+def test_an_interval_needs_items_and_ratings_that_differ() -> None:
+    items = np.arange(60)
+    assert supports_interval(items, np.repeat([1, 2], [45, 15]))
+    assert not supports_interval(items, np.repeat([1, 2], [50, 10])), "nearly all are one stage"
+    assert not supports_interval(items, np.repeat([1, 2, 3], [30, 26, 4])), "a stage is rare"
+    assert not supports_interval(items % 19, np.repeat([1, 2], [45, 15])), "clusters are few"

@@ -67,7 +67,7 @@ def test_bias_by_hand() -> None:
     )
     found: Any = display_bias(made).set_index(["kind", "place"])
     # Item 1 is always decided for the first; item 2 gives it a quarter.
-    first = student([0.5, -0.25])
+    first = student([0.5, -0.25]).clipped(-1, 1)
     row = found.loc[("position", "1")]
     assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(list(first))
     assert found.loc[("position", "2"), "mean"] == pytest.approx(-first.value)

@@ -7,6 +7,7 @@ from a large p. A hypothesis without data counts as p = 1 in the family.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,8 +28,9 @@ from judge_gym.analysis.metrics.stated_agreement import (
     OWN_RUBRICS,
     PEOPLE,
     SAME_RUBRIC,
-    difference_by_item,
+    means_by_item,
     most_telling,
+    mostly_equal,
     stated_agreement,
 )
 from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs
@@ -52,7 +54,8 @@ from judge_gym.analysis.stats.intervals import (
     item_error,
     p_value,
     pseudo_values,
-    student,
+    signed,
+    t_quantile,
     undefined,
 )
 from judge_gym.analysis.stats.paired_tests import holm
@@ -291,13 +294,13 @@ def overstated_agreement(samples: Samples, people: pd.DataFrame | None = None) -
     """
     whole, lacking = stated_agreement(samples, people)
     kind = most_telling(whole)
-    gaps, *without = (
-        difference_by_item(part[part["reference"] == kind]) for part in (whole, *lacking)
-    )
+    means, *without = (means_by_item(part[part["reference"] == kind]) for part in (whole, *lacking))
+    gaps = means["bias"]
     if gaps.empty:
         return _lacking("needs probes, and three verdicts of other judges on other displays")
     clusters = clusters_of(whole, gaps.index)
-    found = one_sample(gaps, _drawn(gaps, without), clusters)
+    drawn = _drawn(gaps, [one["bias"] for one in without])
+    found = one_sample(gaps, drawn, clusters, alike=mostly_equal(means))
     return found._replace(note="; ".join(filter(None, [AGAINST[kind], found.note])))
 
 
@@ -366,7 +369,7 @@ def _forced_divergence(data: Dataset) -> str:
         values = {"task": task, "evidence": panel.evidence, "above": above, **named}
         parts.append(pd.DataFrame(values))
     gaps = _single_minus_subset(pd.concat(parts), ["task", *knobs], "above")
-    found = student(gaps, clusters_of(data.frame, gaps.index))
+    found = signed(gaps, clusters_of(data.frame, gaps.index))
     return f"P above chance: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
@@ -417,13 +420,16 @@ def one_sample(
     clusters: Codes | None = None,
     *,
     mean_over_draws: bool = False,
+    alike: bool = False,
 ) -> HypothesisResult:
     """Tests a mean over items by Student's t, from five draws of rubrics on of draws too.
 
-    `draws` are the contributions of draws of rubrics, by draw and item. Items in clusters have CR2
+    `draws` are the contributions of draws of rubrics, by draw and item; `alike` is whether what is
+    compared is the same on most items. Items in clusters have CR2
     errors; with too few clusters there is no test, and the scope says so.
     """
-    return _tested([np.asarray(values, dtype=float)], [draws], [clusters], mean_over_draws)
+    sides = [np.asarray(values, dtype=float)]
+    return _tested(sides, [draws], [clusters], mean_over_draws, partial(_error, alike=alike))
 
 
 def two_samples(
@@ -434,7 +440,8 @@ def two_samples(
     A side is one value per item, or a table of draws by items; `clusters` has those of each side.
     """
     tables = [np.atleast_2d(np.asarray(side, dtype=float)) for side in (ours, theirs)]
-    return _tested([row_means(table.T) for table in tables], tables, clusters, True)
+    # The values of a side may be means of concepts, to which the scale of items does not apply.
+    return _tested([row_means(table.T) for table in tables], tables, clusters, True, item_error)
 
 
 def _tested(
@@ -442,6 +449,7 @@ def _tested(
     draws: Sequence[npt.ArrayLike | None],
     clusters: Sequence[Codes | None],
     mean_over_draws: bool,
+    error: Callable[[Floats, Codes | None], ErrorPart],
 ) -> HypothesisResult:
     """Tests the mean of the first side, minus that of a second if there is one."""
     both = list(zip(sides, clusters, strict=True))
@@ -456,7 +464,7 @@ def _tested(
         return HypothesisResult(
             undefined(sum(counts), value), np.nan, "too few items, or no variance"
         )
-    errors = [item_error(values, one) for values, one in zip(means, codes, strict=True)]
+    errors = [error(values, one) for values, one in zip(means, codes, strict=True)]
     squares = [part.error**2 for part in errors]
     if limit:
         return HypothesisResult(undefined(sum(counts), value), np.nan, within, scope=limit)
@@ -472,6 +480,19 @@ def _tested(
     half = half_width(parts)
     estimate = Estimate(value, value - half, value + half, sum(counts))
     return HypothesisResult(estimate, p_value(value, parts), "", tuple(parts))
+
+
+def _error(values: Floats, clusters: Codes | None, *, alike: bool) -> ErrorPart:
+    """Returns the error that corresponds to the longer side of the interval of a mean over items.
+
+    Where most items are alike, that is more than the standard error.
+    """
+    error, freedom = item_error(values, clusters)
+    found = signed(values, clusters, alike=alike)
+    if found.known:
+        side = max(found.high - found.value, found.value - found.low)
+        error = max(error, side / float(t_quantile(freedom)))
+    return ErrorPart(error, freedom)
 
 
 def _lacking(what: str) -> HypothesisResult:

@@ -4,13 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.endpoints import positions
 from judge_gym.analysis.frames import once_per_call
-from judge_gym.analysis.judges.standing import cluster_sums
-from judge_gym.analysis.stats.intervals import t_quantile
+from judge_gym.analysis.judges.standing import difference_interval
 from judge_gym.records.comparison import ComparedItem, Endpoint
 from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeTable, Quantity
 
@@ -127,10 +125,7 @@ def stage_difference(a: pd.DataFrame, b: pd.DataFrame) -> Quantity | None:
     value = float(gaps.mean())
     low = high = None
     if groups >= MIN_CLUSTERS:
-        sums = cluster_sums((gaps - value) / len(gaps), clusters)
-        error = float(np.sqrt(groups / (groups - 1) * (sums**2).sum()))
-        half = float(t_quantile(groups - 1)) * error
-        low, high = max(-1.0, value - half), min(1.0, value + half)
+        low, high = difference_interval(gaps, clusters)
     return {"value": value, "low": low, "high": high, "n": len(gaps)}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from judge_gym.analysis.stats.agreement import krippendorff_alpha
 from judge_gym.analysis.stats.clusters import Codes, grouped_codes
-from judge_gym.analysis.stats.intervals import Estimate, bounded, student
+from judge_gym.analysis.stats.intervals import Estimate, bounded, signed
 from judge_gym.analysis.stats.paired_tests import (
     among_known,
     benjamini_hochberg,
@@ -22,15 +22,11 @@ from judge_gym.analysis.stats.paired_tests import (
     paired_difference,
 )
 from judge_gym.errors import DesignError
-from judge_gym.records import digest
 
 Interval = tuple[float, float]
 Order = Literal["given", "reversed"]
 ORDERS: tuple[Order, ...] = ("given", "reversed")
 CATEGORIES = ("knowledge", "reasoning", "math", "coding")
-RESAMPLES = 10_000
-FEW = 40
-"""The number of items below which Student's interval replaces the percentile bootstrap."""
 PAIR_RULE = (
     "A pair is correct if the sum over its orders is above 0: +1 for the better response, -1 for "
     "the other, 0 for a tie or no answer; low and high are the 95 % interval of accuracy. Position "
@@ -207,8 +203,8 @@ class JudgeContrast:
     difference: float
     """The accuracy of the judge minus that of the other."""
     interval: Interval | None
-    """The 95 % interval of the difference: paired bootstrap, or Student's below 40 items; with CR2
-    errors if pairs have clusters."""
+    """The 95 % interval of the difference; None if no pair is judged differently, or with too few
+    clusters."""
     agreement: float | None
     """The share of equal decisions among judgments (pair and order) that both made."""
     alpha: float | None
@@ -307,7 +303,7 @@ def _contrast(
     )
     wins, losses = int((right & ~other_right).sum()), int((~right & other_right).sum())
     p = exact_sign_test(wins, losses)
-    interval = _difference_interval(judge, other, wins, losses, len(right))
+    interval = _interval(signed(right.astype(float) - other_right))
     codes = grouped_codes(_clusters(pairs[judge]), np.full(len(right), True))
     if codes is not None:
         found = paired_difference(right, other_right, key=["pairs", judge, other], clusters=codes)
@@ -326,20 +322,6 @@ def _contrast(
         agreement=float((ours == theirs)[decided].mean()) if decided.any() else None,
         alpha=_alpha(np.array([ours, theirs])),
     )
-
-
-def _difference_interval(judge: str, other: str, wins: int, losses: int, n: int) -> Interval | None:
-    if not wins + losses:
-        return None  # without a difference its variance is unknown
-    ties = n - wins - losses
-    if n < FEW:
-        found = _interval(student(np.repeat([1.0, -1.0, 0.0], [wins, losses, ties])))
-        return found and (max(-1.0, found[0]), min(1.0, found[1]))
-    # Drawing items with replacement is drawing the numbers of wins, losses and ties.
-    generator = np.random.default_rng(int(digest(["pairs", judge, other]), 16))
-    drawn = generator.multinomial(n, np.array([wins, losses, ties]) / n, size=RESAMPLES)
-    low, high = np.percentile((drawn[:, 0] - drawn[:, 1]) / n, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def _interval(found: Estimate) -> Interval | None:

@@ -6,7 +6,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from judge_gym.analysis.stats.intervals import LEVEL, NORMAL_FROM, Floats, seeded
+from judge_gym.analysis.stats.intervals import (
+    LEVEL,
+    NORMAL_FROM,
+    Floats,
+    item_error,
+    seeded,
+    t_quantile,
+)
 from judge_gym.records.judge_table import MIN_CLUSTERS, Standing
 
 Codes = npt.NDArray[np.intp]
@@ -27,6 +34,17 @@ def cluster_sums(values: Floats, clusters: Codes) -> Floats:
     sums = np.zeros((int(clusters.max(initial=-1)) + 1, *values.shape[1:]))
     np.add.at(sums, clusters, values)
     return sums
+
+
+def difference_interval(
+    differences: Floats, clusters: Codes, level: float = LEVEL
+) -> tuple[float, float] | tuple[None, None]:
+    """Returns the interval of a mean difference of shares, by cluster; None with too few."""
+    error, freedom = item_error(differences, clusters.astype(np.int64))
+    if np.isnan(error):
+        return None, None
+    mean, half = float(differences.mean()), float(t_quantile(freedom, level) * error)
+    return max(-1.0, mean - half), min(1.0, mean + half)
 
 
 def compare(values: Floats, clusters: Codes) -> Comparison:
@@ -92,6 +110,20 @@ def simultaneous_level(influences: Floats) -> float:
         return LEVEL
     largest = np.quantile(np.abs(_correlated(influences, "max-t")).max(axis=1), LEVEL)
     return float(special.ndtr(largest) * 2 - 1)
+
+
+def pairwise_level(influences: Floats) -> float:
+    """Returns the level at which the intervals of the differences of all pairs of rows hold."""
+    if len(influences) < 3:
+        return LEVEL
+    drawn = _correlated(influences, "pairs") * np.linalg.norm(influences, axis=1)
+    largest = np.zeros(len(drawn))
+    for place in range(len(influences) - 1):
+        errors = np.linalg.norm(influences[place + 1 :] - influences[place], axis=1)
+        gaps = np.abs(drawn[:, place + 1 :] - drawn[:, [place]])
+        t = gaps / np.where(errors > 1e-12, errors, np.inf)
+        largest = np.maximum(largest, t.max(axis=1))
+    return max(LEVEL, float(special.ndtr(np.quantile(largest, LEVEL)) * 2 - 1))
 
 
 def _correlated(rows: Floats, purpose: str) -> Floats:

@@ -288,7 +288,9 @@ def _agreements(panel: Panel) -> dict[str, Estimate]:
         }
         stages = place * (panel.n_stages - 1)
     repeated = np.bincount(item, minlength=len(panel.clusters)) > 1
-    if supports_interval(panel.clusters[repeated], stages):
+    # The replicates of an item are not independent: each of its stages counts once.
+    once = pd.DataFrame({"item": item, "stage": np.round(stages)}).drop_duplicates()
+    if supports_interval(panel.clusters[repeated], once["stage"]):
         return found
     return {name: undefined(one.n, one.value) for name, one in found.items()}
 

@@ -27,8 +27,8 @@ from judge_gym.analysis.stats.intervals import (
     bootstrap_sums,
     bounded,
     estimate_over_items,
+    signed,
     skewed,
-    student,
     t_quantile,
     undefined,
     without_each_draw,
@@ -208,9 +208,14 @@ def _numbered(frame: pd.DataFrame, columns: Sequence[str]) -> _Ints:
     return numbers.to_numpy().astype(np.int64)
 
 
-def difference_by_item(verdicts: pd.DataFrame) -> pd.Series:
-    """Returns the mean of p - y on each item."""
-    return _item_means(_known(verdicts))["bias"]
+def means_by_item(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Returns the means of p, of y and of p - y (`bias`) on each item."""
+    return _item_means(_known(verdicts))
+
+
+def mostly_equal(means: pd.DataFrame) -> bool:
+    """Whether most items have the same reference, as where nearly all verdicts are alike."""
+    return bool(means["y"].round(9).value_counts(normalize=True).max() > 0.5)
 
 
 # --- calibration ---------------------------------------------------------------------------------
@@ -244,7 +249,7 @@ def calibration(
         known = _known(part)
         means, drawn = _item_means(known), [_item_means(one) for one in lacking]
         estimates = {
-            "bias": _estimated(student, "bias", means, drawn),
+            "bias": _estimated(partial(signed, alike=mostly_equal(means)), "bias", means, drawn),
             "brier": _estimated(skewed, "brier", means, drawn),
             "error": _calibration_error(known, key, lacking),
             "hallucination": _estimated(bounded, "contradicted", means, drawn),

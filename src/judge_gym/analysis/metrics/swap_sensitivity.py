@@ -12,7 +12,7 @@ from judge_gym.analysis.panels import Dataset, Panel, Samples
 from judge_gym.analysis.stats.intervals import (
     Estimate,
     estimate_over_items,
-    student,
+    signed,
     undefined,
     without_each_draw,
 )
@@ -108,4 +108,4 @@ def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
     without = without_each_draw(gaps, [JUDGE], by_item, keep_others=True).values()
     drawn = [one.reindex(whole.index).to_numpy(float) for one in without]
     items = gaps.drop_duplicates("evidence").set_index("evidence", drop=False).loc[whole.index]
-    return estimate_over_items(student, whole.to_numpy(float), drawn, cluster_codes(items))
+    return estimate_over_items(signed, whole.to_numpy(float), drawn, cluster_codes(items))

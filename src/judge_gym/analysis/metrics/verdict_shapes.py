@@ -8,7 +8,7 @@ import pandas as pd
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import Groups, grouped, means_over_items
 from judge_gym.analysis.frames import CELL, ITEM
-from judge_gym.analysis.stats.intervals import bounded, student, without_each_draw
+from judge_gym.analysis.stats.intervals import bounded, signed, without_each_draw
 
 SHAPES = ("abstain", "singleton", "adjacent", "non_adjacent", "several", "broad")
 """The shapes of verdicts; `several` are options of a nominal rubric, which have no neighbours."""
@@ -100,7 +100,7 @@ def display_bias(frame: pd.DataFrame) -> pd.DataFrame:
     without = [drawn for drawn, _ in without_each_draw(scored, CELL, _bias_by_item).values()]
     parts = [
         means_over_items(
-            of, CELL, "bias", student, [one[at] for one in without if at in one]
+            of, CELL, "bias", signed, [one[at] for one in without if at in one]
         ).assign(kind=at[0], place=at[1])
         for at, of in cells.items()
     ]

@@ -35,7 +35,7 @@ def build_pair_report(
         Table(
             "Comparison of judges",
             "On the pairs that all of them judged. Difference: accuracy of the judge minus that of "
-            "the other, in percentage points, with a paired bootstrap interval (t below 40 pairs); "
+            "the other, in percentage points, with its 95 % interval; "
             "p: McNemar's exact test; q: Benjamini-Hochberg over the table; agreement and "
             "Krippendorff's alpha of decisions.",
             pd.DataFrame(contrasts),

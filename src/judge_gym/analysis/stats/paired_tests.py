@@ -17,14 +17,13 @@ from judge_gym.analysis.stats.clusters import (
     infers,
 )
 from judge_gym.analysis.stats.intervals import (
-    Bounded,
     Estimate,
     Floats,
     draw_part,
     item_error,
     p_value,
     seeded,
-    student,
+    signed,
     widened_by_draws,
 )
 
@@ -57,20 +56,17 @@ def paired_difference(
     """Compares two conditions, left minus right, on the items that have a value in both.
 
     Values that are all 0 or 1 are tested by McNemar, others by flipping signs, seeded from the key.
-    The interval is Student's or, where most differences are 0, for which that covers 85 to 90 %,
-    Gaffke's; `reach` is the largest difference that the scale allows. With many draws of rubrics
-    (differences by draw and item), interval and test account for the draws, by Student's t of items
-    and of draws. In clusters the interval is CR2, and signs are flipped by cluster; with too few
-    clusters there is neither.
+    The interval is that of `signed`; `reach` is the largest difference that the scale allows. With
+    many draws of rubrics (differences by draw and item), interval and test account for the draws,
+    by Student's t of items and of draws. In clusters signs are flipped by cluster; with too few
+    clusters there is neither interval nor test.
     """
     # Means of equal numbers may differ in their last digit; ranks and signs must not see that.
     ours, theirs = (np.round(np.asarray(side, dtype=float), 12) for side in (left, right))
     both = np.isfinite(ours) & np.isfinite(theirs)
     ours, theirs, codes = ours[both], theirs[both], grouped_codes(clusters, both)
     differences = ours - theirs
-    difference = student(differences, codes).clipped(-reach, reach)
-    if difference.known and codes is None and draws is None and (differences == 0).mean() > 0.5:
-        difference = Bounded(-reach, reach)(differences)
+    difference = signed(differences, codes, reach=reach)
     difference = difference._replace(value=round(difference.value, 11) + 0.0)
     spread = differences.std(ddof=1) if difference.known or codes is not None else np.nan
     binary = np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all()
