@@ -161,6 +161,11 @@ def test_replicates_that_differ_are_not_consistent() -> None:
     assert checked(torn, "internal consistency")["result"] == "fail"
 
 
+def test_repeats_at_temperature_0_say_nothing_about_consistency() -> None:
+    frame = control({"a": LEFT}, items=60).assign(**{"judge.temperature": 0.0})
+    assert checked(frame, "internal consistency")["result"] == "lacks data"
+
+
 def test_differing_rubrics_are_not_inconsistency() -> None:
     low, high = (
         draw_verdicts({"a": chances, "b": chances}, rubric=number, rubric_draw=number)

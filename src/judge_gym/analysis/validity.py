@@ -18,6 +18,7 @@ from judge_gym.analysis.frames import (
     JUDGE,
     PANEL,
     clusters_of,
+    first_replicates,
     once_per_call,
     own_rows,
     select_rows,
@@ -197,7 +198,7 @@ def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     ordinal = select_rows(frame, frame["rubric_kind"] == "ordinal")
     controls = ordinal[ordinal["task_type"] == "control"]
     used = ordinal if controls.empty else controls
-    once = once_per_call(used, [JUDGE])
+    once = first_replicates(once_per_call(used, [JUDGE]))
     found = _mean_over_items(once, CELL, _variance, variances)
     note = "on controls" if len(controls) else "no controls: on all ordinal tasks"
     return _row(name, rule, found, _below(found, limits.consistency), note)
