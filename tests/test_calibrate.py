@@ -596,6 +596,11 @@ def test_the_page_shows_the_last_full_run_of_everything_that_is_calibrated() -> 
     assert missing == [], "run judge-gym calibrate --full --markdown"
 
 
+def test_each_quantity_of_a_world_stands_once_at_each_number_of_items() -> None:
+    listed = [(one.source.name, one.items, name) for one in worlds(SHAPE) for name in names_of(one)]
+    assert len(listed) == len(set(listed))
+
+
 # --- the verb ------------------------------------------------------------------------------------
 
 SMALL = ("--panels", "2", "--only", "(real prompts", "--items", "4", "--replicates", "4")

@@ -23,6 +23,7 @@ GATES = {
     "rates": "abstention rate (independent items, 60",
     "concepts": "H1, 5 concepts per arm, no effect",
     "quality": "rubric quality, irrelevant",
+    "alike": "H2: stated minus warranted agreement (near-constant",
 }
 FAST_IS_ENOUGH = tuple(GATES)[:8]
 
