@@ -388,6 +388,7 @@ def test_memory_does_not_grow_with_the_ledger(large: Path, tmp_path: Path) -> No
     assert len(lines(tmp_path / "again.jsonl.gz")) == len(lines(large))
 
 
+@pytest.mark.slow
 def test_an_import_that_is_killed_leaves_the_database_whole(large: Path, tmp_path: Path) -> None:
     file = tmp_path / "lab.db"
     mine = Store.open(f"sqlite:///{file}")

@@ -118,13 +118,13 @@ def filters(lab: Lab) -> list[Selection]:
     ]
 
 
-@pytest.mark.parametrize("limit", [1, 4, 1000])
-def test_every_filter_returns_its_samples_once_and_in_order(lab: Lab, limit: int) -> None:
+def test_every_filter_returns_its_samples_once_and_in_order(lab: Lab) -> None:
     for which in filters(lab):
-        ids = walk(lab, which, limit)
+        ids = walk(lab, which, 7)
         assert len(ids) == len(set(ids)), which
         assert set(ids) == wanted(lab, which), which
-        assert ids == walk(lab, which, 7), which
+        for limit in (3, 1000):
+            assert walk(lab, which, limit) == ids, which
     assert wanted(lab, Selection(disputed=True)) and wanted(lab, Selection(status="provider_error"))
 
 
