@@ -314,3 +314,20 @@ def test_the_table_has_a_row_per_component_with_shares_that_sum_to_one() -> None
     assert (table["measure"] == "stage").all()
     low, value, high = table.loc["item", ["low", "variance", "high"]].to_numpy(dtype=float)
     assert low < value < high
+
+
+def test_a_component_that_may_be_nearly_zero_has_no_interval_and_no_end_exceeds_the_scale() -> None:
+    for key in range(4, 10):
+        rng = seeded("wide", key)
+        chosen = [
+            (judge, item, str(1 + int(np.clip(level + rng.normal(0, 0.9), 0, 3))))
+            for item, level in enumerate(rng.uniform(0, 3, 24))
+            for judge in "ab"
+            for _ in range(3)
+        ]
+        table = variance_table(measured(verdicts(*chosen))).set_index("component")
+        known = table["high"].notna()
+        assert known["item"]
+        assert (table.loc[known, "high"] <= 0.25).all()
+        assert (table.loc[known, "high"] <= 100 * table.loc[known, "variance"]).all()
+        assert "not clearly above 0" in table.loc["item x setup", "note"]

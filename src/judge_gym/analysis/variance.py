@@ -42,6 +42,8 @@ MIN_CLUSTERS = 20
 """The number of clusters from which an interval covers a component in 93 % of studies."""
 GROUPS = 40
 """The largest number of groups of clusters that the jackknife leaves out in turn."""
+WIDEST = 100
+"""A component whose interval reaches further than to this multiple is not clearly above 0."""
 MOST_CELLS, LARGEST = 48, 1 << 21
 """The largest number of cells and work of a likelihood; beyond it, setups and items are drawn."""
 STEP, LONGEST, STEPS = 1e-3, 2.0, 40
@@ -426,7 +428,8 @@ def _jackknife(fitted: Model, estimates: Floats) -> dict[str, tuple[float, float
             error = float(np.sqrt((groups - 1) * logs.var()))
             # With t of groups - 1, 1,000 panels of 20 clusters covered 92.6 %: values are skewed.
             reach = np.exp(float(t_quantile(groups / 2)) * error)
-            found[name] = float(estimates[place] / reach), float(estimates[place] * reach)
+            if reach < WIDEST:
+                found[name] = float(estimates[place] / reach), float(estimates[place] * reach)
     return found
 
 
@@ -461,6 +464,8 @@ def _draw_component(values: Crossing, likelihood: Likelihood, levels: int) -> Co
 MEASURES = ("accuracy", "agreement", "stage")
 """What verdicts are measured by, the most telling first: whether they are right, how far people
 agree, and the stage on the scale from 0 to 1."""
+LARGEST_VARIANCE = 0.25
+"""The variance of values between 0 and 1, which all measures are, is at most this."""
 UNIT = ["task", "variant", JUDGE, "evidence", "author", "rubric", "replicate"]
 """The columns that identify one verdict of a setup; a pair shown in both orders is one."""
 
@@ -555,5 +560,6 @@ def variance_table(values: pd.DataFrame) -> pd.DataFrame:
         total = sum(one.variance for one in found.values() if one.known)
         for one in found.values():
             share = one.variance / total if total > 0 else np.nan
-            rows.append([task, measure, *one[:2], share, *one[2:]])
+            high = np.minimum(one.high, LARGEST_VARIANCE)
+            rows.append([task, measure, *one[:2], share, one.low, high, *one[4:]])
     return pd.DataFrame(rows, columns=TABLE)
