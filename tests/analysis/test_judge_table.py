@@ -145,8 +145,79 @@ def test_a_setup_that_does_no_better_than_a_constant_answer_is_not_recommended()
     ]
     table = judge_table(tidy(samples(*rows)))
     assert table["constant"] == 0.75
-    assert table["sentence"].startswith("No setup is clearly better than always giving the most")
+    assert table["sentence"].startswith("No setup is recommended: a has 75 %")
+    assert (
+        "not clearly better than always giving the most frequent answer (75 %)"
+        in (table["sentence"])
+    )
     assert [row["standing"] for row in table["rows"]] == ["best", "worse"]
+
+
+def right_on(shares: dict[str, int], items: int = 40, **columns: Any) -> pd.DataFrame:
+    """Samples of judges that are right on the first so many items; items alternate in truth."""
+    rows = [
+        (f"x:{judge}", id, 0, str(1 + id % 2 if id < right else 3), 1 + id % 2)
+        for judge, right in shares.items()
+        for id in range(items)
+    ]
+    return samples(*rows, **columns)
+
+
+def test_the_sentence_groups_tied_and_worse_setups_and_separates_names_unambiguously() -> None:
+    parts = [
+        right_on({"a": 36, "b": 35, "c": 34, "d": 8, "e": 4}, **{"verdict.method": "single"}),
+        right_on({"a": 33, "d": 7}, **{"verdict.method": "subset"}),
+    ]
+    table = judge_table(tidy(pd.concat(parts)))
+    by_standing = {row["setup"]: row["standing"] for row in table["rows"]}
+    assert by_standing == {
+        **dict.fromkeys(["a", "b", "c", "a, method subset"], "tied"),
+        **dict.fromkeys(["d", "d, method subset", "e"], "worse"),
+    }
+    limit = max(row["at_most_worse"] or 0 for row in table["rows"] if row["standing"] == "tied")
+    text = table["sentence"]
+    assert f". Tied with it, at most {100 * limit:.0f} points worse: b; c; a, method subset. " in (
+        text
+    )
+    assert text.endswith("Worse: d by 70; d, method subset by 72; e by 80 points.")
+    assert len(text.split()) <= 40
+
+
+def test_one_tied_and_one_worse_setup_are_named_in_one_sentence() -> None:
+    frame = right_on({"a": 36, "b": 35, "c": 4}, usd=0.0)
+    frame["usd"] = frame["judge.model"].map({"x:a": 0.001, "x:b": 0.004, "x:c": 0.001})
+    text = judge_table(tidy(frame))["sentence"]
+    assert "at $1.00 per 1,000; b is tied (at most " in text
+    assert text.endswith(" points worse) and four times the price; c is worse by 80 points.")
+
+
+def test_a_cheaper_choice_is_not_what_worse_setups_are_compared_with() -> None:
+    frame = right_on({"a": 190, "b": 189, "c": 20}, items=200)
+    frame["usd"] = frame["judge.model"].map({"x:a": 0.004, "x:b": 0.001, "x:c": 0.001})
+    table = judge_table(tidy(frame), margin=0.2)
+    assert table["chosen"] == "b"
+    assert table["sentence"].endswith("c is worse than a by 85 points.")
+
+
+def test_failed_calls_are_not_called_missing_answers() -> None:
+    rows = [("x:a", id, 0, "provider_error", 1) for id in range(30)]
+    text = judge_table(tidy(samples(*rows)))["sentence"]
+    assert text == "No verdict yet: all 30 calls failed; 'judge-gym retry' asks again."
+
+
+def test_the_effect_of_a_knob_is_that_of_setups_which_differ_in_it_alone() -> None:
+    usual = right_on({"a": 36, "b": 36}, **{"verdict.method": "single"})
+    changed = right_on({"a": 20, "b": 28, "c": 40}, **{"verdict.method": "subset"})
+    [effect] = judge_table(tidy(pd.concat([usual, changed])))["effects"]
+    assert (effect["knob"], effect["level"], effect["base"]) == (
+        "verdict.method",
+        "subset",
+        "single",
+    )
+    assert effect["value"] == pytest.approx(-(16 + 8) / 2 / 40)
+    assert (effect["n"], effect["setups"]) == (40, 2)
+    assert effect["high"] is not None
+    assert effect["high"] < 0
 
 
 def test_setups_are_named_by_what_differs() -> None:

@@ -997,6 +997,22 @@ def test_a_summary_quotes_the_ends_of_answers_where_judges_differ_most() -> None
     assert build_report("x", agreed, None).summary.disagreements == ()
 
 
+def test_a_report_on_pairs_says_which_setups_prefer_a_place() -> None:
+    rows = [
+        # One judge always takes the response shown first, the other always the first response.
+        (judge, item, 0, "scored", stage, 3, 1, flipped, True, "nominal")
+        for item in range(30)
+        for judge, stages in (("leaning", "12"), ("steady", "11"))
+        for flipped, stage in zip((False, True), stages, strict=True)
+    ]
+    names = ["judge.model", "evidence", "replicate", "status", "stages", "n_stages", "truth"]
+    frame = pd.DataFrame(rows, columns=[*names, "flipped", "pair", "rubric_kind"])
+    report = build_report("x", frame, None)
+    [part] = [one for one in report.sections if one.title.startswith("Does the order")]
+    assert part.lead == "Prefer the response shown first, in points: leaning (+100)."
+    assert [question.title for question in report.questions].count("Are they biased?") == 1
+
+
 def test_a_summary_says_in_words_what_each_choice_does() -> None:
     frames = [
         known_answers_of({"a": right, "b": right}).assign(**{"verdict.method": method})
@@ -1007,7 +1023,10 @@ def test_a_summary_says_in_words_what_each_choice_does() -> None:
     assert line.startswith("verdict.method subset instead of single costs 60 points of accuracy (-")
     same = pd.concat([frames[0], frames[0].assign(**{"verdict.method": "subset"})])
     [line] = build_report("x", same.assign(call_id=None), None).summary.choices
-    assert "subset instead of single shows no clear effect: +0 points of accuracy" in line
+    assert (
+        line
+        == "verdict.method subset instead of single shows no clear effect on accuracy: 0 points"
+    )
 
 
 def test_tables_and_figures_are_found_by_a_part_of_their_title() -> None:

@@ -56,7 +56,8 @@ class JudgeRow(TypedDict):
     on_frontier: bool | None
     """Whether no setup is both at least as good and cheaper; null if either is unknown."""
     difference: Quantity | None
-    """Its quality minus that of the first row, on the items that all compared setups judged."""
+    """Its quality minus that of the compared setup with the highest estimate, on the items that all
+    compared setups judged; null for that one."""
     at_most_worse: float | None
     """By how much the best setup is at most better; null if the standing is unknown."""
     truth: Quality | None
@@ -80,6 +81,20 @@ class JudgeRow(TypedDict):
     """The accuracy against the label that most raters gave; items on which raters tie are out."""
     disagreement: Quantity | None
     """The share of pairs of verdicts with another setup, on the same item, that differ."""
+
+
+class KnobEffect(Quantity):
+    """What a level of a knob does to quality, against the level that names leave out.
+
+    It is the mean over items of the difference between setups that differ in this knob alone; its
+    interval holds for all effects of the table together.
+    """
+
+    knob: str
+    level: Annotated[Any, UNTRUSTED]
+    base: Annotated[Any, UNTRUSTED]
+    setups: int
+    """The number of pairs of setups."""
 
 
 class SplitUse(TypedDict):
@@ -118,4 +133,6 @@ class JudgeTable(TypedDict):
     simulated: str
     """A warning that judges were simulated; empty if none was."""
     notes: Annotated[list[str], UNTRUSTED]
+    effects: list[KnobEffect]
+    """What each level of each varied knob does to quality."""
     rows: list[JudgeRow]

@@ -31,7 +31,7 @@ def decision_figure(data: pd.DataFrame) -> drawing.Drawn:
         "spent:Q",
         title="more spent" if unit == "usd" else "more calls",
         scale=alt.Scale(domain=[0, room], nice=False),
-        axis=alt.Axis(format="$,~g" if unit == "usd" else ",~g", tickCount=5),
+        axis=alt.Axis(format="$,~r" if unit == "usd" else ",~r", tickCount=5),
     )
     y = alt.Y("half_width:Q", title="half width of the interval", scale=alt.Scale(zero=True))
     colour = alt.Color(

@@ -25,7 +25,12 @@ def _forest_finding(effects: pd.DataFrame) -> str:
     known = effects.dropna(subset=["value"])
     clear = known[known["q"] < LEVEL]
     if clear.empty:
-        return f"None of {len(known)} contrasts has a clear effect ({CLEAR})"
+        which = (
+            "The only contrast has no"
+            if len(known) == 1
+            else f"None of {len(known)} contrasts has a"
+        )
+        return f"{which} clear effect ({CLEAR})"
     top = clear.sort_values("value", key=abs, kind="stable").iloc[-1]
     has = "has" if len(clear) == 1 else "have"
     return (

@@ -13,10 +13,14 @@ COUNTS = ("", "", "", "three", "four", "five", "six", "seven", "eight", "nine", 
 
 def sentence(table: JudgeTable) -> str:
     """Returns which setup to use, how good it is, at what price, and how the others compare."""
+    rows = table["rows"]
+    if not any(row["verdicts"] for row in rows):
+        failed = sum(row["failed_calls"] for row in rows)
+        return f"No verdict yet: all {failed:,} calls failed; 'judge-gym retry' asks again."
     if table["kind"] is None:
-        return _unknown_accuracy(table["rows"])
+        return _unknown_accuracy(rows)
     quality = table["chosen_quality"]
-    row = next((row for row in table["rows"] if row["setup"] == table["chosen"]), None)
+    row = next((row for row in rows if row["setup"] == table["chosen"]), None)
     if quality is None or row is None:
         return "No item with a known answer or label was judged by all setups: none is compared."
     what = "known answers" if table["kind"] == "accuracy" else "people's labels"
@@ -27,9 +31,11 @@ def sentence(table: JudgeTable) -> str:
     constant, low = table["constant"], quality["low"]
     same = ""
     if constant is not None and low is not None and low <= constant:
-        same = f"clearly better than always giving the most frequent answer ({percent(constant)})"
-    if len(table["rows"]) == 1:
-        return f"{row['setup']}: {number}{same and ', which is not ' + same}."
+        same = (
+            f"not clearly better than always giving the most frequent answer ({percent(constant)})"
+        )
+    if len(rows) == 1:
+        return f"{row['setup']}: {number}{same and ', ' + same}."
     if row["standing"] == "unknown":
         items, clusters = table["compared_items"], table["clusters"]
         few = f"{items} have {what}" + (f", in {clusters} clusters" if clusters < items else "")
@@ -37,63 +43,78 @@ def sentence(table: JudgeTable) -> str:
             f"Too few items to choose a setup: {few}, and {MIN_CLUSTERS} are needed. Highest so "
             f"far: {row['setup']}, {number}."
         )
-    others = [other for other in table["rows"] if other is not row]
+    others = [other for other in rows if other is not row]
     tied = [other for other in others if other["standing"] in ("tied", "best")]
     worse = [other for other in others if other["standing"] == "worse"]
+    # Differences are from the compared setup with the highest estimate, which has none.
+    top = next(one for one in rows if one["difference"] is None and one["standing"] != "unknown")
     if row["standing"] == "worse":  # chosen on train, and test disagrees
-        top = next(other for other in others if other["standing"] != "worse")
         return (
             f"{row['setup']} is best on train, but not on test: {number} there; "
             f"{top['setup']} is better by {points(-_gap(row))} points."
         )
-    rest = [*_tied(row, tied), *_worse(worse)]
+    head = f"Use {row['setup']}: {number}"
     if same:
-        head = f"No setup is {same}; highest: {row['setup']}, {number}"
-        return "; ".join([head, *rest]) + "."
-    return "; ".join([f"Use {row['setup']}: {number}", *rest]) + "."
+        head = f"No setup is recommended: {row['setup']} has {number}, {same}"
+    than = "" if top is row else f" than {top['setup']}"
+    parts = [head, *_tied(row, tied), *_worse(worse, than)]
+    # Names contain commas, so that several of them are separated by semicolons.
+    return ("; " if len(tied) < 2 and len(worse) < 2 else ". ").join(parts) + "."
 
 
 def _tied(chosen: JudgeRow, tied: Sequence[JudgeRow]) -> list[str]:
     """Returns which setups the data do not tell from the chosen one, with their prices."""
-    shown = tied if len(tied) <= NAMED else tied[: NAMED - 1]
-    parts = [
-        f"{row['setup']} is tied{' and ' + price if (price := _price(row, chosen)) else ''}"
-        for row in shown
+    if not tied:
+        return []
+    behind = max(row["at_most_worse"] or 0.0 for row in tied)
+    limit = f"at most {points(behind)} points worse" if behind else ""
+    prices = [_price(row, chosen) for row in tied]
+    if len(tied) == 1:
+        parts = [f"{tied[0]['setup']} is tied", limit and f" ({limit})"]
+        return ["".join([*parts, prices[0] and f" and {prices[0]}"])]
+    named = [
+        f"{row['setup']}{price and f' ({price})'}" for row, price in zip(tied, prices, strict=True)
     ]
-    if rest := tied[len(shown) :]:
-        worst = max(row["at_most_worse"] or 0.0 for row in rest)
-        parts.append(f"{len(rest)} others are tied, at most {points(worst)} points worse")
-    return parts
+    return [f"Tied with it{limit and ', ' + limit}: {_listed(named)}"]
 
 
-def _worse(worse: Sequence[JudgeRow]) -> list[str]:
+def _worse(worse: Sequence[JudgeRow], than: str) -> list[str]:
     """Returns which setups are worse than the best, and by how much."""
+    gaps = [-_gap(row) for row in worse]
+    if len(worse) == 1:
+        return [f"{worse[0]['setup']} is worse{than} by {points(gaps[0])} points"]
     if len(worse) > NAMED:
-        gaps = [-_gap(row) for row in worse]
         span = " to ".join(dict.fromkeys([points(min(gaps)), points(max(gaps))]))
-        return [f"{len(worse)} others are worse by {span} points"]
-    return [f"{row['setup']} is worse by {points(-_gap(row))} points" for row in worse]
+        return [f"{len(worse)} others are worse{than} by {span} points"]
+    named = [f"{row['setup']} by {points(gap)}" for row, gap in zip(worse, gaps, strict=True)]
+    return [f"Worse{than}: {_listed(named)} points"] if worse else []
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Returns a few names, and how many more there are."""
+    shown = names if len(names) <= NAMED else [*names[: NAMED - 1]]
+    more = len(names) - len(shown)
+    return "; ".join([*shown, *([f"{more} others"] if more else [])])
 
 
 def _gap(row: JudgeRow) -> float:
-    """Returns the difference of a setup from the first row, on the items that both judged."""
+    """Returns the difference of a setup from the one with the highest estimate."""
     return 0.0 if row["difference"] is None else row["difference"]["value"]
 
 
 def _unknown_accuracy(rows: Sequence[JudgeRow]) -> str:
     """Returns what is known without answers or labels, and how accuracy would become known."""
-    parts = ["Accuracy unknown: no item has a known answer or a person's label."]
-    steady = [(found, row["setup"]) for row in rows if (found := row["consistency"])]
+    parts = ["Accuracy unknown: no judged item has a known answer or a person's label."]
+    steady = [found["value"] for row in rows if (found := row["consistency"])]
     if steady:
-        found, setup = max(steady, key=lambda one: one[0]["value"])
-        most = " most often" if len(steady) > 1 else ""
-        parts.append(f"{setup} repeats its own verdict{most}: {share(found)} of repeats.")
+        span = " to ".join(dict.fromkeys(f"{100 * end:.0f}" for end in (min(steady), max(steady))))
+        parts.append(f"Repeats give the same verdict in {span} % of pairs.")
     apart = [found["value"] for row in rows if (found := row["disagreement"])]
     if apart:
         parts.append(f"Two setups differ in {percent(sum(apart) / len(apart))} of verdicts.")
     parts.append(
-        f"To know it, label {LABEL_ITEMS} items and import them with 'judge-gym labels import "
-        "FILE'."
+        f"To know it, label {LABEL_ITEMS} items ('judge-gym labels import FILE'), or give them a "
+        "'truth'."
     )
     return " ".join(parts)
 
@@ -166,7 +187,17 @@ def percent(value: float) -> str:
 
 def points(gap: float) -> str:
     """Formats a difference of shares in percentage points."""
-    return f"{100 * gap:.0f}" if abs(gap) >= 0.01 else f"{100 * gap:.1f}"
+    return f"{100 * gap:.0f}" if abs(gap) >= 0.01 or gap == 0 else f"{100 * gap:.1f}"
+
+
+def signed_points(gap: float) -> str:
+    """Formats a difference of shares in percentage points with its sign; 0 has none.
+
+    >>> [signed_points(gap) for gap in (0.071, -0.0083, 0.0)]
+    ['+7', '-0.8', '0']
+    """
+    text = points(gap)
+    return text if text.startswith("-") or gap == 0 else f"+{text}"
 
 
 def dollars(value: float) -> str:

@@ -51,7 +51,7 @@ def setups_of(own: pd.DataFrame) -> list[Setup]:
             key = (first[JUDGE], *levels)
             parts[key] = parts.get(key, False) | same
     whole = [key for key in parts if not any(_covers(key, other) for other in parts)]
-    usual = {knob: _usual(own, knob) for knob in knobs}
+    usual = {knob: usual_level(own, knob) for knob in knobs}
     names = _names(whole, knobs, usual)
     made = []
     for key, name in zip(whole, names, strict=True):
@@ -93,7 +93,7 @@ def _covers(part: Levels, whole: Levels) -> bool:
     return part != whole and all(mine is None or mine == other for mine, other in pairs)
 
 
-def _usual(own: pd.DataFrame, knob: str) -> Any:
+def usual_level(own: pd.DataFrame, knob: str) -> Any:
     """Returns the level that names leave out: the default if it occurs, else the most frequent."""
     counts = own[knob].value_counts(dropna=False, sort=True)
     default = usual_levels(own)[knob]

@@ -6,6 +6,7 @@ rubrics. Intervals are over items by cluster, and hold for all rows of a column 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 
 from judge_gym.analysis.frames import first_replicates, once_per_call, own_rows
 from judge_gym.analysis.judges.sentence import sentence
-from judge_gym.analysis.judges.setups import Setup, setups_of
+from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
 from judge_gym.analysis.judges.standing import (
     Codes,
     choose,
@@ -24,12 +25,13 @@ from judge_gym.analysis.judges.standing import (
     pairwise_level,
     simultaneous_level,
 )
-from judge_gym.analysis.stats.intervals import LEVEL, Bounded, Floats
+from judge_gym.analysis.stats.intervals import LEVEL, Bounded, Floats, student
 from judge_gym.records.judge_table import (
     MIN_CLUSTERS,
     ChosenQuality,
     JudgeRow,
     JudgeTable,
+    KnobEffect,
     Quality,
     Quantity,
     SplitUse,
@@ -120,6 +122,7 @@ def judge_table(
         "split": _split(own) if in_test else None,
         "simulated": simulated,
         "notes": [*_notes(rows, found, repeating, int(part.isna().sum()))],
+        "effects": _effects(own, setups, parts, clusters),
         "rows": rows,
     }
     return {**table, "sentence": sentence(table)}
@@ -550,6 +553,40 @@ def _differences(
     return found
 
 
+def _effects(
+    own: pd.DataFrame,
+    setups: Sequence[Setup],
+    parts: Sequence[Mapping[str, _Ratio]],
+    clusters: Codes,
+) -> list[KnobEffect]:
+    """Returns what each level of each varied knob does to quality, pair by pair of setups."""
+    known = [
+        (one, part["truth"]) for one, part in zip(setups, parts, strict=True) if "truth" in part
+    ]
+    gaps: dict[tuple[str, Any, Any], list[pd.Series]] = {}
+    for knob in setups[0].knobs:
+        base = usual_level(own, knob)
+        for (one, right), (other, usual) in permutations(known, 2):
+            apart = [name for name, level in one.knobs.items() if level != other.knobs[name]]
+            if one.judge == other.judge and apart == [knob] and other.knobs[knob] == base:
+                items = _shared([right, usual])
+                values = _matrix([right, usual], items)
+                gap = pd.Series(values[:, 0] - values[:, 1], items)
+                gaps.setdefault((knob, one.knobs[knob], base), []).append(gap)
+    means = {key: pd.concat(pairs).groupby(level=0).mean() for key, pairs in gaps.items()}
+    means = {key: mean for key, mean in means.items() if len(mean)}
+    moved = [_influence(_Ratio.of(mean), "bias", clusters) for mean in means.values()]
+    level = simultaneous_level(np.stack(moved)) if moved else LEVEL
+    found: list[KnobEffect] = []
+    for key, mean in means.items():
+        estimate = student(mean.to_numpy(), clusters[mean.index], level=level).clipped(-1, 1)
+        quantity = _as_quantity(estimate.value, estimate.low, estimate.high, estimate.n)
+        knob, changed, base = (key[0], *map(_plain, key[1:]))
+        pairs = len(gaps[key])
+        found.append({"knob": knob, "level": changed, "base": base, "setups": pairs, **quantity})
+    return found
+
+
 def _row(
     setup: Setup,
     place: int,
@@ -637,8 +674,8 @@ def _notes(
         )
     if found.left_out:
         yield (
-            f"{found.left_out} setups judged fewer than {MIN_CLUSTERS} clusters of items with a "
-            "known answer or labels, and were not compared"
+            f"not compared, with fewer than {MIN_CLUSTERS} judged clusters of items with a known "
+            f"answer or labels: {found.left_out} of {len(rows)} setups"
         )
     if repeating:
         yield (

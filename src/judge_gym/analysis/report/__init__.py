@@ -14,7 +14,7 @@ from judge_gym.analysis.frames import CELL, JUDGE, tidy, varied_knobs
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.report import disagreement, findings, purchases, summary, verdicts
-from judge_gym.analysis.report.judges import which_judge
+from judge_gym.analysis.report.judges import knob_effects, position_bias, which_judge
 from judge_gym.analysis.report.page import (
     Chart,
     Question,
@@ -39,7 +39,11 @@ Watch = Callable[[str, int, int], None]
 QUESTIONS: Mapping[str, Sequence[Callable[[ReportInput], Section | None]]] = {
     "Which judge?": (which_judge, findings.accuracy),
     "What was expected, and what was found?": (findings.findings,),
-    "What does each choice do?": (verdicts.axis_effects, verdicts.rubric_author),
+    "What does each choice do?": (
+        knob_effects,
+        verdicts.axis_effects,
+        verdicts.rubric_author,
+    ),
     "How consistent are the judges?": (
         verdicts.consistency_across_repeats,
         verdicts.response_outcomes,
@@ -50,7 +54,11 @@ QUESTIONS: Mapping[str, Sequence[Callable[[ReportInput], Section | None]]] = {
         disagreement.decisiveness,
         findings.metrics,
     ),
-    "Are they biased?": (verdicts.display_biases, verdicts.overconfidence),
+    "Are they biased?": (
+        position_bias,
+        verdicts.display_biases,
+        verdicts.overconfidence,
+    ),
     "What is uncertain?": (findings.limitations, purchases.what_to_buy_next),
     "What did it cost?": (findings.rubrics_evidence_cost,),
 }

@@ -12,6 +12,7 @@ from judge_gym.analysis.hypotheses import RULE, contrast_tests, decided, protoco
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
 from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
+from judge_gym.analysis.judges.sentence import dollars
 from judge_gym.analysis.metrics import metric_table
 from judge_gym.analysis.metrics.accuracy import ground_truth
 from judge_gym.analysis.metrics.stated_agreement import stated_agreement
@@ -139,6 +140,7 @@ def limitations(given: ReportInput) -> Section | None:
                 "Limitations by task",
                 "Derived from the data.",
                 pd.DataFrame(rows, columns=["task", "limitation"]),
+                main=True,
             )
         ],
     )
@@ -268,9 +270,15 @@ def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
 
 def rubrics_evidence_cost(given: ReportInput) -> Section | None:
     """Shows rubric quality, evidence views and cost."""
+    cost = _cost(given.usage)
+    paid = "The rubrics, and the texts that judges read."
+    if len(cost):
+        usd = cost["usd"].sum(min_count=1)
+        price = "a price that is not known" if pd.isna(usd) else f"{dollars(usd)} in all"
+        paid = f"{int(cost['calls'].sum()):,} calls were paid, for {price}."
     return section(
         "Rubrics, evidence and cost",
-        "The rubrics, the texts that judges read, and the calls that were paid.",
+        paid,
         tables=[
             Table(
                 "Rubric quality",
@@ -287,7 +295,7 @@ def rubrics_evidence_cost(given: ReportInput) -> Section | None:
             Table(
                 "Cost",
                 "Calls that were paid, by stage and model; reused answers cost nothing.",
-                _cost(given.usage),
+                cost,
             ),
         ],
     )

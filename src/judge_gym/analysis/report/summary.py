@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.frames import own_rows
+from judge_gym.analysis.frames import level_name, own_rows
+from judge_gym.analysis.judges.sentence import points, signed_points
 from judge_gym.analysis.judges.setups import Setup, setups_of
 from judge_gym.analysis.report.judges import judges_as_text
 from judge_gym.analysis.report.page import (
@@ -18,7 +19,7 @@ from judge_gym.analysis.report.page import (
     Summary,
 )
 from judge_gym.analysis.stats.contrasts import ALL
-from judge_gym.records.judge_table import JudgeTable, Quantity
+from judge_gym.records.judge_table import JudgeTable, KnobEffect, Quantity
 
 ReadTexts = Callable[[Sequence[int]], Mapping[int, str]]
 """Returns the texts of answers, by the number of their call."""
@@ -44,7 +45,7 @@ def summarize(given: ReportInput, frame: pd.DataFrame, texts: ReadTexts | None =
         sentence=table["sentence"],
         judges=judges_as_text(table),
         chart=_ranked(table),
-        choices=tuple(_choices(given)),
+        choices=tuple(_choices(given, table)),
         disagreements=tuple(_disagreements(frame, texts)),
         caveats=(*table["notes"], *given.confounded),
     )
@@ -76,42 +77,55 @@ def _ranked(table: JudgeTable) -> Chart | None:
 # --- what each choice does -----------------------------------------------------------------------
 
 
-def _choices(given: ReportInput) -> Iterator[str]:
-    """Yields a line per level of each varied knob, on the endpoint that matters most."""
+def _choices(given: ReportInput, table: JudgeTable) -> Iterator[str]:
+    """Yields a line per level of each varied knob: what it does to quality, else to stages."""
+    what = "accuracy" if table["kind"] == "accuracy" else "agreement with people"
+    known = set()
+    for effect in table["effects"]:
+        name = level_name(effect["level"])
+        known.add((effect["knob"], name))
+        instead = f"{effect['knob']} {name} instead of {level_name(effect['base'])}"
+        yield f"{instead} {_quality_effect(effect, what)}"
     data = given.data.without_pairs
     if not data.scored:
         return
     rows = given.contrasts
     headlines = rows[rows["judge"] == ALL] if (rows["judge"] == ALL).any() else rows
-    for (knob, level, base), part in headlines.groupby(["knob", "level", "base"], sort=False):
-        right = part[(part["endpoint"] == "agreement") & part["value"].notna()]
-        stage = part[(part["endpoint"] == "stage") & part["value"].notna()]
-        told = right if len(right) else stage
-        if len(told):
-            effect = _effect(told, points=bool(len(right)), tasks=rows["task"].nunique())
-            yield f"{knob} {level} instead of {base} {effect}"
+    stages = headlines[(headlines["endpoint"] == "stage") & headlines["value"].notna()]
+    for (knob, level, base), part in stages.groupby(["knob", "level", "base"], sort=False):
+        if (knob, level) not in known:
+            told = _stage_effect(part, tasks=rows["task"].nunique())
+            yield f"{knob} {level} instead of {base} {told}"
 
 
-def _effect(rows: pd.DataFrame, *, points: bool, tasks: int) -> str:
-    """States the clearest effect of a choice, and how many tasks show none."""
+def _quality_effect(effect: KnobEffect, what: str) -> str:
+    """States how many points of quality a choice adds or costs; clear if its interval excludes 0.
+
+    >>> _quality_effect({"value": -0.16, "low": -0.21, "high": -0.11, "n": 80}, "accuracy")
+    'costs 16 points of accuracy (-21 to -11, 80 items)'
+    """
+    value, low, high = effect["value"], effect["low"], effect["high"]
+    if low is None or high is None:
+        return f"shows no clear effect on {what}: {signed_points(value)} points"
+    ends = f"({signed_points(low)} to {signed_points(high)}, {effect['n']:,} items)"
+    if low <= 0 <= high:
+        return f"shows no clear effect on {what}: {signed_points(value)} points {ends}"
+    verb = "adds" if value > 0 else "costs"
+    return f"{verb} {points(abs(value))} points of {what} {ends}"
+
+
+def _stage_effect(rows: pd.DataFrame, *, tasks: int) -> str:
+    """States the clearest effect of a choice on stages, and how many tasks show none."""
     clear = rows[rows["q"] < LEVEL]
     top = (clear if len(clear) else rows).sort_values("value", key=abs, kind="stable").iloc[-1]
-    scale, unit = (100, " points of accuracy") if points else (1, " of the scale")
-    digits = "+.0f" if points else "+.2f"
-    value = f"{scale * abs(top['value']):{digits[1:]}}"
-    ends = ""
-    if pd.notna(top["low"]):
-        low, high = sorted((scale * top["low"], scale * top["high"]))
-        ends = f" ({low:{digits}} to {high:{digits}})"
+    ends = f" ({top['low']:+.3f} to {top['high']:+.3f})" if pd.notna(top["low"]) else ""
     where = f" on {top['task']}" if tasks > 1 else ""
     if not len(clear):
-        return f"shows no clear effect: {scale * top['value']:{digits}}{unit}{ends}{where}"
-    verb = ("adds" if top["value"] > 0 else "costs") if points else "moves verdicts"
-    way = "" if points else (" up" if top["value"] > 0 else " down")
+        return f"shows no clear effect on stages: {top['value']:+.3f} of the scale{ends}{where}"
+    way = "up" if top["value"] > 0 else "down"
     others = rows["task"].nunique() - clear["task"].nunique()
     rest = f"; no clear effect on {others} other task{'s' * (others > 1)}" if others else ""
-    by = "" if points else " by"
-    return f"{verb}{way}{by} {value}{unit}{ends}{where}{rest}"
+    return f"moves verdicts {way} by {abs(top['value']):.3f} of the scale{ends}{where}{rest}"
 
 
 # --- disagreements -------------------------------------------------------------------------------

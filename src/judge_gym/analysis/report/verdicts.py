@@ -195,7 +195,7 @@ def _standing_out(conflicts: pd.DataFrame) -> str:
     items = "item" if len(out) == 1 else "items"
     return (
         f"On {len(out)} {items} a judge's repeats conflict more often than is usual for it "
-        f"(q < {REVIEW_LEVEL:g}); look at these first."
+        f"(q < {REVIEW_LEVEL:g}); look at {'it' if len(out) == 1 else 'these'} first."
     )
 
 
@@ -327,7 +327,7 @@ def _lead(found: Estimate, more: str, less: str, unclear: str) -> str | None:
     """Returns the sentence that fits an estimate, with its interval; None if it is unknown."""
     if not found.known:
         return None
-    interval = f"({found.value:+.2f}, 95 % from {found.low:+.2f} to {found.high:+.2f})"
+    interval = f"({found.value:+.3f}, 95 % from {found.low:+.3f} to {found.high:+.3f})"
     if found.low <= 0 <= found.high:
         return f"{unclear} {interval}"
     return f"{more if found.value > 0 else less} {interval}"
