@@ -153,20 +153,20 @@ def test_a_setup_that_does_no_better_than_a_constant_answer_is_not_recommended()
     assert [row["standing"] for row in table["rows"]] == ["best", "worse"]
 
 
-def right_on(shares: dict[str, int], items: int = 40, **columns: Any) -> pd.DataFrame:
+def right_on(shares: dict[str, int], items: int = 40, method: str = "single") -> pd.DataFrame:
     """Samples of judges that are right on the first so many items; items alternate in truth."""
     rows = [
         (f"x:{judge}", id, 0, str(1 + id % 2 if id < right else 3), 1 + id % 2)
         for judge, right in shares.items()
         for id in range(items)
     ]
-    return samples(*rows, **columns)
+    return samples(*rows, **{"verdict.method": method})
 
 
 def test_the_sentence_groups_tied_and_worse_setups_and_separates_names_unambiguously() -> None:
     parts = [
-        right_on({"a": 36, "b": 35, "c": 34, "d": 8, "e": 4}, **{"verdict.method": "single"}),
-        right_on({"a": 33, "d": 7}, **{"verdict.method": "subset"}),
+        right_on({"a": 36, "b": 35, "c": 34, "d": 8, "e": 4}),
+        right_on({"a": 33, "d": 7}, method="subset"),
     ]
     table = judge_table(tidy(pd.concat(parts)))
     by_standing = {row["setup"]: row["standing"] for row in table["rows"]}
@@ -184,7 +184,7 @@ def test_the_sentence_groups_tied_and_worse_setups_and_separates_names_unambiguo
 
 
 def test_one_tied_and_one_worse_setup_are_named_in_one_sentence() -> None:
-    frame = right_on({"a": 36, "b": 35, "c": 4}, usd=0.0)
+    frame = right_on({"a": 36, "b": 35, "c": 4})
     frame["usd"] = frame["judge.model"].map({"x:a": 0.001, "x:b": 0.004, "x:c": 0.001})
     text = judge_table(tidy(frame))["sentence"]
     assert "at $1.00 per 1,000; b is tied (at most " in text
@@ -206,8 +206,8 @@ def test_failed_calls_are_not_called_missing_answers() -> None:
 
 
 def test_the_effect_of_a_knob_is_that_of_setups_which_differ_in_it_alone() -> None:
-    usual = right_on({"a": 36, "b": 36}, **{"verdict.method": "single"})
-    changed = right_on({"a": 20, "b": 28, "c": 40}, **{"verdict.method": "subset"})
+    usual = right_on({"a": 36, "b": 36})
+    changed = right_on({"a": 20, "b": 28, "c": 40}, method="subset")
     [effect] = judge_table(tidy(pd.concat([usual, changed])))["effects"]
     assert (effect["knob"], effect["level"], effect["base"]) == (
         "verdict.method",

@@ -1010,6 +1010,13 @@ def test_a_report_on_pairs_says_which_setups_prefer_a_place() -> None:
     report = build_report("x", frame, None)
     [part] = [one for one in report.sections if one.title.startswith("Does the order")]
     assert part.lead == "Prefer the response shown first, in points: leaning (+100)."
+    people = pd.DataFrame(
+        [("", item, rater, 1) for item in range(30) for rater in "abc"],
+        columns=["tag", "evidence", "rater", "stage"],
+    )
+    labelled = build_report("x", frame.drop(columns="truth"), None, people=people)
+    agreement = labelled.table("Agreement with people").set_index("judge.model")["value"]
+    assert agreement.to_dict() == {"leaning": 0.5, "steady": 1.0}
     assert [question.title for question in report.questions].count("Are they biased?") == 1
 
 

@@ -359,7 +359,7 @@ def label_status(
         display.print_json(status)
         return
     raters = ", ".join(f"{rater} ({count})" for rater, count in sorted(status["raters"].items()))
-    typer.echo(
+    display.text(
         f"{status['labelled']} of {status['items']} items are labelled"
         + (f", by {raters}" if raters else "")
         + f"; {status['known_answers']} have a known answer"
@@ -375,7 +375,8 @@ def _show_split(split: "LabelSplit") -> None:
     train, test = split["train"], split["test"]
     rows = [{"part": name, **part} for name, part in (("train", train), ("test", test))]
     display.table("", rows, note="known: with labels or a known answer")
-    typer.echo(f"the test part was used {display.times(split['uses'])}")
+    used = f"was used {display.times(split['uses'])}" if split["uses"] else "was never used"
+    typer.echo(f"the test part {used}")
     if test["clusters"] < MIN_CLUSTERS:
         notes(f"test has {test['clusters']} clusters; to compare setups, {MIN_CLUSTERS} are needed")
 

@@ -51,6 +51,9 @@ def _print_table(table: "JudgeTable", most: int | None) -> None:
             f"Chosen on {split['train']} items of train, estimated on {split['test']} of test, "
             f"which was used {display.times(split['uses'])} so far."
         )
+    quality = table["chosen_quality"]
+    if quality is not None and quality["method"] == "cross-fitted":
+        below.append("The sentence's number is corrected for the choice.")
     others = "" if fits else "; --json has those of the other columns"
     below.append(f"Intervals: 95 %, over items, for all rows of a column together{others}.")
     display.table(
@@ -66,7 +69,7 @@ def _print_table(table: "JudgeTable", most: int | None) -> None:
 def print_summary(report: "Report") -> None:
     """Prints which judge to use, what each knob does, and the checks of a protocol."""
     shown = ("experiments", "evidence items", "samples", "scored")
-    counts = [f"{report.facts[name].split(' (')[0]} {name}" for name in shown]
+    counts = [_counted(report.facts[name].split(" (")[0], name) for name in shown]
     cost = report.facts.get("cost", FREE)
     display.text(f"{report.title}: {', '.join([*counts, *([cost] if cost != FREE else [])])}")
     if report.judge_table is not None:
@@ -84,6 +87,11 @@ def print_summary(report: "Report") -> None:
             decided = [row for row in rows if row.get("result") != "descriptive"]
             display.table("", decided, one_line=True)
     notes(*first(report.warnings, SUMMARY_LINES))
+
+
+def _counted(count: str, name: str) -> str:
+    """Returns a number with what it counts: `1 experiment`."""
+    return f"{count} {name[:-1] if count == '1' and name.endswith('s') else name}"
 
 
 def print_report(report: "Report") -> None:
@@ -153,4 +161,6 @@ def _amount(quantity: "Quantity", *, intervals: bool) -> str:
 
 
 def _two_digits(value: float) -> str:
-    return f"{value:.2f}" if 0.01 <= value < 100 else number(value)
+    if value >= 100 or value == 0:
+        return number(value)
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"

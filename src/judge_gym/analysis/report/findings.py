@@ -226,7 +226,7 @@ def accuracy(given: ReportInput) -> Section | None:
                 .drop(columns="measure")
                 .rename(columns={"mean": "error"}),
             ),
-            *(_people(singles, people) if people is not None else ()),
+            *(_people(own, people) if people is not None else ()),
         ],
         charts=[
             Chart("Accuracy", figures.accuracy_figure, scores),
