@@ -25,7 +25,7 @@ from judge_gym.analysis.judges.standing import (
     pairwise_level,
     simultaneous_level,
 )
-from judge_gym.analysis.stats.intervals import LEVEL, Bounded, Floats, student
+from judge_gym.analysis.stats.intervals import LEVEL, Bounded, Floats, signed
 from judge_gym.records.judge_table import (
     MIN_CLUSTERS,
     ChosenQuality,
@@ -575,11 +575,10 @@ def _effects(
                 gaps.setdefault((knob, one.knobs[knob], base), []).append(gap)
     means = {key: pd.concat(pairs).groupby(level=0).mean() for key, pairs in gaps.items()}
     means = {key: mean for key, mean in means.items() if len(mean)}
-    moved = [_influence(_Ratio.of(mean), "bias", clusters) for mean in means.values()]
-    level = simultaneous_level(np.stack(moved)) if moved else LEVEL
+    level = _level([*map(_Ratio.of, means.values())], "bias", clusters) if means else LEVEL
     found: list[KnobEffect] = []
     for key, mean in means.items():
-        estimate = student(mean.to_numpy(), clusters[mean.index], level=level).clipped(-1, 1)
+        estimate = signed(mean.to_numpy(), clusters[mean.index], level=level)
         quantity = _as_quantity(estimate.value, estimate.low, estimate.high, estimate.n)
         knob, changed, base = (key[0], *map(_plain, key[1:]))
         pairs = len(gaps[key])

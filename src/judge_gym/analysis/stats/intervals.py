@@ -236,6 +236,7 @@ def signed(
     *,
     reach: float = 1.0,
     alike: bool = False,
+    level: float = LEVEL,
 ) -> Estimate:
     """Returns the mean over items of a difference, which is at most `reach` either way.
 
@@ -244,9 +245,9 @@ def signed(
     `Bounded`.
     """
     known, codes = _known(values, clusters)
-    found = student(known, codes)
+    found = student(known, codes, level=level)
     if found.known and (alike or (known == 0).mean() > 0.5):
-        found = Bounded(-reach, reach)(known, codes)
+        found = Bounded(-reach, reach, level=level)(known, codes)
     return found.clipped(-reach, reach)
 
 
