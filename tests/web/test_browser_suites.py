@@ -33,12 +33,11 @@ def test_a_run_is_started_watched_paused_resumed_and_read(
         page.get_by_label("Model").fill(model)
         page.get_by_role("button", name="Start").click()
         page.wait_for_url("**/run/1")
-        expect(page.locator("h1")).to_have_text("Run 1 running")
-        expect(page.locator("tr[data-eval]").nth(1)).to_be_visible()
+        # At once, while its worker starts: a fast machine would end the run before a later click.
         page.get_by_role("button", name="Pause").click()
-        expect(page.locator("h1")).to_have_text("Run 1 paused")
         page.get_by_role("button", name="Resume").click()
         expect(page.locator("h1")).to_have_text("Run 1 complete")
+        expect(page.get_by_role("region", name="Log")).to_contain_text("Paused by you")
         expect(page.locator("tr[data-eval]")).to_have_count(EVALS)
 
         page.get_by_role("link", name=f"{EVALS} failed").click()

@@ -178,7 +178,7 @@ def drawer(
         "text": text["text"][:LONGEST],
         "responses": [response[:LONGEST] for response in text["responses"]],
         "answers": answers,
-        "pair": _compared(*chosen) if chosen else [],
+        "pair": _compared(*chosen, found["cells"]) if chosen else [],
         "stages": stage_names(answers),
     }
 
@@ -201,9 +201,12 @@ def _mean_stage(samples: Sequence[Mapping[str, Any]]) -> float:
     return sum(stages) / len(stages) if stages else 0.0
 
 
-def _compared(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _compared(
+    first: Mapping[str, Any], second: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """Returns two setups with a typical answer each, in which the words that differ are marked."""
-    texts = [_typical(one["samples"]) for one in (first, second)]
+    usual = {cell["setup"]: cell["verdict"] for cell in cells}
+    texts = [_typical(one["samples"], usual[one["setup"]]) for one in (first, second)]
     words = word_differences(*((row["text"] or "")[:LONGEST] for row in texts))
     marked = words[::-1] if words else [[(row["text"] or "", False)] for row in texts]
     return [
@@ -212,10 +215,9 @@ def _compared(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[
     ]
 
 
-def _typical(samples: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Returns the first sample with the verdict that was given most often."""
-    verdicts = [row["stages"] or row["status"] for row in samples]
-    return samples[verdicts.index(max(verdicts, key=verdicts.count))]
+def _typical(samples: Sequence[Mapping[str, Any]], usual: str) -> Mapping[str, Any]:
+    """Returns the first sample with the usual verdict; the first of all if there is none."""
+    return next((row for row in samples if row["stages"] == usual), samples[0])
 
 
 def stage_names(answers: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:

@@ -4,12 +4,16 @@
 const drawer = document.getElementById("drawer");
 let opener = null; // what had the focus before the drawer opened
 
-async function open(address, push = true) {
+async function load(address) {
   const query = new URL(address, location.href).search.slice(1);
+  const response = await fetch(drawer.dataset.part + query, { headers: { Accept: "application/json" } });
+  if (!response.ok) await lab.json(response);
+  drawer.innerHTML = await response.text(); // from our own templates, which escape
+}
+
+async function open(address, push = true) {
   try {
-    const response = await fetch(drawer.dataset.part + query, { headers: { Accept: "application/json" } });
-    if (!response.ok) await lab.json(response);
-    drawer.innerHTML = await response.text(); // from our own templates, which escape
+    await load(address);
   } catch (error) {
     lab.say(error.message, 20);
     return;
@@ -34,10 +38,27 @@ function close(push = true) {
   if (opener) opener.focus();
 }
 
+/** Asks a judge again, and shows its fresh verdict when it has arrived. */
+async function rerun(button) {
+  const address = location.href, { setup } = button.closest("[data-setup]").dataset;
+  const fresh = () => drawer.querySelectorAll("[data-fresh]").length, before = fresh();
+  await lab.ask("POST", "/api/runs/sample", { sample: Number(button.dataset.rerun) });
+  lab.say("Asked. The fresh verdict appears here when it has arrived.", 60);
+  while (fresh() <= before) {
+    await new Promise((resume) => setTimeout(resume, 1500));
+    if (drawer.hidden || location.href !== address) return;
+    await load(address);
+    drawer.querySelector(`[data-setup="${CSS.escape(setup)}"]`).open = true;
+  }
+  [...drawer.querySelectorAll(`[data-setup="${CSS.escape(setup)}"] [data-fresh]`)].at(-1)?.scrollIntoView({ block: "center" });
+  lab.say("The fresh verdict has arrived.");
+}
+
 document.addEventListener("click", (event) => {
   if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   const link = event.target.closest("a[data-item]"), leave = event.target.closest("a[data-close]");
-  const copy = event.target.closest("[data-copy]");
+  const copy = event.target.closest("[data-copy]"), again = event.target.closest("[data-rerun]");
+  if (again) lab.act(again, () => rerun(again));
   if (link) { event.preventDefault(); open(link.href); }
   if (leave) { event.preventDefault(); close(); }
   if (copy) {

@@ -28,7 +28,8 @@ lab.pill = (status, count) => {
   return pill;
 };
 
-lab.submits = (form) => form.addEventListener("change", () => form.requestSubmit());
+// Boxes in a menu are chosen together, so they wait for the button.
+lab.submits = (form) => form.addEventListener("change", (event) => { if (!event.target.closest("details")) form.requestSubmit(); });
 lab.sum = (counts) => Object.values(counts).reduce((sum, value) => sum + value, 0);
 lab.count = (number) => number.toLocaleString("en");
 

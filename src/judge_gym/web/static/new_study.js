@@ -358,7 +358,9 @@ function showStep(moves) {
   const current = steps.find((step) => step.dataset.step === name) || steps[edited ? steps.length - 1 : 0];
   for (const step of steps) step.hidden = step !== current;
   markSteps();
-  if (moves) { current.querySelector("h2").focus({ preventScroll: true }); scrollTo(0, 0); }
+  if (!moves) return;
+  (current.querySelector('[name="task.concept"]:placeholder-shown') || current.querySelector("h2")).focus({ preventScroll: true });
+  scrollTo(0, 0);
 }
 
 // --- what was typed is kept ----------------------------------------------------------------------
@@ -428,6 +430,7 @@ function setEdited(on) {
 }
 
 form.addEventListener("input", (event) => {
+  at("clear").hidden = false;
   if (event.target.name === "preset") applyPreset();
   if (event.target.name === "protocol") followProtocol();
   if (event.target.type !== "file") changed();
@@ -446,7 +449,7 @@ at("file").addEventListener("change", async (event) => {
   field("texts").value = await file.text();
   changed();
 });
-yaml.addEventListener("input", () => { setEdited(true); changed(); });
+yaml.addEventListener("input", () => { at("clear").hidden = false; setEdited(true); changed(); });
 at("back").addEventListener("click", () => { setEdited(false); changed(); });
 at("clear").addEventListener("click", () => { stored.remove(); location.assign(location.pathname); });
 window.addEventListener("hashchange", () => showStep(true));
@@ -472,7 +475,8 @@ if (start) start.addEventListener("click", async () => {
   }
 });
 
-if (!restore()) {
+if (restore()) at("clear").hidden = false;
+else {
   applyPreset();
   loadAddress();
 }
