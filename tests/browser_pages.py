@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import (
     Browser,
     ConsoleMessage,
@@ -78,6 +79,15 @@ def overflow_width(page: Page) -> int:
     """By how much a page is wider than its window."""
     wide: int = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     return wide
+
+
+def violations(page: Page) -> list[str]:
+    """The accessibility rules that a page breaks, each with its first place.
+
+    The page's context must ignore the policy that forbids foreign scripts (`bypass_csp`).
+    """
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
 def count_figures(page: Page) -> int:

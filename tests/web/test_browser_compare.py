@@ -55,7 +55,7 @@ def test_a_pinned_baseline_is_used_until_it_is_unpinned(lab: ServedLab, page: Pa
 def test_an_item_on_which_they_differ_leads_to_the_verdicts(lab: ServedLab, page: Page) -> None:
     open_path(page, lab, f"/compare?{OF}&a=balanced&b={SUBSET}")
     rows = page.get_by_role("region", name="Items").locator("tbody tr")
-    shown = rows.first.locator("td").nth(2)
+    shown = rows.first.locator("td[data-name=A]")
     verdict = shown.inner_text().partition(",")[0]
     shown.get_by_role("link").click()
     page.wait_for_url("**/experiments/pilot?evidence=**")

@@ -59,7 +59,8 @@ def test_texts_are_added_to_a_new_window_frozen_and_compared(
     expect(page.locator(".card")).to_contain_text("1 only in the other pool")
     page.click("text=Use in a new study")
     page.wait_for_url("**/new?**")
-    expect(page.locator("[name='task.evidence']")).to_have_value("february")
+    expect(page.locator("[name=pool]")).to_have_value("february")
+    expect(page.get_by_label("A pool of this lab")).to_be_checked()
 
 
 def test_a_text_is_read_beside_its_view(visit: Visit, lab: ServedLab) -> None:

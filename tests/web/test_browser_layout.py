@@ -1,6 +1,9 @@
-"""Every page fits a phone, can be read in dark mode, and logs no error to the console."""
+"""Every page fits a phone, breaks no rule of accessibility, and logs no error to the console."""
 
+import shutil
 from collections.abc import Iterator
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +12,8 @@ pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, expect
 
-from browser_pages import PHONE, open_page, open_path, overflow_width
+from browser_pages import PHONE, open_page, open_path, overflow_width, violations
+from judge_gym.cli.own_study import own_study
 from judge_gym.web.pages.suite_evals import TITLES
 from lab_server import ServedLab
 from made_runs import SLUG
@@ -27,6 +31,11 @@ PATHS = [
     "/samples/1",
     "/compare?tag=pilot&tag=pilot/strict&tag=later",
     "/usage",
+    *(
+        f"/studies/replies/{tab}"
+        for tab in ("items", "judges", "runs", "design", "answers", "next")
+    ),
+    "/studies/replies",
     "/suites",
     "/suites/new",
     of_run(),
@@ -43,7 +52,35 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     with suites_lab(tmp_path_factory.mktemp("layout")) as opened:
         opened.lab.runs.run("pilot")
         opened.lab.runs.run("pilot/strict", samples=2)
+        run_replies(opened)
         yield opened
+
+
+def run_replies(lab: ServedLab) -> None:
+    """Runs the study of README: replies to customers, with labels of three people."""
+    with as_file(files("judge_gym.demo")) as demo:
+        for file in ("replies.csv", "helpfulness.json"):
+            shutil.copy(demo / file, lab.folder / file)
+    raters = [f"rater_{number}" for number in (1, 2, 3)]
+    rubric = Path("helpfulness.json")
+    _, text = own_study(lab.folder / "replies.csv", raters, "quality", rubric, [])
+    (lab.folder / "replies.yaml").write_text(text)
+    lab.lab.runs.run(str(lab.folder / "replies.yaml"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_break_no_rule_of_accessibility(
+    browser: Browser, lab: ServedLab, scheme: Any
+) -> None:
+    found = {}
+    with open_page(browser, lab, color_scheme=scheme, bypass_csp=True) as page:
+        for path in PATHS:
+            open_path(page, lab, path)
+            found[path] = violations(page)
+        open_path(page, lab, "/studies/replies/items").locator("#items a[data-item]").first.click()
+        expect(page.locator("#drawer h2")).to_be_visible()
+        found["drawer"] = violations(page)
+    assert {path: broken for path, broken in found.items() if broken} == {}
 
 
 @pytest.mark.parametrize(

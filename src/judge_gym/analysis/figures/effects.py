@@ -340,7 +340,8 @@ def _finding(spend: pd.DataFrame, unit: str = "US $") -> str:
     total, top = float(by_model.sum()), str(by_model.idxmax())
     if not total:
         return f"Nothing was spent ({unit})"
-    return f"{top} accounts for {by_model[top] / total:.0%} of {total:,.4g} {unit}"
+    shown = f"{total:,.0f}" if total >= 100 else f"{total:.4g}"
+    return f"{top} accounts for {by_model[top] / total:.0%} of {shown} {unit}"
 
 
 @drawing.figure(["day", "model", "amount"], known=["day", "amount"], finding=_finding)

@@ -30,7 +30,8 @@ if (building) {
       }
       if (now.step) {
         building.querySelector("[data-step]").textContent = `${now.step.name} …`;
-        if (bar) Object.assign(bar, { max: now.step.of, value: now.step.done });
+        if (bar && now.step.done < now.step.of) Object.assign(bar, { max: now.step.of, value: now.step.done });
+        else bar?.removeAttribute("value"); // the last step, whose length is unknown
       }
     }
     setTimeout(poll, 1000);
