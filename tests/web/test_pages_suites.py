@@ -119,7 +119,7 @@ def test_the_diff_shows_what_differs_from_the_reference_answer(lab: ServedLab) -
         ["2", "", "−", "    return '-'.join(text.lower().split())"],
         ["", "2", "+", "    return text.lower().replace(' ', '-')"],
     ]
-    assert "different, +1 −1" in text(shown.find(".//section[@class='diff']/h3"))
+    assert "different, +1 −1" in text(shown.find(".//section[@class='diff']/h2"))
 
 
 def test_links_walk_over_the_failed_evals_of_a_run(lab: ServedLab) -> None:

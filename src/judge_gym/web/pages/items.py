@@ -178,7 +178,7 @@ def drawer(
         "text": text["text"][:LONGEST],
         "responses": [response[:LONGEST] for response in text["responses"]],
         "answers": answers,
-        "pair": _compared(*chosen, found["cells"]) if chosen else [],
+        "pair": _compared(chosen, found["cells"]) if chosen else [],
         "stages": stage_names(answers),
     }
 
@@ -202,16 +202,16 @@ def _mean_stage(samples: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _compared(
-    first: Mapping[str, Any], second: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]
+    setups: Sequence[Mapping[str, Any]], cells: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Returns two setups with a typical answer each, in which the words that differ are marked."""
     usual = {cell["setup"]: cell["verdict"] for cell in cells}
-    texts = [_typical(one["samples"], usual[one["setup"]]) for one in (first, second)]
+    texts = [_typical(one["samples"], usual[one["setup"]]) for one in setups]
     words = word_differences(*((row["text"] or "")[:LONGEST] for row in texts))
     marked = words[::-1] if words else [[(row["text"] or "", False)] for row in texts]
     return [
         {"setup": one["setup"], "judge": one["judge"], "sample": row, "pieces": pieces}
-        for one, row, pieces in zip((first, second), texts, marked, strict=True)
+        for one, row, pieces in zip(setups, texts, marked, strict=True)
     ]
 
 
