@@ -296,6 +296,7 @@ def rubrics_evidence_cost(given: ReportInput) -> Section | None:
                 "Cost",
                 "Calls that were paid, by stage and model; reused answers cost nothing.",
                 cost,
+                main=True,
             ),
         ],
     )

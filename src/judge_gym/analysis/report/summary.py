@@ -137,9 +137,10 @@ def _disagreements(frame: pd.DataFrame, texts: ReadTexts | None) -> list[Disagre
     calls = [row["call_id"] for _, rows in cases for _, row in rows]
     known = [int(call) for call in calls if pd.notna(call)]
     read = texts(known) if texts is not None and known else {}
+    several = frame["concept"].nunique() > 1
     return [
         Disagreement(
-            _item_name(rows[0][1]),
+            _item_name(rows[0][1]) + (f" ({rows[0][1]['concept']})" if several else ""),
             evidence,
             (_quote(*rows[0], read), _quote(*rows[1], read)),
         )
@@ -202,11 +203,14 @@ def _stage_shares(setup: Setup) -> pd.DataFrame:
 
 
 def _typical(setup: Setup, task: str, item: str) -> pd.Series:
-    """Returns the first sample with the verdict that a setup gives most often on an item."""
+    """Returns the first sample with the verdict that a setup gives most often on an item.
+
+    Its `times` is how often the setup gives it, `of` how many verdicts there are.
+    """
     every = setup.rows
     rows = every[(every["task"] == task) & (every["evidence"].astype(str) == item)]
-    usual = rows["mask"].mode().iloc[0]
-    found: pd.Series = rows[rows["mask"] == usual].iloc[0]
+    usual = rows[rows["mask"] == rows["mask"].mode().iloc[0]]
+    found: pd.Series = usual.assign(times=len(usual), of=len(rows)).iloc[0]
     return found
 
 
@@ -218,6 +222,8 @@ def _quote(setup: str, row: pd.Series, texts: Mapping[int, str]) -> Quote:
     else:
         listed = ", ".join(map(str, stages))
         verdict = f"stage{'s' * (len(stages) > 1)} {listed} of {int(row['n_stages'])}"
+    if row["times"] < row["of"]:
+        verdict += f", in {row['times']} of {row['of']} verdicts"
     call = int(row["call_id"]) if pd.notna(row["call_id"]) else None
     return Quote(setup, verdict, _end_of(texts.get(call, "") if call is not None else ""), call)
 
