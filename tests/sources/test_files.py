@@ -267,7 +267,12 @@ def test_repeated_addresses_are_dropped(tmp_path: Path) -> None:
         ("e.md", "---\njust words\n---\nText", "e.md: front matter is a mapping", ()),
         ("e.pdf", "%PDF", "unknown kind of file 'e.pdf'", KINDS),
         ("e.jsonl", '{"text": "q", "responses": ["a"]}', "e.jsonl:1: a pair has two responses", ()),
-        ("e.jsonl", '{"text": "q", "responses": ["a", " "]}', "e.jsonl:1: the text is empty", ()),
+        (
+            "e.jsonl",
+            '{"text": "q", "responses": ["a", " "]}',
+            "e.jsonl:1: the second response is empty",
+            (),
+        ),
         ("e.json", '[{"text": "x"},\n{"text": }]', "e.json:2: broken JSON", ()),
         ("e.json", '[{"text": "x"}, 3]', "e.json: item 2: an item is an object", ()),
         ("e.json", "[]", "e.json holds no evidence", ()),

@@ -325,8 +325,9 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
     if responses and (not isinstance(responses, list) or len(responses) != 2):
         raise DesignError(f"{where}: a pair has two responses")
     texts = [text, *(str(response or "").strip() for response in responses)]
-    if not all(texts):
-        raise DesignError(f"{where}: the text is empty")
+    for name, part in zip(("text", "first response", "second response"), texts, strict=False):
+        if not part:
+            raise DesignError(f"{where}: the {name} is empty")
     if any(SURROGATE.search(part) for part in texts):
         raise DesignError(f"{where}: the text has a lone surrogate, half of a character")
     metadata = fields.get("metadata") or {}
