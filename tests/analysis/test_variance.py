@@ -330,4 +330,4 @@ def test_a_component_that_may_be_nearly_zero_has_no_interval_and_no_end_exceeds_
         assert known["item"]
         assert (table.loc[known, "high"] <= 0.25).all()
         assert (table.loc[known, "high"] <= 100 * table.loc[known, "variance"]).all()
-        assert "not clearly above 0" in table.loc["item x setup", "note"]
+        assert "not clearly above 0" in str(table.loc["item x setup", "note"])
