@@ -20,9 +20,10 @@ endif
 test: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest
 
-# What takes long: chaos, outages, notebooks, browser flows, long simulations. Not in CI, for its time.
+# What takes long: chaos, outages, notebooks, browser flows, long simulations. SLOW=FILES chooses some of them.
+SLOW ?= $(shell grep -rl "mark.slow" --include "test_*.py" tests)
 test-slow: required
-	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow $$(grep -rl "mark.slow" --include "test_*.py" tests)
+	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow $(SLOW)
 
 check: $(VENV)/check
 	$(BIN)/ruff format --check .

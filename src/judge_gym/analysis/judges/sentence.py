@@ -154,8 +154,8 @@ def shown_rows(table: JudgeTable) -> list[dict[str, str]]:
         }
         for row in table["rows"]
     ]
-    empty = {name for name in rows[0] if not any(row[name] for row in rows)}
-    return [{name: text for name, text in row.items() if name not in empty} for row in rows]
+    used = {name for row in rows for name, text in row.items() if text}
+    return [{name: text for name, text in row.items() if name in used} for row in rows]
 
 
 def _with_ends(quantity: Quantity | None, shown: Callable[[float], str]) -> str:

@@ -176,7 +176,7 @@ def _with_values(own: pd.DataFrame, labels: pd.DataFrame | None) -> pd.DataFrame
     """
     asked = (own["status"] != "provider_error").to_numpy()
     truth = pd.to_numeric(own["truth"], errors="coerce").to_numpy(dtype=float)
-    stages = int(own["n_stages"].max())
+    stages = int(own["n_stages"].max()) if len(own) else 0
     known = np.zeros((len(own), stages))
     has = truth >= 1
     known[has, truth[has].astype(int) - 1] = 1.0
@@ -564,7 +564,7 @@ def _effects(
         (one, part["truth"]) for one, part in zip(setups, parts, strict=True) if "truth" in part
     ]
     gaps: dict[tuple[str, Any, Any], list[pd.Series]] = {}
-    for knob in setups[0].knobs:
+    for knob in known[0][0].knobs if known else ():
         base = usual_level(own, knob)
         for (one, right), (other, usual) in permutations(known, 2):
             apart = [name for name, level in one.knobs.items() if level != other.knobs[name]]
