@@ -205,6 +205,13 @@ def test_failed_calls_are_not_called_missing_answers() -> None:
     assert text == "No verdict yet: all 30 calls failed; 'judge-gym retry' asks again."
 
 
+def test_verdicts_under_the_rubrics_of_others_alone_compare_no_setup() -> None:
+    rows = [("x:a", id, 0, "2", 1) for id in range(30)]
+    table = judge_table(tidy(samples(*rows, is_swap=True, rubric_author="x:b")))
+    assert table["rows"] == [] and table["chosen"] is None
+    assert table["sentence"] == "No setup has a verdict under its own rubric: none is compared."
+
+
 def test_the_effect_of_a_knob_is_that_of_setups_which_differ_in_it_alone() -> None:
     usual = right_on({"a": 36, "b": 36})
     changed = right_on({"a": 20, "b": 28, "c": 40}, method="subset")

@@ -14,6 +14,8 @@ COUNTS = ("", "", "", "three", "four", "five", "six", "seven", "eight", "nine", 
 def sentence(table: JudgeTable) -> str:
     """Returns which setup to use, how good it is, at what price, and how the others compare."""
     rows = table["rows"]
+    if not rows:
+        return "No setup has a verdict under its own rubric: none is compared."
     if not any(row["verdicts"] for row in rows):
         failed = sum(row["failed_calls"] for row in rows)
         return f"No verdict yet: all {failed:,} calls failed; 'judge-gym retry' asks again."
