@@ -7,7 +7,7 @@ from judge_gym.analysis.decision import Decision, Quantity, decide, quantities
 from judge_gym.analysis.report.page import Chart, ReportInput, Section, Table, section
 from judge_gym.analysis.variance import measured, variance_table
 
-MOST = 12
+MOST = 6
 """The largest number of quantities in the table."""
 
 
