@@ -30,10 +30,10 @@ from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
-from judge_gym.calibrate import scenarios
+from judge_gym.calibrate import judge_tables, scenarios
 from judge_gym.calibrate.gates import PRINTED_FROM
 from judge_gym.calibrate.prompted import Prompted
-from judge_gym.calibrate.synthetic import LOGISTIC_BIAS, Synthetic
+from judge_gym.calibrate.synthetic import LOGISTIC_BIAS, SECONDS, USD, Synthetic
 from judge_gym.calibrate.truth import Endpoint, TrueValues
 from judge_gym.calibrate.worlds import LEANING, PLAIN, Analysis, Panels, Shape, Source
 
@@ -362,8 +362,18 @@ REGRESSIONS = (
 )
 
 
-def _table_row(name: str, column: str, truth: Callable[[TrueValues], float]) -> Quantity:
-    return Quantity(f"judge table: {name}", scenarios.TableRow(column), truth)
+def _table_row(
+    name: str,
+    column: str,
+    truth: Callable[[TrueValues], float],
+    of: Analysis = judge_tables.of_setups,
+    names: tuple[str, ...] = ("plain",),
+) -> Quantity:
+    return Quantity(f"judge table: {name}", judge_tables.FirstRow(column, of, names), truth)
+
+
+def _on_labels(name: str, column: str, truth: Callable[[TrueValues], float]) -> Quantity:
+    return _table_row(name, column, truth, judge_tables.with_labels, ("plain", "people"))
 
 
 JUDGE_TABLE = (
@@ -372,8 +382,46 @@ JUDGE_TABLE = (
     _table_row("abstained", "abstained", lambda true: true.abstention("plain")),
     _table_row("unreadable", "unreadable", lambda true: true.unreadable("plain")),
     _table_row("answered", "answered", lambda true: true.answered("plain")),
+    _table_row("dollars per 1,000 verdicts", "usd_per_1000", lambda true: 1000 * USD),
+    _table_row("seconds per verdict", "seconds", lambda true: SECONDS),
+    Quantity(
+        "judge table: accuracy of all setups together", judge_tables.furthest_off, biased=True
+    ),
+    Quantity("judge table: quality of the chosen setup", judge_tables.Chosen()),
+    Quantity(
+        "judge table: quality of the chosen setup, test split", judge_tables.Chosen(split=True)
+    ),
+    Quantity(
+        "judge table: difference from the best setup",
+        judge_tables.behind_the_best,
+        biased=True,  # the best of several estimates is too good
+    ),
 )
-STANDING = HypothesisTest("judge table: one of two equal setups is worse", scenarios.equal_setups)
+LABELLED_TABLE = (
+    _on_labels(
+        "agreement with people", "truth", lambda true: true.agreement_with("plain", "people")
+    ),
+    _on_labels(
+        "agreement with most people",
+        "majority",
+        lambda true: true.majority("plain", "people", scenarios.RATERS, missing=True),
+    ),
+    Quantity(
+        "judge table: people with each other",
+        judge_tables.people_with_each_other,
+        lambda true: true.agreement_with("people", "people"),
+    ),
+)
+PAIR_TABLE = tuple(
+    Quantity(f"judge table: {name}, pairs", judge_tables.PairRow(column, truth))
+    for name, column, truth in (
+        ("accuracy", "truth", scenarios.PairJudge.mean_accuracy),
+        ("position bias", "position_bias", scenarios.PairJudge.position_bias),
+    )
+)
+STANDING = HypothesisTest(
+    "judge table: a best setup is called worse", judge_tables.best_called_worse
+)
 PERMUTED = HypothesisTest("permuted judges, twins", _Read(polarization, *TWINS, columns="p_value"))
 FLIPPED = (
     HypothesisTest("flipped signs, twins", _Read(_stages_of_judges, *TWINS, columns="p")),
@@ -433,6 +481,8 @@ def _independent() -> list[World]:
         World(CONSTANT, 30, 3, (OVERSTATED,), share=SOME),
         *(World(INDEPENDENT, n, 3, REGRESSIONS, share=SOME) for n in (14, 30)),
         *(World(INDEPENDENT, n, 4, JUDGE_TABLE, (STANDING,), SOME) for n in (12, 30)),
+        *(World(INDEPENDENT, n, 4, LABELLED_TABLE, share=SOME) for n in (12, 30)),
+        *(World(INDEPENDENT, n, 1, PAIR_TABLE, share=FEW) for n in (12, 30)),
     ]
 
 
@@ -449,6 +499,8 @@ def _dependent() -> list[World]:
             of_items = tuple(replace(one, withheld=FEW_CLUSTERS) for one in of_items)
         found.append(World(source, items, 3, of_items[:-1], FLIPPED, share=0.5))
         found.append(World(source, items, 3, (of_items[-1], *of_all), share=FEW))
+        if count == 30:
+            found.append(World(source, items, 3, JUDGE_TABLE, (STANDING,), FEW))
     twins = _distance("distance of twins", TWINS, withheld="replicates that repeat each other")
     bounds = (
         Quantity(

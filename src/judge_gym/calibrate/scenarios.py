@@ -20,7 +20,6 @@ from judge_gym.analysis.judges.people import (
     prediction_powered,
     rogan_gladen,
 )
-from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.stats.regressions import QUALITY, regressions
 from judge_gym.analysis.validity import validity
 from judge_gym.calibrate.synthetic import CONCEPT, STAGES, Judge, chances, positions
@@ -259,11 +258,27 @@ class PairJudge:
         right, wrong, neither = self.chances(difficulty)
         return float((right[0] * (1 - wrong[1]) + neither[0] * right[1]).mean())
 
+    def mean_accuracy(self, difficulty: FloatArray) -> float:
+        """Returns the chance that a decision is right, where a tie counts one half."""
+        return float(self.chances(difficulty)[0].mean()) + self.tied / 2
+
     def position_bias(self, difficulty: FloatArray) -> float:
         """Returns the share for the response shown first minus that for the second, of decided."""
         right, wrong, _ = self.chances(difficulty)
         first = float((right[0] + wrong[1]).mean() - (wrong[0] + right[1]).mean())
         return first / (2 * (1 - self.missing))
+
+
+DIFFICULTIES = np.linspace(-2.0, 2.0, 21)
+"""How hard the pairs of the population are, equally frequent."""
+
+
+def judged_pairs(panels: Panels, panel: int, **judges: PairJudge) -> dict[str, list[JudgedPair]]:
+    """Returns the decisions of judges on the pairs of a panel."""
+    rng = panels.generator(panel, "pairs")
+    difficulty = rng.choice(DIFFICULTIES, panels.shape.items)
+    truth = rng.integers(1, 3, panels.shape.items)
+    return {name: _decided(judge, difficulty, truth, rng) for name, judge in judges.items()}
 
 
 OfPairs = Literal["accuracy", "position bias", "difference"]
@@ -282,25 +297,17 @@ class PairComparison:
         return _rows(self._row(panels, panel) for panel in panels.numbers)
 
     def _row(self, panels: Panels, panel: int) -> Row:
-        rng = panels.generator(panel, "pairs")
-        difficulties = np.linspace(-2.0, 2.0, 21)
-        difficulty = rng.choice(difficulties, panels.shape.items)
-        truth = rng.integers(1, 3, panels.shape.items)
-        judged = {
-            name: _decided(judge, difficulty, truth, rng)
-            for name, judge in (("first", self.first), ("second", self.second))
-        }
-        found = compare_judges(judged)
+        found = compare_judges(judged_pairs(panels, panel, first=self.first, second=self.second))
         [contrast] = found.contrasts
         score = found.scores["first"]
-        accuracies = [judge.accuracy(difficulties) for judge in (self.first, self.second)]
+        accuracies = [judge.accuracy(DIFFICULTIES) for judge in (self.first, self.second)]
         values: dict[str, tuple[float, tuple[float, float] | None, float]] = {
             "accuracy": (score.accuracy, score.interval, accuracies[0]),
             "difference": (contrast.difference, contrast.interval, accuracies[0] - accuracies[1]),
             "position bias": (
                 np.nan if score.position_bias is None else score.position_bias,
                 None,
-                self.first.position_bias(difficulties),
+                self.first.position_bias(DIFFICULTIES),
             ),
         }
         value, interval, true = values[self.of]
@@ -330,41 +337,6 @@ def _decided(
     return pairs
 
 
-# --- the judge table ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A quantity of the only setup in a judge table."""
-
-    column: str
-
-    def __call__(self, panels: Panels) -> pd.DataFrame:
-        """Returns value, low and high of each panel."""
-        rows = panels.analysed(_judge_rows, "plain")
-        found = [row[self.column] or {} for row in rows["row"]]
-        return pd.DataFrame(found, columns=["value", "low", "high"])
-
-
-def _judge_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the row of the judge table of each panel."""
-    tables = [judge_table(part.reset_index(drop=True)) for _, part in frame.groupby("pool")]
-    return pd.DataFrame({"row": [table["rows"][0] for table in tables]})
-
-
-def equal_setups(panels: Panels) -> pd.DataFrame:
-    """Returns a p of 0 where one of two equal setups is called worse, and of 1 where none is."""
-    return panels.analysed(_standings, "plain", "twin")
-
-
-def _standings(frame: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for _, part in frame.groupby("pool"):
-        standings = {row["standing"] for row in judge_table(part.reset_index(drop=True))["rows"]}
-        rows.append(np.nan if "unknown" in standings else float("worse" not in standings))
-    return pd.DataFrame({"p": rows})
-
-
 # --- people --------------------------------------------------------------------------------------
 
 RATERS = 3
@@ -385,9 +357,13 @@ def _labels(panels: Panels, share: float) -> pd.DataFrame:
             for one in np.unique(panel)
         ]
         kept = people["evidence"].isin(np.concatenate(chosen))
-    found = people[kept]
-    rater = "rater " + found["replicate"].astype(str)
-    return found[["tag", "evidence"]].assign(rater=rater, stage=found["stages"].astype(int))
+    return raters_of(people[kept])
+
+
+def raters_of(people: pd.DataFrame) -> pd.DataFrame:
+    """Returns the stages of raters, of whom each replicate is one."""
+    rater = "rater " + people["replicate"].astype(str)
+    return people[["tag", "evidence"]].assign(rater=rater, stage=people["stages"].astype(int))
 
 
 def agreement_with_people(panels: Panels) -> pd.DataFrame:

@@ -31,6 +31,8 @@ LIMITS = np.array([-1.0, 0.0, 1.0])
 """The positions at which one stage ends and the next begins."""
 Population = Literal["spread", "rare", "constant", "equal"]
 CONCEPT = "concept"
+USD, SECONDS = 0.002, 3.0
+"""The median price and time of a verdict."""
 _ORDERS = np.array(list(permutations(range(STAGES))))
 """Every order of the stages, and every way to label them."""
 _FIRST, _NAMED = _ORDERS[:, 0], _ORDERS.argmin(axis=1)
@@ -251,6 +253,9 @@ class Synthetic:
                 values[again, step] = values[again, step - 1]
         item = np.arange(shape.items).repeat(size[1])
         chosen = mask.ravel()
+        costs = generator("calibrate", self.name, "costs", condition, shape.seed, panel, *size)
+        dear = 1 + 0.2 * costs.normal(size=(shape.items, 1)) + 0.1 * costs.normal(size=size)
+        slow = np.exp(0.3 * costs.normal(size=shape.items))
         number = 100 * (1 + list(CONDITIONS).index(condition)) + rubric if judge.drawn else rubric
         return pd.DataFrame(
             {
@@ -269,6 +274,8 @@ class Synthetic:
                 "truth": (kind * STAGES // KINDS + 1)[item],
                 "stages": _STAGES[chosen],
                 "display": _DISPLAYS[order.ravel(), labels.ravel()],
+                "usd": USD * dear.ravel(),
+                "seconds": SECONDS * slow[item],
                 "probe": np.where(chosen > 0, probe.ravel(), np.nan),
                 "rubric": np.tile(number, shape.items),
                 "rubric_draw": np.tile(np.arange(draws).repeat(per_draw), shape.items),

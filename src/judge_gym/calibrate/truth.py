@@ -231,6 +231,12 @@ class TrueValues:
         silent = (judge.abstained / readable) ** 2
         return float(np.average(equal.sum(axis=1) + silent, weights=readable**2))
 
+    def agreement_with(self, name: str, people: str) -> float:
+        """Returns the chance that a verdict, if any, is the stage that a rater gives."""
+        judge, rater = self.of(name), self.of(people)
+        equal = (judge.share * judge.scored[:, None] * rater.share).sum(axis=1)
+        return float(equal.mean())
+
     def singletons(self, name: str) -> float:
         """Returns the share of verdicts of one stage among scored ones and abstentions."""
         judge = self.of(name)
@@ -409,11 +415,16 @@ class TrueValues:
             table[np.flatnonzero(n > 0), reached.argmax(axis=1)[n > 0]] = 1.0
         return chances @ table
 
-    def majority(self, name: str, people: str, raters: int) -> float:
-        """Returns the judge's share on the stage that most raters gave, if raters do not tie."""
+    def majority(self, name: str, people: str, raters: int, *, missing: bool = False) -> float:
+        """Returns the judge's share on the stage that most raters gave, if raters do not tie.
+
+        If `missing`, verdicts without a score count as not on that stage.
+        """
         most = replace(self, replicates=raters)._ratings(people, "most")
         judge = self.of(name)
         single = judge.share[:, 1 << np.arange(judge.frame)]
+        if missing:
+            return float((most * single * judge.scored[:, None]).sum() / most.sum())
         weights = stats.binom.sf(0, self.replicates, judge.scored)
         return float((weights @ (most * single)).sum() / (weights @ most).sum())
 
