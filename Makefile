@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo required test test-slow check docs site bench chaos fuzz mutants snapshots clean
+.PHONY: demo required test test-slow simulations check docs site bench chaos fuzz mutants snapshots clean
 
 demo: $(VENV)/run
 	$(BIN)/judge-gym demo
@@ -20,10 +20,14 @@ endif
 test: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest
 
-# What takes long: chaos, outages, notebooks, browser flows, long simulations. SLOW=FILES chooses some of them.
+# What takes long: chaos, outages, notebooks, browser flows. SLOW=FILES chooses some of them.
 SLOW ?= $(shell grep -rl "mark.slow" --include "test_*.py" tests)
 test-slow: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow $(SLOW)
+
+# Whether analyses keep their word over many simulated studies, as `judge-gym calibrate` asks of all of them.
+simulations: $(VENV)/test
+	$(BIN)/pytest -m simulation tests
 
 check: $(VENV)/check
 	$(BIN)/ruff format --check .

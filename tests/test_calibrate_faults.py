@@ -27,7 +27,7 @@ GATES = {
 FAST_IS_ENOUGH = tuple(GATES)[:9]
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("profile", "gate"),
     [

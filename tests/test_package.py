@@ -110,7 +110,7 @@ def test_the_lowest_direct_versions_work(built: Path, tmp_path: Path) -> None:
         "pytest",
         *options,
         "-m",
-        "not slow",
+        "not slow and not simulation",
         "-k",
         "not postgres",
         *tests,

@@ -383,7 +383,7 @@ def simulated(panels: int, items: int, effect: float, key: str) -> pd.DataFrame:
     return contrasts(frames, endpoints=["stage"])
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize(("items", "least"), [(12, 0.92), (40, 0.93)])
 def test_paired_intervals_cover_the_effect(items: int, least: float) -> None:
     table = simulated(200, items, 0.15, "cover")
@@ -394,7 +394,7 @@ def test_paired_intervals_cover_the_effect(items: int, least: float) -> None:
         assert len(rows) == 200 and interval.high >= least and interval.low <= 0.97
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_false_positive_rate_of_contrasts() -> None:
     rows = simulated(300, 12, 0.0, "null").query("judge == 'all'")
     hits = int((rows["p"] <= 0.05).sum())

@@ -73,7 +73,7 @@ def test_an_untested_hypothesis_counts_as_one_in_the_family() -> None:
     assert found["holm"] == pytest.approx(4 * found["p"])
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_false_positive_rate_of_h1() -> None:
     same = {"a": ALIKE, "b": ALIKE, "c": ALIKE}
     found = [contested_distance(panel(same, same, seed=2 * n)).p < 0.05 for n in range(50)]

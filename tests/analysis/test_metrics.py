@@ -82,7 +82,7 @@ def leaning(panels: int, items: int, rng: np.random.Generator) -> pd.DataFrame:
     return frame.assign(probe=np.clip(sure, 0, 1).ravel()[cell])
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_intervals_of_entrenchment_cover_at_12_items() -> None:
     rng = np.random.default_rng(12)
     truth = entrenchment(leaning(2, 2000, rng)).groupby(JUDGE)["mean"].mean()

@@ -164,7 +164,7 @@ def test_missing_data_for_the_alt_test_are_named(items: int, raters: str, enough
     assert found["missing"].startswith(f"{enough} raters share at least 30 judged items")
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_false_positive_rate_of_the_alt_test() -> None:
     """Raters agree; a judge that is off on a fifth of the items is just as bad as may be (.2)."""
     rng = np.random.default_rng(11)

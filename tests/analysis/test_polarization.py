@@ -400,7 +400,7 @@ PANELS = 150
 ERROR = 2.58 * np.sqrt(0.05 * 0.95 / PANELS)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_false_positives_of_the_permutation_test() -> None:
     rng = np.random.default_rng(8)
     alike = rng.dirichlet(np.ones(4), (PANELS, 8, 1)).repeat(3, axis=2)
@@ -450,7 +450,7 @@ def drawn_rubrics(draws: int, rng: np.random.Generator, panels: int = 1) -> pd.D
     return pd.concat(parts, ignore_index=True).assign(call_id=lambda made: np.arange(len(made)))
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_false_positive_rate_with_many_rubrics_of_one_population() -> None:
     found = polarization(drawn_rubrics(5, np.random.default_rng(10), panels=100))
     error = 2.58 * np.sqrt(0.05 * 0.95 / 100)

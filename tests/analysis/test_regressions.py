@@ -285,7 +285,7 @@ def rubrics_of_others(key: object, rubrics: int, slope: float) -> pd.DataFrame:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_rubric_quality_is_tested_over_rubrics_and_not_over_items() -> None:
     def tested(key: object, rubrics: int, slope: float) -> pd.Series:
         return row(

@@ -158,7 +158,7 @@ def by_items_alone(panel: Panel) -> Estimate:
     return student(panel.distances.mean(axis=1))
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_coverage_of_the_distance_beyond_the_rubrics_drawn() -> None:
     count = 120
     found = list(panels(drawn_rubrics(count, 6, 24)))
@@ -179,7 +179,7 @@ def test_judges_with_rubrics_of_one_population_have_distance_0() -> None:
     assert mean == pytest.approx(2 * OF_ITEM**2 / 3, abs=0.012), "only items part them"
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_coverage_of_p_above_chance_and_of_entrenchment(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 80
     # The number of permutations hardly changes an interval over items and draws.
@@ -197,7 +197,7 @@ def test_coverage_of_p_above_chance_and_of_entrenchment(monkeypatch: pytest.Monk
         assert covered >= 0.92 - error_of(0.92, count)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_a_difference_of_rubrics_is_not_mistaken_for_one_of_judges() -> None:
     count = 80
     made = drawn_rubrics(count, 6, 20, lean=np.array([0.5, 0.5]), of_draw=0.3)
@@ -252,7 +252,7 @@ def judged() -> pd.DataFrame:
     return samples(made, probe=stated)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_coverage_of_a_judges_means(judged: pd.DataFrame) -> None:
     found = judge_endpoints(judged)
     first = found[found[JUDGE] == "judge 0"]
@@ -270,14 +270,14 @@ def test_coverage_of_a_judges_means(judged: pd.DataFrame) -> None:
     np.testing.assert_allclose(stage.loc[stage[JUDGE] == "judge 0", columns], expected)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_coverage_of_conflict(judged: pd.DataFrame) -> None:
     # Two judges name different stages: one the first and the other the second, either way round.
     truth = LEAN[0] * (1 - LEAN[1]) + LEAN[1] * (1 - LEAN[0])
     covers(conflict(judged), truth, "k low high")
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_coverage_of_stated_agreement(judged: pd.DataFrame) -> None:
     whole, *without = (
         part[(part[JUDGE] == "judge 0").to_numpy()]
@@ -297,7 +297,7 @@ def test_coverage_of_stated_agreement(judged: pd.DataFrame) -> None:
     covers(second, float(second["value"].mean()), "value low high")
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_coverage_of_the_fourth_hypothesis_and_of_the_checks() -> None:
     made = drawn_rubrics(60, 6, 12)
     nearer = drawn_rubrics(60, 6, 12, lean=np.array([0.45, 0.55]), of_draw=OF_DRAW - 1e-3)
@@ -339,7 +339,7 @@ def test_coverage_of_the_slope_over_doses() -> None:
     assert held(alone["low"], alone["high"], 0.1) < rate
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_coverage_of_agreement() -> None:
     rng, count, draws, items = np.random.default_rng(9), 50, 6, 60
     place = rng.uniform(0, 3, (count, items, 1)) + rng.normal(0, 0.5, (count, items, 2))
@@ -360,7 +360,7 @@ def test_coverage_of_agreement() -> None:
         covers(part, part["value"].mean(), "value low high", 0.9)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_draws_without_an_effect_hardly_widen_an_interval() -> None:
     made = samples(drawn_rubrics(40, 6, 12, of_draw=0.0))
     with_draws = judge_endpoints(made)

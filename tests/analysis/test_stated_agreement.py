@@ -356,7 +356,7 @@ def test_the_interval_of_the_bias_covers_at_12_items() -> None:
     assert found["bias"] == pytest.approx(row.mean())
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("over", [0.25, 0.0])
 @pytest.mark.parametrize(("items", "least"), [(12, 0.92), (40, 0.93)])
 def test_intervals_of_brier_score_and_calibration_error_cover(

@@ -239,7 +239,7 @@ def covers(one: Component, truth: float) -> bool:
     return bool(one.low <= truth <= one.high)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_intervals_cover_components_at_twenty_clusters() -> None:
     """Stages of four, as judges give them; the truth is that of many more items."""
     rng = seeded("coverage")

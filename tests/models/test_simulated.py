@@ -179,7 +179,7 @@ def assert_published(made: Cell, draws: int) -> None:
 @each_row("output", ["suffix", "json"])
 @each_row("method", ["single", "subset"])
 @each_row("name", TEMPERS)
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_verdicts_are_read_as_often_as_published(name: str, method: str, output: str) -> None:
     made = cell(TEMPERS[name], knobs={"verdict.method": method, "verdict.output": output})
     assert_published(made, 800)
@@ -630,7 +630,7 @@ def side_share(made: Cell) -> dict[str, float]:
 @each_row("method", ["single", "subset"])
 @each_row("flipped", [False, True])
 @each_row("name", TEMPERS)
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_verdicts_on_a_pair_are_read_as_often_as_published(
     name: str, flipped: bool, method: str, output: str
 ) -> None:
