@@ -275,7 +275,10 @@ def _print_power(found: "PowerPlan") -> None:
     display.table(
         "variances assumed",
         [{name: row[name] for name in assumed} for row in found["endpoints"]],  # type: ignore[literal-required]
-        note=f"From the samples of {found['pilot']}."
-        if found["pilot"]
-        else "Defaults; --pilot STUDY takes them from samples.",
+        note="Of the differences that are tested; "
+        + (
+            f"from the samples of {found['pilot']}."
+            if found["pilot"]
+            else "defaults: --pilot STUDY takes them from samples."
+        ),
     )
