@@ -668,6 +668,19 @@ def test_a_figure_uses_the_system_font_only(picture: ElementTree.Element) -> Non
     assert fonts == {"sans-serif"}
 
 
+@pytest.mark.parametrize("config", ["", "/etc/fonts/fonts.conf"])
+def test_the_renderer_leaves_the_environment_unchanged(
+    config: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FONTCONFIG_FILE", raising=False)
+    if config:
+        monkeypatch.setenv("FONTCONFIG_FILE", config)
+    before = dict(os.environ)
+    drawing._renderer.cache_clear()
+    drawn("rank")
+    assert dict(os.environ) == before
+
+
 def test_text_and_lines_have_the_colour_of_the_page(
     name: str, picture: ElementTree.Element
 ) -> None:

@@ -6,10 +6,13 @@ for colour-blind readers on both backgrounds; light shades have an outline.
 """
 
 import json
+import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import takewhile
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 import pandas as pd
@@ -54,6 +57,8 @@ _CONTAINER = re.compile(r' role="graphics-\w+" aria-roledescription="[\w ]* cont
 """A group that the renderer announces to screen readers without a name."""
 
 
+FONTS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
+"""Where Linux installs fonts."""
 Drawn = tuple[Any, Sequence[str]]
 """A chart without a title, and the notes below its title."""
 
@@ -398,17 +403,42 @@ def svg(chart: Figure) -> str:
 
 def png(chart: Figure) -> bytes:
     """Renders the chart in black on white, at twice its size."""
-    import vl_convert
-
-    return bytes(vl_convert.svg_to_png(_stable_ids(_rendered(chart, "white")), scale=2))
+    return bytes(_renderer().svg_to_png(_stable_ids(_rendered(chart, "white")), scale=2))
 
 
 def _rendered(chart: Figure, ground: str) -> str:
-    import vl_convert
-
     spec = chart.to_dict(validate=False)
     spec["config"] = _config(ground)
-    return str(vl_convert.vegalite_to_svg(spec))
+    try:
+        return str(_renderer().vegalite_to_svg(spec))
+    except ValueError:  # it fails where it cuts a label in the middle of an emoji
+        for guide in ("axis", "legend", "header"):
+            spec["config"][guide]["labelLimit"] = 0
+        whole = re.sub(r'"(labelLimit|limit)": \d+', r'"\1": 0', json.dumps(spec))
+        return str(_renderer().vegalite_to_svg(whole))
+
+
+@cache
+def _renderer() -> Any:
+    """Loads the renderer, and makes it prefer the font that it contains.
+
+    It reads the file of an installed font anew for every letter, which takes most of the time. So
+    installed fonts are added after its own, for letters that its own lacks.
+    """
+    import vl_convert
+
+    before = os.environ.get("FONTCONFIG_FILE")
+    with NamedTemporaryFile("w", suffix=".conf") as config:
+        config.write(f"<fontconfig><dir>{config.name}</dir></fontconfig>")  # names no fonts
+        config.flush()
+        os.environ["FONTCONFIG_FILE"] = config.name
+        for folder in FONTS:
+            vl_convert.register_font_directory(os.path.expanduser(folder))
+    if before is None:
+        del os.environ["FONTCONFIG_FILE"]
+    else:
+        os.environ["FONTCONFIG_FILE"] = before
+    return vl_convert
 
 
 def _config(ground: str) -> dict[str, Any]:
