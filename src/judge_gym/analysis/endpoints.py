@@ -172,10 +172,13 @@ def means_over_items(
     for part in without:
         for group, values in part.set_index("evidence").groupby(list(by), observed=True)[value]:
             left.setdefault(group, []).append(values)
-    rows = []
-    for group, part in cells.groupby(list(by), observed=True):
-        drawn = [one.reindex(part["evidence"]).to_numpy(float) for one in left.get(group, ())]
-        each, codes = part[value].to_numpy(float), cluster_codes(part)
+    numbers, clusters, rows = cells[value].to_numpy(float), cluster_codes(cells), []
+    every = pd.Series(np.arange(len(cells)), cells.index)
+    for group, places in every.groupby([cells[name] for name in by], observed=True):
+        here = places.to_numpy()
+        items = cells["evidence"].iloc[here] if group in left else ()
+        drawn = [one.reindex(items).to_numpy(float) for one in left.get(group, ())]
+        each, codes = numbers[here], pd.factorize(clusters[here])[0]
         found = estimate_over_items(estimate, each, drawn, codes, mean_over_draws=mean_over_draws)
         rows.append((*group, *found, scope(each, codes)))
     table = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "items", "scope"])

@@ -445,8 +445,10 @@ def cluster_codes(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
     >>> cluster_codes(rows).tolist()
     [0, 1, 0, 1]
     """
+    own = pd.factorize(rows["evidence"])[0].astype(np.int64)
     named, names = pd.factorize(rows["cluster"])
-    own = pd.factorize(rows["evidence"])[0]
+    if [*names] == [""]:
+        return own
     codes = np.where(rows["cluster"] == "", len(names) + own, named)
     return pd.factorize(codes)[0].astype(np.int64)
 

@@ -132,8 +132,8 @@ class Panel:
     def own_rubrics(self) -> bool:
         """Whether judges used different rubrics, so that they differ in judge and rubric."""
         pairs = pd.DataFrame({"judge": self.judge, "rubric": self.rows["rubric"].to_numpy()})
-        used = pairs.drop_duplicates().groupby("judge")["rubric"].agg(set)
-        return any(rubrics != used.iloc[0] for rubrics in used)
+        used = pairs.drop_duplicates()
+        return len(used) < used["judge"].nunique() * used["rubric"].nunique()
 
     @cached_property
     def many_draws(self) -> bool:

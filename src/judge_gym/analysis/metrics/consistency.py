@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom, false_discovery_control
+from scipy import special
 
 from judge_gym.analysis.belief.disagreement import Verdicts, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
@@ -47,7 +47,7 @@ from judge_gym.analysis.stats.intervals import (
     undefined,
     variances,
 )
-from judge_gym.analysis.stats.paired_tests import among_known, holm
+from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg, holm
 
 REVIEW_FROM = 0.5
 """The share of replicate pairs without a common stage from which a cell should be reviewed."""
@@ -146,7 +146,7 @@ def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
         others = np.maximum(known.sum(axis=0) - known, 1)
         usual = (np.nansum(conflict, axis=0) - np.nan_to_num(conflict)) / others
         pairs = panel.scored // 2  # disjoint pairs are independent, all pairs are not
-        p = binom.sf(np.round(np.nan_to_num(conflict) * pairs) - 1, pairs, usual)
+        p = special.bdtrc(np.round(np.nan_to_num(conflict) * pairs) - 1, pairs, usual)
         for item, judge in np.argwhere(known).tolist():
             rows.append(
                 {
@@ -162,7 +162,7 @@ def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
     columns = [*CELL, "evidence", "conflict", "usual", "effective_n", "p", "q"]
     found = pd.DataFrame(rows, columns=columns)
     if len(found):
-        found["q"] = false_discovery_control(found["p"])
+        found["q"] = benjamini_hochberg(found["p"])
     worst = found[found["conflict"] >= REVIEW_FROM]
     return worst.sort_values("conflict", ascending=False, kind="stable", ignore_index=True)
 
@@ -189,7 +189,8 @@ def independence(frame: pd.DataFrame) -> pd.DataFrame:
     """
     own = own_rows(frame)
     same, rows = identical_texts(own), []
-    for key, part in own.groupby(CELL, observed=True):
+    read = [*CELL_OF_REPLICATES, "replicate", "mask", "repeats"]
+    for key, part in own[read].groupby(CELL, observed=True):
         if part.groupby(CELL_OF_REPLICATES)["replicate"].nunique().max() < 2:
             continue
         row = {**dict(zip(CELL, key, strict=True)), "identical": same.get(key, np.nan)}
@@ -223,7 +224,7 @@ def _neighbours(part: pd.DataFrame, key: list[str]) -> tuple[float, float, float
         return np.nan, np.nan, np.nan
 
     def agreed(of: Sequence[np.ndarray]) -> int:
-        return sum(int((table[:, 1:] == table[:, :-1]).sum()) for table in of)
+        return sum(int(np.count_nonzero(table[:, 1:] == table[:, :-1])) for table in of)
 
     rng, observed = seeded("neighbours", *key), agreed(tables)
     drawn = [agreed([rng.permuted(one, axis=1) for one in tables]) for _ in range(SHUFFLES)]

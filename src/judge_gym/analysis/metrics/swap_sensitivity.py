@@ -107,5 +107,6 @@ def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
     whole = by_item(gaps)
     without = without_each_draw(gaps, [JUDGE], by_item, keep_others=True).values()
     drawn = [one.reindex(whole.index).to_numpy(float) for one in without]
-    items = gaps.drop_duplicates("evidence").set_index("evidence", drop=False).loc[whole.index]
+    items = gaps[["evidence", "cluster"]].drop_duplicates("evidence")
+    items = items.set_index("evidence", drop=False).loc[whole.index]
     return estimate_over_items(signed, whole.to_numpy(float), drawn, cluster_codes(items))

@@ -250,10 +250,11 @@ def _table(frame: pd.DataFrame, measures: Sequence[_Measure]) -> pd.DataFrame:
     own = own_rows(frame)
     rated = ratings(frame)
     without = without_each_draw(own, PANEL, ratings).values()
+    whole, *lacking_draw = (dict([*one.groupby(PANEL, observed=True)]) for one in (rated, *without))
     rows = []
     for group, part in own.groupby(PANEL, observed=True):
-        here, *drawn = (one[(one[PANEL] == list(group)).all(axis=1)] for one in (rated, *without))
-        drawn = [one for one in drawn if len(one)]
+        here = whole.get(group, rated[:0])
+        drawn = [one[group] for one in lacking_draw if group in one]
         items = part.drop_duplicates("evidence")
         clusters = pd.Series(cluster_codes(items), items["evidence"])
         judges = sorted(part[JUDGE].unique())
