@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,10 +13,10 @@ from judge_gym.engine.calls import claims
 from judge_gym.engine.calls.ask import Asker, Stopped
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.errors import RejectedError, UnavailableError
+from judge_gym.errors import DatabaseGone, RejectedError, UnavailableError
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
-from judge_gym.store import Payer, Store
+from judge_gym.store import Answer, Payer, Store
 from workers import questions
 
 CALLS = 5
@@ -80,6 +81,41 @@ def test_the_second_process_waits_for_the_answers_of_the_first(store: Store) -> 
     asyncio.run(scenario())
     anybody = store.claims("anybody")
     assert anybody is not None and anybody.holders() == set()
+
+
+def test_a_process_makes_the_calls_that_it_claimed_when_an_outage_began(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, outage = store.ledger.find, iter([False, True])
+
+    def find_later(keys: Collection[str]) -> dict[str, Answer]:
+        if next(outage, False):
+            raise DatabaseGone("the server is away")
+        return find(keys)
+
+    async def scenario() -> None:
+        models = Slow()
+        models.may_answer.set()
+        _, first = process(store, models, "a")
+        assert (await asyncio.wait_for(first, 60)).paid == CALLS
+
+    monkeypatch.setattr(store.ledger, "find", find_later)
+    asyncio.run(scenario())
+
+
+def test_claims_that_an_outage_kept_are_released_after_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = store.claims("a"), store.claims("bb")
+    assert first is not None and second is not None
+    assert first.take(["one", "two"]) == {"one", "two"}
+    with monkeypatch.context() as outage:
+        outage.setattr(first, "_delete", Mock(side_effect=DatabaseGone("the server is away")))
+        with pytest.raises(DatabaseGone):
+            first.release(["one"])
+    assert second.take(["one"]) == set()
+    first.release()
+    assert second.take(["one", "two"]) == {"one"}
 
 
 @pytest.mark.parametrize("end", ["stopped", "failed", "dead"])

@@ -178,3 +178,33 @@ def test_shards_that_begin_during_an_outage_are_performed_after_it(
     monkeypatch.setattr(executor.Executor, "_follow", follow_later)
     result = lab.runs.run(write_study())
     assert result.status == "complete"
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [
+        *((pipeline.StudyPipeline, name) for name in ("announce", "shards", "perform", "finish")),
+        (executor.Executor, "_record_end"),
+    ],
+)
+def test_runs_and_shards_that_an_outage_ended_are_executed_again(
+    write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch, owner: type, method: str
+) -> None:
+    present, away = getattr(owner, method), iter(range(AT_ONCE[SHARDS]))
+
+    def absent(*given: object) -> object:
+        if next(away, None) is not None:
+            raise DatabaseGone("the server is away")
+        return present(*given)
+
+    monkeypatch.setattr(executor, "OUTAGE", ())
+    monkeypatch.setattr(queue, "SERVER_POLL", 0.1)
+    monkeypatch.setattr(executor, "SWEEP", 0.1)
+    monkeypatch.setattr(executor, "ORPHANED", 3)
+    monkeypatch.setattr(pipeline, "SHARD", 1)
+    monkeypatch.setattr(owner, method, absent)
+    with Lab.open(postgres.fresh_url()) as lab:
+        result = lab.runs.run(write_study())
+        latest = lab.store.events.latest_by_run([run.run for run in result.runs])
+    assert result.status == "complete"
+    assert {event.kind for event in latest.values()} == {"ended"}

@@ -24,17 +24,30 @@ class Claims:
     def __init__(self, database: Database, holder: str) -> None:
         self._database = database
         self._holder = holder
+        self._due: set[str] = set()
+        """The claims that are to be released, and could not be while the database was away."""
 
     def take(self, keys: Collection[str]) -> set[str]:
-        """Claims calls, and returns the keys of those that no process had claimed."""
+        """Claims calls, and returns the keys of those that no other process has claimed."""
+        self._due.difference_update(keys)
         rows = [{"key": key, "holder": self._holder} for key in sorted(keys)]
         insert = self._database.insert(claims).values(rows).on_conflict_do_nothing()
+        # Also what it had claimed when an outage began.
+        mine = sa.select(claims.c.key).where(self._mine, claims.c.key.in_(keys))
         with self._database.begin() as connection:
-            return set(connection.scalars(insert.returning(claims.c.key)))
+            connection.execute(insert)
+            return set(connection.scalars(mine))
 
-    def release(self, keys: Collection[str]) -> None:
-        """Releases claims of this process."""
-        self._delete(claims.c.holder == self._holder, claims.c.key.in_(keys))
+    def release(self, keys: Collection[str] = ()) -> None:
+        """Releases claims of this process, and those that an outage kept from being released."""
+        self._due.update(keys)
+        if due := list(self._due):
+            self._delete(self._mine, claims.c.key.in_(due))
+            self._due.difference_update(due)
+
+    @property
+    def _mine(self) -> sa.ColumnElement[bool]:
+        return claims.c.holder == self._holder
 
     def release_all(self, holders: Collection[str] = ()) -> None:
         """Releases all claims of this process, or of others that are dead."""

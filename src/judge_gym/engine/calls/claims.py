@@ -57,7 +57,7 @@ class ClaimedCalls:
         made = self._mine if keys is None else self._mine & set(keys)
         self._mine = self._mine - made
         if self._claims is not None and made:
-            with suppress(DatabaseGone):  # they end with this process
+            with suppress(DatabaseGone):  # they are released later
                 await asyncio.to_thread(self._claims.release, made)
 
     async def _settle(self, claims: Claims) -> None:

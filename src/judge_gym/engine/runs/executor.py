@@ -5,17 +5,18 @@ import contextlib
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 from dbos._error import DBOSAwaitedWorkflowCancelledError
 
 from judge_gym.engine.calls.ask import Asker, Models
+from judge_gym.engine.calls.circuit import EndpointDown
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
@@ -54,6 +55,7 @@ CACHED_RUNS = 64
 EVENTS = {"done": "ended", "run-over-budget": "over-budget", "stopped": "paused"}
 """The kind of event for an end, where it has another name."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Pipeline = StudyPipeline | SuitePipeline
 """The steps of one run, as one workflow executes them."""
@@ -215,6 +217,7 @@ class Executor:
         self._lock.confirm(looked)
         others = {row.executor_id or "" for row in rows}
         if self._leases is not None and self._claims is not None:
+            self._claims.release()
             others |= self._leases.holders() | self._claims.holders()
         dead = self._lock.dead(others - {self.name})
         if self._leases is not None and self._claims is not None:
@@ -279,40 +282,51 @@ class Executor:
                 raise held  # even where others have paid for all its answers
             return self._pipeline(order, id, progress)
 
-        self._running.add(id)
-        try:
-            with self._store.database.plain_errors():  # the queue's errors, too
-                await work(await _outlast_outage(begin))
-        except Exception as raised:  # whatever it is, it becomes the outcome of the run
-            error = raised
-            if end_of(error) == "failed" and not isinstance(error, ProcessEnding):
-                self.asker.hold(order.run, error)  # its other shards end, too
-        finally:  # also where DBOS cancels it, which is no Exception
-            self._running.discard(id)
-        if isinstance(error, ProcessEnding | DatabaseGone):
-            await asyncio.Event().wait()  # forever: it has not ended, others continue it
-        outcome = Outcome.of(error, progress)
-        if error is not None:
-            self.errors[id] = error
-        if parent(id) == id:
-            with contextlib.suppress(StoreError):  # it has ended all the same
-                self._record_end(order, outcome, error)
-            self.outcomes[id] = outcome
-            self.changed.set()
-        return asdict(outcome)
+        async with self._executing(id):
+            try:
+                with self._store.database.plain_errors():  # the queue's errors, too
+                    await work(await _outlast_outage(begin))
+            except (ProcessEnding, DatabaseGone):
+                raise
+            except Exception as raised:  # whatever it is, it becomes the outcome of the run
+                error = raised
+                if end_of(error) == "failed":
+                    self.asker.hold(order.run, error)  # its other shards end, too
+            outcome = Outcome.of(error, progress)
+            if error is not None:
+                self.errors[id] = error
+            if parent(id) == id:
+                try:
+                    await _outlast_in_thread(self._record_end, order, outcome, error)
+                except DatabaseGone:
+                    raise
+                except StoreError:
+                    pass  # it has ended all the same
+                self.outcomes[id] = outcome
+                self.changed.set()
+            return asdict(outcome)
 
     async def analyze(self, number: int, id: str) -> None:
         """Performs an analysis in a thread; others continue it if this process ends first."""
         assert self._analyze is not None
-        attempt = partial(asyncio.to_thread, self._analyze, number, self._stop_sandboxes)
+        async with self._executing(id):
+            with self.awaiting_shards(id):
+                await _outlast_in_thread(self._analyze, number, self._stop_sandboxes)
+
+    @contextlib.asynccontextmanager
+    async def _executing(self, id: str) -> AsyncIterator[None]:
+        """Marks a workflow as executed here; one that an outage stopped is left to be continued."""
         self._running.add(id)
         try:
-            with self.awaiting_shards(id):
-                await _outlast_outage(attempt)
-        except (Interrupted, DatabaseGone):
-            await asyncio.Event().wait()  # forever: it has not ended
-        finally:
+            yield
+            return
+        except (ProcessEnding, Interrupted, DatabaseGone):
+            pass
+        finally:  # also where DBOS cancels it, which is no Exception
             self._running.discard(id)
+        if self.asker.error is not None:
+            await asyncio.Event().wait()  # forever: a process that ends takes no further work
+        raise asyncio.CancelledError  # DBOS records no end of it, and counts it no longer
 
     def _pipeline(self, order: WorkOrder, id: str, progress: RunProgress) -> Pipeline:
         """Returns the pipeline of a run; its rows and texts are read once for all its shards."""
@@ -359,12 +373,13 @@ class Executor:
     def _record_end(self, order: WorkOrder, outcome: Outcome, error: Exception | None) -> None:
         kind: Any = EVENTS.get(outcome.end, outcome.end)
         detail: dict[str, Any] = {}
-        if kind == "waiting" and (order.run in self._awaited or outcome.trial is None):
-            outcome.message += ", the same command continues"
-        elif kind == "waiting" and outcome.trial is not None:
-            retry_at = datetime.now(UTC) + timedelta(seconds=outcome.trial["wait"])
-            outcome.message += f"; retrying at {retry_at:%H:%M:%S} UTC"
-            detail = {**outcome.trial, "retry_at": retry_at.timestamp()}
+        if isinstance(error, EndpointDown):
+            if order.run in self._awaited or error.trial is None:
+                outcome.message = f"{error.message}, the same command continues"
+            else:
+                retry_at = datetime.now(UTC) + timedelta(seconds=error.trial["wait"])
+                outcome.message = f"{error.message}; retrying at {retry_at:%H:%M:%S} UTC"
+                detail = {**error.trial, "retry_at": retry_at.timestamp()}
         latest = self._store.events.latest(order.run)
         paused = isinstance(error, Paused) and not isinstance(error, PausedAsOrdered)
         if paused and latest is not None and latest.kind == "started":
@@ -440,17 +455,18 @@ def register_workflows(executor: Executor) -> None:
         """Executes a run: evidence, rubric, scoring, rubric swap, probe; or a suite's evals."""
 
         async def every_step(pipeline: Pipeline) -> None:
-            pipeline.announce()
+            await _outlast_in_thread(pipeline.announce)
             for step in pipeline.steps:
+                missing = await _outlast_in_thread(pipeline.shards, step)
                 # A step of DBOS, so that after a crash the same shards are awaited, whatever is
-                # missing by then.
-                shards = await DBOS.run_step_async({"name": f"plan {step}"}, pipeline.shards, step)
+                # missing by then. It cannot fail: DBOS would keep the error forever.
+                shards = await DBOS.run_step_async({"name": f"plan {step}"}, list, missing)
                 if len(shards) <= 1 or pipeline.order.offline:
                     for shard in shards:
                         await executor.perform(pipeline, step, shard)
                 else:
                     await spread(pipeline, step, shards)
-                pipeline.finish(step)
+                await _outlast_in_thread(pipeline.finish, step)
 
         return await executor.execute(order, str(DBOS.workflow_id), every_step)
 
@@ -495,14 +511,15 @@ def register_workflows(executor: Executor) -> None:
 
 
 async def _outlast_outage(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Attempts something again after an outage of the database server.
-
-    A workflow that gave up would stay in DBOS's count of those that this process executes, and
-    keep others from their turn.
-    """
+    """Attempts something again after an outage of the database server, or lastly raises it."""
     for wait in OUTAGE:
         try:
             return await attempt()
         except DatabaseGone:
             await asyncio.sleep(wait)
     return await attempt()
+
+
+async def _outlast_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Calls a function in a thread, and again after an outage of the database server."""
+    return await _outlast_outage(partial(asyncio.to_thread, function, *args, **kwargs))
