@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from commands import Bench, Process, ended, ready, served, wait
 from conftest import Call, Scripted, succeed
 from engines import replace_engine
 from judge_gym.engine import Engine
+from judge_gym.engine.calls import ask, circuit
+from judge_gym.engine.runs import executor
 from judge_gym.engine.runs.executor import Executor
-from judge_gym.errors import BudgetError, DesignError
+from judge_gym.errors import BudgetError, DesignError, RateLimitError, UnavailableError
 from judge_gym.lab import Lab
 from judge_gym.models.model_card import Limits
 from judge_gym.records import Completion, Request, SuiteRun
@@ -222,6 +225,62 @@ def test_a_budget_stops_a_run_and_a_raised_one_continues_it(lab: Lab, suite: Pat
     assert lab.runs.resume("suite:1") == ["suite:1"]
     lab.engine.work(until_idle=True)
     assert (lab.suites.report(1).status, len(models.asked)) == ("complete", 8)
+
+
+class DownAtFirst(Scripted):
+    """Fails every call until its run waits for the endpoint, and the first call after that."""
+
+    def __init__(self, lab: Lab, run: SuiteRun) -> None:
+        super().__init__(lambda request: PROSE)
+        self.lab, self.run = lab, run
+        self.failed_by_trial = Counter[int]()
+
+    async def complete(self, request: Request) -> Completion:
+        events = self.lab.store.events.since(0, [self.run.payer])
+        trial = sum(event.kind == "waiting" for event in events)
+        if trial < 2:
+            self.failed_by_trial[trial] += 1
+            raise UnavailableError("HTTP 503")
+        return await super().complete(request)
+
+
+def test_a_worker_tries_the_endpoint_of_a_suite_run_again_and_completes_the_run(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ask, "BACKOFF", 0.001)
+    monkeypatch.setattr(executor, "SWEEP", 0.02)
+    monkeypatch.setattr(circuit, "FIRST_WAIT", 0.02)
+    run = stored(lab, write_suite(tmp_path / "tiny", 24), 24)
+    models = DownAtFirst(lab, run)
+    replace_engine(lab, Engine(lab.store, models))
+    lab.engine.start_suites([run])
+    with monkeypatch.context() as patched:
+        patched.setattr(lab.store.events, "retries", list)  # the worker ends meanwhile
+        lab.engine.work(until_idle=True)
+    report = lab.suites.report(run.id)
+    assert report.score.inconclusive == {"infrastructure": 24}
+    assert (report.status, report.in_progress, report.failed) == ("unfinished", True, False)
+    assert "HTTP 503" in message(lab, run) and "retrying at" in message(lab, run)
+    lab.engine.work(until_idle=True)
+    assert (lab.suites.report(run.id).status, len(models.asked)) == ("complete", 24)
+    assert models.failed_by_trial[1] == 1, "an endpoint is tried with one call"
+
+
+def test_a_suite_run_that_waits_for_its_endpoint_can_be_paused(
+    lab: Lab, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = stored(lab, suite)
+    limit = Scripted(lambda request: RateLimitError("come back tomorrow", wait=80_000))
+    replace_engine(lab, Engine(lab.store, limit))
+    lab.engine.start_suites([run])
+    with monkeypatch.context() as patched:
+        patched.setattr(lab.store.events, "retries", list)
+        lab.engine.work(until_idle=True)
+    assert not lab.engine.idle()
+    assert lab.runs.pause(f"suite:{run.id}") == [f"suite:{run.id}"]
+    assert lab.engine.idle()
 
 
 def test_a_worker_without_the_suite_leaves_a_run_waiting_and_status_says_why(

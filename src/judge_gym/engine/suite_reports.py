@@ -61,8 +61,12 @@ class SuiteReport:
 
     @property
     def ended(self) -> bool:
-        """Whether every eval has a result."""
-        return len(self.results) >= self.run.targets
+        """Whether every eval has a result, and no inconclusive one is about to be tried again."""
+        active = self.event is not None and (
+            self.event.kind == "started" or "retry_at" in self.event.detail
+        )
+        again = active and not all(row.result.settled for row in self.results)
+        return len(self.results) >= self.run.targets and not again
 
     @property
     def in_progress(self) -> bool:

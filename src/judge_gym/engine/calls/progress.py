@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
+from judge_gym.engine.calls.circuit import EndpointDown
 from judge_gym.errors import Bill
 from judge_gym.records import Completion
 
@@ -41,6 +42,8 @@ class RunProgress:
     """What tells this run from others that are shown beside it; empty for runs of a study."""
     outcomes: dict[str, int] = field(default_factory=dict)
     """The results of a suite run, by outcome."""
+    down: EndpointDown | None = None
+    """Why calls of a suite run were not made, where their endpoint is to be tried again."""
     whole: "RunProgress | None" = None
     """The progress that this one is a part of, which counts the same."""
 

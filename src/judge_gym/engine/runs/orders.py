@@ -203,9 +203,10 @@ class Outcome:
     @classmethod
     def of(cls, error: BaseException | None, progress: RunProgress) -> "Outcome":
         """Returns the outcome of work that ended with this error, or with None."""
-        message = getattr(error, "message", None) or (repr(error) if error else "")
+        cause = error or progress.down
+        message = getattr(cause, "message", None) or (repr(cause) if cause else "")
         counts = (progress.paid, progress.reused, progress.usd, progress.saved)
-        trial = getattr(error, "trial", None)
+        trial = getattr(cause, "trial", None)
         return cls(end_of(error), message, *counts, list(progress.warnings), trial)
 
     def add_to(self, progress: RunProgress) -> None:
@@ -214,6 +215,8 @@ class Outcome:
         progress.reused += self.reused
         progress.usd += self.usd
         progress.saved += self.saved
+        if self.trial is not None:
+            progress.down = EndpointDown(self.message, self.trial)
         progress.warnings += [note for note in self.warnings if note not in progress.warnings]
 
     @property

@@ -128,7 +128,9 @@ class SuitePipeline:
             raise error
 
     def finish(self, step: str) -> None:
-        """Does nothing: there is no step to pause before."""
+        """Raises why calls were not made, where a worker is to try their endpoint again."""
+        if self.progress.down is not None:
+            raise self.progress.down
 
     async def _generate_and_grade(self, path: str, replicate: int) -> None:
         task = self.suite.find(path)
@@ -144,6 +146,8 @@ class SuitePipeline:
             )
             result = EvalResult(task.category, task.name, outcome, replicate=replicate)
             self.store.suites.save_result(self.run, result)
+            if error.trial is not None:
+                self.progress.down = error
         else:
             self.progress.advance(GENERATION, 1)
             self._refuse_to_grade()
