@@ -297,7 +297,7 @@ CASES = {
     "shape": Case(
         shapes,
         {"bar": 24, "point": 16},
-        "70% of verdicts name one stage; 20% name non-adjacent stages",
+        "70% of readable verdicts name one stage; 20% name non-adjacent stages",
     ),
     "price": Case(
         prices,

@@ -1,5 +1,6 @@
 """The report of a study that was run on simulated judges, as a page and as text."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -240,6 +241,66 @@ def test_items_that_share_a_title_stay_apart() -> None:
     [chart] = [one.chart for one in section.charts if one.title == "Item by item"]
     [cells] = chart.to_dict()["datasets"].values()
     assert {cell["item"] for cell in cells} == {"News (1)", "News (2)"}
+
+
+@pytest.fixture(scope="module")
+def unreadable_judge() -> ReportInput:
+    """Twelve items by a judge, and by one that gave two readable verdicts, under two methods."""
+    rows = [
+        {
+            JUDGE: judge,
+            "evidence": item,
+            "evidence_title": f"item {item}",
+            "verdict.method": method,
+            "stages": "123"[item % 3] if judge == "b" else {0: "1", 1: "4"}.get(item, ""),
+        }
+        for judge, method, item in itertools.product("ab", ("single", "subset"), range(12))
+    ]
+    for row in rows:
+        if row[JUDGE] == "a" and (row["verdict.method"] == "single") != (row["evidence"] == 1):
+            row["stages"] = ""
+        row["status"] = "scored" if row["stages"] else "parse_failed"
+    return given(samples(*rows))
+
+
+def test_effects_on_the_judges_that_could_be_read_are_in_the_lead(
+    unreadable_judge: ReportInput,
+) -> None:
+    section = verdicts.axis_effects(unreadable_judge)
+    assert section is not None
+    effects = table(section, "Effects of the axes").query("endpoint == 'stage'")
+    assert effects["value"].notna().tolist() == [judge == "b" for judge in effects["judge"]]
+    assert section.lead == "The only contrast has no clear effect (q < 0.05)"
+
+
+def test_the_grid_of_items_shows_the_first_variant_whoever_scored_first(
+    unreadable_judge: ReportInput,
+) -> None:
+    section = verdicts.chosen_stages(unreadable_judge)
+    assert section is not None
+    [chart] = [one for one in section.charts if one.title == "Item by item"]
+    finding = chart.kind.finding(chart.frame)
+    assert finding == "Judges disagree most on “item 1”: 0.33 (b) to 1.00 (a)"
+    assert "verdict.method=single" in json.dumps(chart.chart.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("stages", "expected"),
+    [
+        ("1", "a for label A on all, 0.67 above an equal share, items: 6;"),
+        ("12", "a against label C on all, 0.33 below an equal share, items: 6;"),
+    ],
+)
+def test_the_lead_on_preferences_says_on_how_many_items_and_in_which_direction(
+    stages: str, expected: str
+) -> None:
+    shown = itertools.cycle(("B=2 A=1 C=3", "A=1 C=3 B=2", "C=3 B=2 A=1"))
+    rows = [
+        {"evidence": item, "stages": stages[item % len(stages)], "display": next(shown)}
+        for item in range(6)
+    ]
+    section = verdicts.display_biases(given(samples(*rows, n_stages=3)))
+    assert section is not None and expected in section.lead
 
 
 def test_a_report_on_one_tag_covers_that_experiment_alone(plain: Ran) -> None:

@@ -1,7 +1,9 @@
 """Unreadable answers: the warning at the end of a run, and the command and page that list them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from conftest import Call, Scripted, succeed
 from engines import replace_engine
@@ -18,14 +20,14 @@ MUMBLE = "I would rather not say.\x1b[31m"
 class Mumbling(Scripted):
     """A simulated judge whose first verdicts cannot be read."""
 
-    def __init__(self, unreadable: int) -> None:
+    def __init__(self, unreadable: int, finish: Literal["stop", "length"] = "stop") -> None:
         super().__init__(lambda request: MUMBLE)
-        self.left = unreadable
+        self.left, self.finish = unreadable, finish
 
     async def complete(self, request: Request) -> Completion:
         if understand(request.messages).kind == "score" and self.left:
             self.left -= 1
-            return await super().complete(request)
+            return replace(await super().complete(request), finish=self.finish)
         return await SimulatedModel(request.model).complete(request)
 
 
@@ -49,6 +51,17 @@ def test_unreadable_answers_are_warned_about_and_listed_word_for_word(
     assert len(second["items"]) == 1 and second["next"] is None
     assert second["items"][0]["sample"] > first["items"][0]["sample"]
     assert call("answers", "small", "--status", "odd").code == 2
+
+
+def test_answers_that_were_cut_off_are_warned_about(lab: Lab, write_study: WriteStudy) -> None:
+    replace_engine(lab, Engine(lab.store, Mumbling(2, finish="length")))
+    result = lab.runs.run(write_study(judges=["sim:balanced"], samples=3, probe=False))
+    assert result.runs[0].counts["truncated"] == 2
+    answers = sum(result.runs[0].counts.values())
+    assert result.warnings[-1] == (
+        f"2 of {answers} answers of sim:balanced were cut off (judge.max_tokens); list them with: "
+        "'judge-gym answers small --status truncated'"
+    )
 
 
 def test_few_unreadable_answers_are_no_warning(lab: Lab, write_study: WriteStudy) -> None:

@@ -127,6 +127,21 @@ def test_every_paid_answer_of_a_stopped_run_is_a_sample_and_in_the_report(
     assert "a margin of 0.1 (declared: before the first answer)." in hypotheses.note
 
 
+def test_a_report_counts_the_verdicts_of_a_judge_over_all_its_experiments(
+    lab: Lab, study: WriteStudy
+) -> None:
+    path = study(
+        judges=["sim:balanced"], probe=False, vary={"verdict.method": ["single", "subset"]}
+    )
+    lab.runs.run(path, workflows=["evidence", "rubric"])
+    first, _ = [row["tag"] for row in lab.list_experiments(study="small")]
+    lab.runs.run(first)
+    verdicts = ITEMS * SAMPLES
+    assert f"only {verdicts} of {2 * verdicts} verdicts of sim:balanced are recorded so far" in (
+        lab.reports.build("small").warnings
+    )
+
+
 def test_declarations_count_from_their_last_change(lab: Lab, study: WriteStudy) -> None:
     first = {"knob": "verdict.method", "level": "subset", "base": "single"}
     later = {**first, "endpoint": "entropy"}

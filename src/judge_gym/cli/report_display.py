@@ -53,7 +53,7 @@ def _print_table(table: "JudgeTable", most: int | None) -> None:
         )
     quality = table["chosen_quality"]
     if quality is not None and quality["method"] == "cross-fitted":
-        below.append("The sentence's number is corrected for the choice.")
+        below.append("The sentence's number is corrected for the choice, its differences are not.")
     others = "" if fits else "; --json has those of the other columns"
     below.append(f"Intervals: 95 %, over items, for all rows of a column together{others}.")
     display.table(

@@ -255,7 +255,7 @@ class Reports:
                 f"{len(unfinished)} of {len(summaries)} experiments are not complete: "
                 + ", ".join(sorted({summary["status"] for summary in unfinished}))
             )
-            warnings += _missing(unfinished)
+            warnings += _missing(summaries)
         if asks["again"]:
             warnings.append(f"{asks['again']} of {asks['asked']} rubric questions were re-asks")
         return tuple(warnings)
@@ -440,11 +440,11 @@ class Reports:
         return target if isinstance(target, PreparedStudy) else self._experiments.prepare(target)
 
 
-def _missing(unfinished: Sequence[ExperimentSummary]) -> list[str]:
+def _missing(summaries: Sequence[ExperimentSummary]) -> list[str]:
     """Returns how many of each judge's verdicts are recorded, where some are missing."""
     targets: Counter[str] = Counter()
     done: Counter[str] = Counter()
-    for summary in unfinished:
+    for summary in summaries:
         for run in summary["runs"]:
             for step in ("score", "swap"):
                 targets[summary["judge"]] += run["targets"][step]

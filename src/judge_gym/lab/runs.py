@@ -66,6 +66,8 @@ from judge_gym.studies import BudgetSpec
 
 DEFAULTS = "defaults"
 """The reason for new calls of a study whose file says the same as before."""
+UNREADABLE = {"parse_failed": "could not be read", "truncated": "were cut off (judge.max_tokens)"}
+"""What is said of answers by the status of their verdicts."""
 MANY_UNREADABLE = 0.1
 """The share of a judge's answers that may be unreadable without a warning."""
 POLL = 0.3
@@ -848,17 +850,18 @@ class Runs:
 
 
 def _unreadable(study: str, runs: Sequence[Run], result: Result) -> list[str]:
-    """Returns warnings about judges many of whose answers could not be read."""
+    """Returns warnings about judges many of whose answers could not be read, or were cut off."""
     answers: Counter[str] = Counter()
-    unreadable: Counter[str] = Counter()
+    unreadable: Counter[tuple[str, str]] = Counter()
     for run, ended in zip(runs, result.runs, strict=True):
         judge = run.experiment.design.judge.model
         answers[judge] += sum(ended.counts.values()) - ended.counts.get("provider_error", 0)
-        unreadable[judge] += ended.counts.get("parse_failed", 0)
+        for status in UNREADABLE:
+            unreadable[judge, status] += ended.counts.get(status, 0)
     return [
-        f"{count:,} of {answers[judge]:,} answers of {judge} could not be read; list them with: "
-        f"'judge-gym answers {study} --status parse_failed'"
-        for judge, count in unreadable.items()
+        f"{count:,} of {answers[judge]:,} answers of {judge} {UNREADABLE[status]}; list them with: "
+        f"'judge-gym answers {study} --status {status}'"
+        for (judge, status), count in unreadable.items()
         if count > MANY_UNREADABLE * answers[judge]
     ]
 

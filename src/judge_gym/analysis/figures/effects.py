@@ -120,17 +120,24 @@ def _rank_finding(ranks: pd.DataFrame) -> str:
         return "No level scores higher than another in matched comparisons"
     levels = ranks.groupby("knob", sort=False)["level"].unique()
     sentences = []
-    for knob, level, share in top[["knob", "level", "share"]].itertuples(index=False, name=None):
+    columns = ["knob", "level", "share", "points"]
+    for knob, level, share, points in top[columns].itertuples(index=False, name=None):
         others = [str(other) for other in levels[knob] if other != level]
         than = f'"{others[0]}"' if len(others) == 1 else f"all {len(others)} other levels"
-        often = f"in {100 * share:.0f} % of matched comparisons"
+        count = "" if pd.isna(points) else f"{points:,.0f} "
+        often = f"in {100 * share:.0f} % of {count}matched comparisons"
+        if points == 1:
+            often = "in the only matched comparison"
         sentences.append(f'{knob}: "{level}" scores higher than {than} {often}')
     rest = f"; {len(top) - 2} more knobs below" if len(top) > 2 else ""
     return "; ".join(sentences[:2]) + rest
 
 
 @drawing.figure(
-    ["knob", "level", "rank", "share", "mean_rank"], known=["share"], finding=_rank_finding
+    ["knob", "level", "rank", "share", "mean_rank"],
+    known=["share"],
+    optional=["points"],
+    finding=_rank_finding,
 )
 def rank_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows how often each level of a knob takes each rank at matched points, the best on top."""

@@ -167,14 +167,19 @@ def _heat_panel(cells: pd.DataFrame, task: str, step: int, most: int) -> Any:
 
 
 def _shape_finding(shapes: pd.DataFrame) -> str:
-    """States the shares of single-stage and of non-adjacent verdicts, averaged over cells."""
-    cells = shapes.drop_duplicates(CELL).shape[0]
-    mean = shapes.groupby("shape")["share"].sum() / cells
-    one, apart = float(mean.get("singleton", 0.0)), float(mean.get("non-adjacent", 0.0))
-    return f"{one:.0%} of verdicts name one stage; {apart:.0%} name non-adjacent stages"
+    """States the shares of single-stage and of non-adjacent verdicts."""
+    counts = shapes["n"].fillna(shapes["share"])  # without numbers, all cells weigh the same
+    share = counts.groupby(shapes["shape"]).sum() / counts.sum()
+    one, apart = float(share.get("singleton", 0.0)), float(share.get("non-adjacent", 0.0))
+    return f"{one:.0%} of readable verdicts name one stage; {apart:.0%} name non-adjacent stages"
 
 
-@drawing.figure([*CELL, "shape", "share", "confidence"], known=["share"], finding=_shape_finding)
+@drawing.figure(
+    [*CELL, "shape", "share", "confidence"],
+    known=["share"],
+    optional=["n"],
+    finding=_shape_finding,
+)
 def shape_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows the shapes of verdicts, and the stated confidence in each."""
     used = [shape for shape in SHAPES if (data["shape"] == shape).any()]

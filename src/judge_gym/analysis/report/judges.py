@@ -127,14 +127,17 @@ def _note(table: JudgeTable) -> str:
     if quality is not None and quality["method"] == "cross-fitted":
         parts.append(
             "The number in the sentence is corrected for the choice, which is repeated without "
-            "each tenth of the clusters and scored on that tenth."
+            "each tenth of the clusters and scored on that tenth; differences in it are not."
         )
     if split := table["split"]:
         parts.append(
             f"The setup was chosen on {split['train']} items of train, and quality is that of "
             f"{split['test']} items of test, of which {split['uses']} estimates were read so far."
         )
-    parts.append("$ and seconds: medians of a verdict, both orders of a pair being one.")
+    parts.append(
+        "$ and seconds: of a verdict, averaged over repeats, the median over items; both orders of "
+        "a pair are one."
+    )
     return " ".join([*parts, *(f"{note}." for note in table["notes"])])
 
 

@@ -108,10 +108,15 @@ def chosen_stages(given: ReportInput) -> Section | None:
 
 
 def _items(stages: OrdinalFrame) -> pd.DataFrame:
-    """Returns the expected stage of each item by each judge, in the first variant of each task."""
-    scored = stages[stages["status"] == "scored"]
-    base = scored.groupby("task")["variant"].transform("first")
-    first = scored[scored["variant"] == base]
+    """Returns the expected stage of each item by each judge, in the first variant of each task.
+
+    The task's name is followed by that variant where there are others.
+    """
+    variants = stages.groupby("task")["variant"]
+    several = stages["task"] + " · " + stages["variant"]
+    named = stages.assign(task=stages["task"].where(variants.transform("nunique") == 1, several))
+    is_first = stages["variant"] == variants.transform("first")
+    first = named[is_first & (stages["status"] == "scored")]
     titles = first.drop_duplicates("evidence").set_index("evidence")["evidence_title"].astype(str)
     repeated = titles.duplicated(keep=False)
     item = titles.where(~repeated, titles + " (" + titles.index.astype(str) + ")")
@@ -210,10 +215,11 @@ def display_biases(given: ReportInput) -> Section | None:
     if len(known):
         top = known.iloc[int(known["mean"].abs().to_numpy().argmax())]
         ends = "" if pd.isna(top["low"]) else f" ({top['low']:+.2f} to {top['high']:+.2f})"
+        which, where = ("for", "above") if top["mean"] > 0 else ("against", "below")
         lead = (
-            f"Largest preference: {top[JUDGE]} for {top['kind']} {top['place']} on {top['task']}, "
-            f"{top['mean']:+.2f} above an equal share{ends}; the largest of {len(known)} is "
-            "large by chance, too."
+            f"Largest preference: {top[JUDGE]} {which} {top['kind']} {top['place']} on "
+            f"{top['task']}, {abs(top['mean']):.2f} {where} an equal share{ends}, items: "
+            f"{top['items']}; the largest of {len(known)} is large by chance, too."
         )
     return section(
         "Preferences for places and labels",
@@ -235,10 +241,11 @@ def axis_effects(given: ReportInput) -> Section | None:
     if not data.scored:
         return None
     knobs = given.contrasts
-    headlines = knobs[(knobs["judge"] == ALL) & (knobs["endpoint"] == "stage")]
-    if headlines.empty:
-        headlines = knobs[knobs["endpoint"] == "stage"]
-    lead = "No knob was varied, or no contrast can be estimated."
+    stages = knobs[knobs["endpoint"] == "stage"]
+    headlines = stages[stages["judge"] == ALL]
+    if headlines["value"].isna().all():  # such as where one judge gave no readable verdict
+        headlines = stages
+    lead = "No knob was varied, or no effect on the expected stage can be estimated."
     if headlines["value"].notna().any():
         lead = figures.forest_figure.finding(headlines)
     ordered = data.ordinal.scored
