@@ -125,6 +125,13 @@ def test_one_dose_is_no_response() -> None:
     assert checked(doses(0.3), "dose-response")["result"] == "lacks data"
 
 
+def test_without_repeats_there_is_no_distance_and_no_response() -> None:
+    samples = doses(0.1, 0.5, 0.9)
+    found = checked(samples[samples["replicate"] == 0], "dose-response")
+    assert found["result"] == "lacks data"
+    assert "2 repeats" in str(found["note"])
+
+
 def benchmark(right: float) -> pd.DataFrame:
     chances: Chances = {"1": right, "2": 1 - right}
     return draw_verdicts({"a": chances}, items=40, task_type="benchmark", truth=1)

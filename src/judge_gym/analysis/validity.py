@@ -167,6 +167,8 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
         per_item(part, ["dose"]) for part in (distances, *distances_without_draws(once, by))
     )
     means = found.groupby(level="dose").mean()
+    if len(means) < 2:
+        return _row(name, rule, undefined(), LACKING, "needs distances at two doses: 2 repeats")
     note = "; ".join(f"dose {dose:g}: {mean:.3f}" for dose, mean in means.items())
     concepts = per_item(distances, ["dose", "concept"]).groupby(level=["dose", "concept"]).mean()
     if len(concepts) >= MIN_CONCEPTS and len(means) >= MIN_DOSES:
