@@ -153,9 +153,8 @@ def test_the_calls_do_as_the_guide_says(tmp_path: Path) -> None:
                     assert found["mismatches"] == []
         runs = agent.call("read", function="suites_list_runs")["items"]
         pilot = agent.call("runs_status", target="pilot_fascism")["runs"][0]
-    assert stood.pop("decay/democratic-decay/texts/sim:strict/verdict.method=subset") == [
-        "complete"
-    ]
+    # Runs that are in progress come first: which one is last depends on when each ended.
+    assert [stood.pop(tag) for tag in [*stood] if tag.startswith("decay/")] == [["complete"]]
     assert stood == {
         "pilot_fascism": ["evidence-done", "rubric-done", "probing", "complete"],
         f"shaky/fascism/here/{FAILING}": ["failed"],  # this judge fails again at the same calls
