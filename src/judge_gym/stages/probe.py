@@ -54,9 +54,11 @@ class Prober:
 
     def requests(self, targets: Sequence[ProbeTarget]) -> list[Request]:
         """Returns one request per scored sample."""
-        return [self._request(target) for target in targets]
+        persona = self.design.prompt.slots.prober.persona
+        system = instructions(self.design, "prober", persona, INSTRUCTIONS)
+        return [self._request(target, system) for target in targets]
 
-    def _request(self, target: ProbeTarget) -> Request:
+    def _request(self, target: ProbeTarget, system: Message) -> Request:
         sample, slots, judge = target.sample, self.design.prompt.slots.prober, self.design.judge
         shown = sample.display.flipped() if sample.flipped else sample.display
         chosen = prompted(sample.display, sample.stages, flipped=sample.flipped)
@@ -77,7 +79,6 @@ class Prober:
                 Message("user", ("\n\n".join([reviewed, *self.design.notes("prober"), question]),)),
             )
         else:
-            system = instructions(self.design, "prober", slots.persona, INSTRUCTIONS)
             rubric = rubric_block(sample.rubric, shown)
             evidence = evidence_block(sample.evidence, target.text, flipped=sample.flipped)
             reviewed = REVIEWED.format(stages=named)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import PresentationStrategy
@@ -82,6 +83,7 @@ def failure(completion: Completion | None) -> Status | None:
     return unread.get(completion.finish)
 
 
+@lru_cache(1 << 14)  # a request and the reading of its answer need the same one
 def display(
     strategy: PresentationStrategy, seed: int, evidence_hash: str, replicate: int, scale: int
 ) -> Display:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from judge_gym.axes import Design
+from judge_gym.axes.verdict import VerdictStrategy
 from judge_gym.records import (
     Completion,
     Display,
@@ -54,12 +55,13 @@ class Scorer:
 
     def requests(self, targets: Sequence[ScoreTarget]) -> list[Request]:
         """Returns one request per verdict."""
-        return [self._request(target) for target in targets]
-
-    def _request(self, target: ScoreTarget) -> Request:
-        slots, judge = self.design.prompt.slots.scorer, self.design.judge
+        persona = self.design.prompt.slots.scorer.persona
+        system = instructions(self.design, "scorer", persona, INSTRUCTIONS)
         verdict = self.design.verdict.resolve()
-        shown = self.display(target)
+        return [self._request(target, system, verdict) for target in targets]
+
+    def _request(self, target: ScoreTarget, system: Message, verdict: VerdictStrategy) -> Request:
+        judge, shown = self.design.judge, self.display(target)
         blocks = [
             rubric_block(target.rubric, shown),
             evidence_block(target.evidence, target.text, flipped=target.flipped),
@@ -69,10 +71,7 @@ class Scorer:
         task = f"TASK\n{numbered(verdict.steps)}\n\n{verdict.closing(shown.labels)}"
         return Request(
             model=judge.model,
-            messages=(
-                instructions(self.design, "scorer", slots.persona, INSTRUCTIONS),
-                Message("user", (blocks[0], "\n\n", blocks[1], "\n\n", task)),
-            ),
+            messages=(system, Message("user", (blocks[0], "\n\n", blocks[1], "\n\n", task))),
             draw=Draw(self.series, target.replicate),
             temperature=judge.temperature,
             max_tokens=judge.max_tokens,

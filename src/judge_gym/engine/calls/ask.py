@@ -265,7 +265,7 @@ class Asker:
         """Asks until there is an answer, or until further attempts are useless or too many."""
         # Not stamina or tenacity: a wait that a provider asks for costs no attempt and holds back
         # every call to the model, in all processes, and each attempt is a row of the ledger.
-        card, rng = self._models.card(request.model), random.Random(key)
+        card = self._models.card(request.model)
         place = (payer.run_id, endpoint_of(card))
         circuit, failed, waits = self._circuit(*place), 0, 0
         trial: asyncio.Lock | None = None
@@ -278,7 +278,7 @@ class Asker:
                     answer, error = await self._attempt(key, request, card, payer, progress)
                 except RateLimitError as limited:  # waiting costs no attempt
                     waits += 1
-                    wait = limited.wait if limited.wait is not None else _backoff(waits, rng)
+                    wait = limited.wait if limited.wait is not None else _backoff(waits, key)
                     self._pause(card, limited, wait, waits)
                     continue
                 if isinstance(error, ParameterRefused):
@@ -298,7 +298,7 @@ class Asker:
                         self._warned.add(place)
                         progress.warn(f"calls fail: {error.message}")
                     return answer
-                await asyncio.sleep(_backoff(failed, rng))
+                await asyncio.sleep(_backoff(failed, key))
         except BudgetError as error:  # the other calls of the run end before their turn
             self._held.setdefault(payer.run_id, error)
             raise
@@ -437,6 +437,7 @@ def _storable(completion: Completion, card: ModelCard, max_tokens: int) -> Compl
     )
 
 
-def _backoff(failed: int, rng: random.Random) -> float:
+def _backoff(failed: int, key: str) -> float:
     """Returns seconds to wait, with jitter so that calls do not come in waves."""
-    return float(min(LONGEST_WAIT, BACKOFF * 2 ** (failed - 1)) * rng.uniform(0.5, 1.0))
+    jitter = random.Random(f"{key}/{failed}").uniform(0.5, 1.0)
+    return float(min(LONGEST_WAIT, BACKOFF * 2 ** (failed - 1)) * jitter)

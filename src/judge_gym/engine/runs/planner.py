@@ -25,6 +25,7 @@ from judge_gym.records import (
     RubricStage,
     StageName,
     Status,
+    content_hash,
 )
 from judge_gym.stages import (
     Critic,
@@ -49,9 +50,8 @@ OUTPUT_TOKENS: dict[StageName, int] = {
 }
 """The typical length of an answer of each stage."""
 TYPICAL_ANSWER = "word " * 250
-Scored = tuple[ScoreTarget, Request, Completion | None]
-
-
+Found = tuple[str, Completion | None]
+"""The ledger's key of a request, and its answer if it is there."""
 TYPICAL_TOKENS = 350
 """The usual length of an answer."""
 
@@ -185,31 +185,40 @@ class Planner:
         )
         for chunk in chunked(targets):
             requests = scorer.requests(chunk)
-            answers = self._look_up(run, "scorer", requests)
+            found = self._look_up(run, "scorer", requests)
             if run.probe:
-                self._probes(run, scorer, zip(chunk, requests, answers, strict=True))
+                self._probes(run, scorer, zip(chunk, found, strict=True))
 
-    def _probes(self, run: Run, scorer: Scorer, scored: Iterable[Scored]) -> None:
+    def _probes(
+        self, run: Run, scorer: Scorer, scored: Iterable[tuple[ScoreTarget, Found]]
+    ) -> None:
         """Counts the probes of verdicts; an unknown verdict counts as scored, with a new probe."""
-        prober = Prober(scorer.design, scorer.seed, scorer.series)
-        known = []
-        for target, request, answer in scored:
+        design = scorer.design
+        prober = Prober(design, scorer.seed, scorer.series)
+        known: list[ProbeTarget] = []
+        guessed: list[ProbeTarget] = []
+        keys: list[str] = []
+        for target, (key, answer) in scored:
             sample = scorer.read(target, answer)
             if answer is None:  # most verdicts will be scored
-                guessed = replace(sample, status="scored", stages=(1,))
-                asked = prober.requests([ProbeTarget(guessed, target.text, TYPICAL_ANSWER)])[0]
-                self._count(run, "prober", f"{asked.key()} on {request.key()}", asked, known=False)
+                sample = replace(sample, status="scored", stages=(1,))
+                guessed.append(ProbeTarget(sample, target.text, TYPICAL_ANSWER))
+                keys.append(key)
             elif sample.status == "scored":
                 known.append(ProbeTarget(sample, target.text, answer.text))
         self._look_up(run, "prober", prober.requests(known))
+        # Designs that probe alike share the probe of a verdict that they share.
+        way = content_hash(f"{design.probe!r} {design.prompt.slots.prober!r}")
+        for key, asked in zip(keys, prober.requests(guessed), strict=True):
+            self._count(run, "prober", f"{way} on {key}", asked, known=False)
 
     def _texts(self, run: Run) -> dict[int, str]:
         pool, stage = run.experiment.task.pool, Neutralizer(run.experiment.design)
         if run.experiment.design.evidence.resolve().editor is None:
             return {item.id: item.text for item in pool.items}
-        answers = self._look_up(run, "neutralizer", stage.requests(pool.items))
+        found = self._look_up(run, "neutralizer", stage.requests(pool.items))
         texts = {}
-        for item, answer in zip(pool.items, answers, strict=True):
+        for item, (_, answer) in zip(pool.items, found, strict=True):
             text = stage.read(item, answer).text if answer else _shortened(item, stage.maker)
             if text is not None:
                 texts[item.id] = text
@@ -227,7 +236,7 @@ class Planner:
     def _rubric(self, run: Run, stage: Rubricer, target: RubricTarget) -> Rubric | Status:
         for ask in range(ASKS):
             requests = stage.requests([replace(target, ask=ask)])
-            [answer] = self._look_up(run, "rubricer", requests)
+            [(_, answer)] = self._look_up(run, "rubricer", requests)
             if answer is None:
                 return _typical_rubric(target, stage.design.rubric.scale, stage.key(target))
             read = stage.read(target, answer)
@@ -235,17 +244,15 @@ class Planner:
                 break
         return read
 
-    def _look_up(
-        self, run: Run, stage: StageName, requests: Sequence[Request]
-    ) -> list[Completion | None]:
-        """Returns the answers in the ledger, and counts every request once."""
-        found: list[Completion | None] = []
+    def _look_up(self, run: Run, stage: StageName, requests: Sequence[Request]) -> list[Found]:
+        """Returns keys and answers in the ledger, and counts every request once."""
+        found: list[Found] = []
         for chunk in chunked(requests):
             keys = [request.key(self._models.card(request.model).endpoint) for request in chunk]
             known = self._ledger.find(keys)
             for key, request in zip(keys, chunk, strict=True):
                 self._count(run, stage, key, request, known=key in known)
-            found += [known[key].completion if key in known else None for key in keys]
+            found += [(key, known[key].completion if key in known else None) for key in keys]
         return found
 
     def _count(
