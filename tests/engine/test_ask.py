@@ -17,7 +17,7 @@ import web as served
 from conftest import Scripted
 from engines import replace_engine
 from judge_gym.engine import Engine
-from judge_gym.engine.calls import ask
+from judge_gym.engine.calls import retry
 from judge_gym.engine.runs import executor
 from judge_gym.errors import BudgetError, RateLimitError, RejectedError, UnavailableError
 from judge_gym.lab import Lab
@@ -37,7 +37,7 @@ WriteStudy = Callable[..., Path]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that a test can wait for."""
-    monkeypatch.setattr(ask, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
 
 
 class Faulty(Scripted):

@@ -13,7 +13,7 @@ from conftest import Scripted
 from engines import replace_engine
 from judge_gym.cli import main
 from judge_gym.engine import Engine
-from judge_gym.engine.calls import ask, budget
+from judge_gym.engine.calls import ask, budget, retry
 from judge_gym.engine.calls.budget import input_tokens
 from judge_gym.errors import (
     Bill,
@@ -331,7 +331,7 @@ def test_a_call_that_its_adapter_lets_hang_ends_in_due_time(
             raise AssertionError
 
     monkeypatch.setattr(ask, "GRACE", 0.01)
-    monkeypatch.setattr(ask, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
     use(lab, Hanging())
     lab.runs.run(write_study(samples=1, judges=["sim:balanced"]))
     with lab.store.database.read() as connection:

@@ -10,7 +10,7 @@ import pytest
 from conftest import Scripted
 from engines import replace_engine
 from judge_gym.engine import Engine
-from judge_gym.engine.calls import ask, circuit
+from judge_gym.engine.calls import circuit, retry
 from judge_gym.engine.calls.circuit import Circuit, EndpointDown
 from judge_gym.engine.runs import executor
 from judge_gym.errors import UnavailableError
@@ -50,7 +50,7 @@ def events(lab: Lab) -> list[Event]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that a test can wait for."""
-    monkeypatch.setattr(ask, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
     monkeypatch.setattr(executor, "SWEEP", 0.02)
     monkeypatch.setattr(circuit, "FIRST_WAIT", 0.02)
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 import yaml
 
 from conftest import TEXTS
-from judge_gym.engine.calls import ask
+from judge_gym.engine.calls import retry
 from judge_gym.lab import Lab
 from judge_gym.models.simulated.faults import Faults
 from judge_gym.models.simulated.server import SimulatedServer, serve
@@ -24,7 +24,7 @@ KEY = "sk-secret-that-must-stay-secret"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that a test can wait for."""
-    monkeypatch.setattr(ask, "BACKOFF", 0.01)
+    monkeypatch.setattr(retry, "BACKOFF", 0.01)
 
 
 @contextmanager

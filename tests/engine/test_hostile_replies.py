@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from conftest import Scripted
 from engines import replace_engine
 from judge_gym.engine import Engine
-from judge_gym.engine.calls import ask
+from judge_gym.engine.calls import ask, retry
 from judge_gym.errors import BudgetError
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
@@ -31,7 +31,7 @@ FEW: dict[str, Any] = {"samples": 1, "judges": ["sim:balanced"], "probe": False}
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ask, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Asks models through the ledger: an answer that is there is reused, any other is paid for once."""
 
 import asyncio
-import random
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,6 +15,7 @@ from judge_gym.engine.calls.limit import CallLimits, endpoint_of
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.calls.record import Recorder
+from judge_gym.engine.calls.retry import Retries
 from judge_gym.errors import (
     Bill,
     BudgetError,
@@ -34,11 +34,6 @@ from judge_gym.models.replies import plausible_count
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Claims, Ledger, Payer
 
-ATTEMPTS = 5
-BACKOFF = 0.5
-"""Seconds before the second attempt; each later wait is twice as long."""
-MAX_WAITS = 100
-"""How often one call waits because its provider asks for it."""
 LONGEST_BLOCK = 86_400.0
 """Seconds for which a provider can have calls held back; it may ask for years."""
 MAX_NAME = 200
@@ -263,11 +258,9 @@ class Asker:
         claimed: ClaimedCalls,
     ) -> Answer:
         """Asks until there is an answer, or until further attempts are useless or too many."""
-        # Not stamina or tenacity: a wait that a provider asks for costs no attempt and holds back
-        # every call to the model, in all processes, and each attempt is a row of the ledger.
-        card = self._models.card(request.model)
+        card, retries = self._models.card(request.model), Retries(key)
         place = (payer.run_id, endpoint_of(card))
-        circuit, failed, waits = self._circuit(*place), 0, 0
+        circuit = self._circuit(*place)
         trial: asyncio.Lock | None = None
         try:
             if (other := await claimed.other_answer(key)) is not None:
@@ -276,10 +269,9 @@ class Asker:
             while True:
                 try:
                     answer, error = await self._attempt(key, request, card, payer, progress)
-                except RateLimitError as limited:  # waiting costs no attempt
-                    waits += 1
-                    wait = limited.wait if limited.wait is not None else _backoff(waits, key)
-                    self._pause(card, limited, wait, waits)
+                except RateLimitError as limited:
+                    wait = retries.seconds_to_wait(limited)
+                    self._pause(card, limited, wait, too_often=retries.waited_too_often)
                     continue
                 if isinstance(error, ParameterRefused):
                     raise self._held.setdefault(
@@ -287,18 +279,17 @@ class Asker:
                         EndpointDown(f"{error.message}; this design is paused, others continue"),
                     )
                 if isinstance(error, UnavailableError):
-                    failed += 1
                     circuit.fail(error.message)
                     if error.wait is not None:
                         self._pause(card, error, error.wait)
                 else:
                     circuit.succeed()
-                if not isinstance(error, UnavailableError) or failed >= ATTEMPTS:
+                if (seconds := retries.seconds_to_next(error)) is None:
                     if error is not None and place not in self._warned:  # one shows why
                         self._warned.add(place)
                         progress.warn(f"calls fail: {error.message}")
                     return answer
-                await asyncio.sleep(_backoff(failed, key))
+                await asyncio.sleep(seconds)
         except BudgetError as error:  # the other calls of the run end before their turn
             self._held.setdefault(payer.run_id, error)
             raise
@@ -313,11 +304,13 @@ class Asker:
                 trial.release()
             self._in_flight.pop(key, None)
 
-    def _pause(self, card: ModelCard, error: ProviderError, wait: float, waits: int = 0) -> None:
+    def _pause(
+        self, card: ModelCard, error: ProviderError, wait: float, *, too_often: bool = False
+    ) -> None:
         """Begins no call to this model for as long as its provider asks."""
         long = wait > LONGEST_WAIT  # perhaps for one model: others of its provider may continue
         self._limits.block(card, min(wait, LONGEST_BLOCK), alone=long)
-        if long or waits > MAX_WAITS:
+        if long or too_often:
             asked = f"{wait:.0f} s" if wait <= LONGEST_BLOCK else "more than a day"
             raise EndpointDown(
                 f"{card.id}: its provider asks to wait {asked} ({error.message}); its share of the "
@@ -435,9 +428,3 @@ def _storable(completion: Completion, card: ModelCard, max_tokens: int) -> Compl
         cached_tokens=cached,
         usd=usd,
     )
-
-
-def _backoff(failed: int, key: str) -> float:
-    """Returns seconds to wait, with jitter so that calls do not come in waves."""
-    jitter = random.Random(f"{key}/{failed}").uniform(0.5, 1.0)
-    return float(min(LONGEST_WAIT, BACKOFF * 2 ** (failed - 1)) * jitter)
