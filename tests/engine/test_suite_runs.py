@@ -17,7 +17,7 @@ from commands import Bench, Process, ended, ready, served, wait
 from conftest import Call, Scripted, succeed
 from engines import replace_engine
 from judge_gym.engine import Engine
-from judge_gym.engine.calls import circuit, retry
+from judge_gym.engine.calls import circuit_breaker, retry
 from judge_gym.engine.runs import executor
 from judge_gym.engine.runs.executor import Executor
 from judge_gym.errors import BudgetError, DesignError, RateLimitError, UnavailableError
@@ -250,7 +250,7 @@ def test_a_worker_tries_the_endpoint_of_a_suite_run_again_and_completes_the_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(retry, "BACKOFF", 0.001)
     monkeypatch.setattr(executor, "SWEEP", 0.02)
-    monkeypatch.setattr(circuit, "FIRST_WAIT", 0.02)
+    monkeypatch.setattr(circuit_breaker, "FIRST_WAIT", 0.02)
     run = stored(lab, write_suite(tmp_path / "tiny", 24), 24)
     models = DownAtFirst(lab, run)
     replace_engine(lab, Engine(lab.store, models))

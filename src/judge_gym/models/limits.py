@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from judge_gym.errors import RateLimitError
+from judge_gym.models.fair_queue import Slots
 from judge_gym.models.model_card import Limits
 from judge_gym.models.quota_headers import KINDS, Quota
-from judge_gym.models.turns import Slots
 
 UNLIMITED = 1_000_000
 MARGIN = 0.98

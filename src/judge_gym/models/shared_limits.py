@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from judge_gym.models.fair_queue import FairQueue, Slots
 from judge_gym.models.leases import GAP, RENEW, LeaseChange, LeaseRounds, Leases, Pause
 from judge_gym.models.limits import UNLIMITED, Bucket, Reservation, Throttle, amounts_of
 from judge_gym.models.model_card import Limits
-from judge_gym.models.turns import FairQueue, Slots
 
 
 class _Waiting(NamedTuple):

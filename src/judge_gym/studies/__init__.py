@@ -17,7 +17,6 @@ from judge_gym.studies.file import (
     read_study,
     read_truth,
 )
-from judge_gym.studies.lines import errors_at
 from judge_gym.studies.origins import PoolSpec, TruthSpec, WindowSpec, check_pool
 from judge_gym.studies.sweep import (
     Experiment,
@@ -29,6 +28,7 @@ from judge_gym.studies.sweep import (
     resolve_design,
     with_rubric,
 )
+from judge_gym.studies.yaml_lines import errors_at
 
 __all__ = [
     "SIMULATED_ASSISTANT",

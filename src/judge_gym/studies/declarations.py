@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import digest
-from judge_gym.studies.lines import Path, errors_at
 from judge_gym.studies.origins import Spec
+from judge_gym.studies.yaml_lines import Path, errors_at
 
 Endpoint = Literal["stage", "abstention", "probability", "subset_size", "entropy", "agreement"]
 ENDPOINTS: tuple[str, ...] = get_args(Endpoint)

@@ -18,7 +18,6 @@ from judge_gym.studies.declarations import (
     HypothesisName,
     check_contrasts,
 )
-from judge_gym.studies.lines import Path, errors_at, load_yaml, locate_errors
 from judge_gym.studies.origins import (
     PoolSpec,
     Spec,
@@ -27,6 +26,7 @@ from judge_gym.studies.origins import (
     check_pool,
     check_truth,
 )
+from judge_gym.studies.yaml_lines import Path, errors_at, load_yaml, locate_errors
 
 Resolve = Callable[[str], str]
 SIMULATED_ASSISTANT = "sim:assistant"

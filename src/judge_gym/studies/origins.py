@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import TaskType, find_origin, search_origins
-from judge_gym.studies.lines import Path
+from judge_gym.studies.yaml_lines import Path
 
 
 class Spec(BaseModel):

@@ -20,7 +20,7 @@ from judge_gym.records import (
     graded,
 )
 from judge_gym.studies.file import Study, TaskSpec
-from judge_gym.studies.lines import errors_at
+from judge_gym.studies.yaml_lines import errors_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from judge_gym.engine.calls.budget import Spend, input_tokens
-from judge_gym.engine.calls.circuit import Circuit, EndpointDown, Trial
+from judge_gym.engine.calls.circuit_breaker import Circuit, EndpointDown, Trial
 from judge_gym.engine.calls.claims import ClaimedCalls
 from judge_gym.engine.calls.limit import CallLimits, endpoint_of
 from judge_gym.engine.calls.meters import Meters

@@ -6,11 +6,11 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge_gym.models import ModelCard
+from judge_gym.models.fair_queue import Slots
 from judge_gym.models.leases import Leases
 from judge_gym.models.limits import Reservation, Throttle
 from judge_gym.models.model_card import Limits
 from judge_gym.models.shared_limits import SharedThrottle
-from judge_gym.models.turns import Slots
 
 if TYPE_CHECKING:
     from judge_gym.engine.calls.ask import Models

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-from judge_gym.engine.calls.circuit import EndpointDown
+from judge_gym.engine.calls.circuit_breaker import EndpointDown
 from judge_gym.errors import Bill
 from judge_gym.records import Completion
 

@@ -16,7 +16,7 @@ from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
 from dbos._error import DBOSAwaitedWorkflowCancelledError
 
 from judge_gym.engine.calls.ask import Asker, Models
-from judge_gym.engine.calls.circuit import EndpointDown
+from judge_gym.engine.calls.circuit_breaker import EndpointDown
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress

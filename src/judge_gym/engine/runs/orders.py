@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from judge_gym.engine.calls.ask import Stopped
 from judge_gym.engine.calls.budget import RunOverBudget
-from judge_gym.engine.calls.circuit import EndpointDown, Trial
+from judge_gym.engine.calls.circuit_breaker import EndpointDown, Trial
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.errors import BudgetError, JudgeGymError
 from judge_gym.records import SuiteRun

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judge_gym.engine.calls.ask import Asker
-from judge_gym.engine.calls.circuit import EndpointDown
+from judge_gym.engine.calls.circuit_breaker import EndpointDown
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.runs.orders import EVALS, SuiteWork, WorkOrder, study_of
 from judge_gym.engine.runs.pipeline import Shard, missing_evals

@@ -10,8 +10,8 @@ import pytest
 from conftest import Scripted
 from engines import replace_engine
 from judge_gym.engine import Engine
-from judge_gym.engine.calls import circuit, retry
-from judge_gym.engine.calls.circuit import Circuit, EndpointDown
+from judge_gym.engine.calls import circuit_breaker, retry
+from judge_gym.engine.calls.circuit_breaker import Circuit, EndpointDown
 from judge_gym.engine.runs import executor
 from judge_gym.errors import UnavailableError
 from judge_gym.lab import Lab
@@ -52,7 +52,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that a test can wait for."""
     monkeypatch.setattr(retry, "BACKOFF", 0.001)
     monkeypatch.setattr(executor, "SWEEP", 0.02)
-    monkeypatch.setattr(circuit, "FIRST_WAIT", 0.02)
+    monkeypatch.setattr(circuit_breaker, "FIRST_WAIT", 0.02)
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_command_ends_and_no_worker_continues_what_it_followed(lab: Lab, study
 
 def test_a_failed_trial_pauses_at_once_and_for_twice_as_long() -> None:
     tried = Circuit("there")
-    for _ in range(circuit.FAILURES_IN_A_ROW):
+    for _ in range(circuit_breaker.FAILURES_IN_A_ROW):
         tried.refuse()
         tried.fail("HTTP 503")
     with pytest.raises(EndpointDown, match="failed 20 times in a row, last: HTTP 503"):
