@@ -3,10 +3,12 @@
 Each fault replaces a text in one function of `src/judge_gym`, as a careless edit would. The tests
 that the row names must then fail. Faults are applied to a throw-away copy of the checkout, never to
 the checkout itself; the copy is imported by the tests and by the processes that they start.
+`forked_tests.py` runs them.
 """
 
 import argparse
 import ast
+import json
 import os
 import queue
 import re
@@ -32,7 +34,10 @@ KEYS = {"file", "function", "old", "new", "test", "note"}
 TIMEOUT = 600.0
 """Seconds after which a run of tests is ended; it has then noticed nothing."""
 NOT_COPIED = (".git", ".venv*", ".mypy_cache", ".ruff_cache", ".pytest_cache", "demo-out", "*.egg")
-PYTEST = ("-x", "-q", "-n", "0", "-m", "", "-p", "no:cacheprovider", "--no-header", "--tb=line")
+PYTEST = (
+    *("-x", "-q", "-n", "0", "-m", "", "-p", "no:cacheprovider", "--no-header", "--tb=line"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of libraries that are imported before
+)
 TESTS_FAILED = 1
 """Pytest's exit code where tests ran and some failed; what does not even import is another."""
 
@@ -170,34 +175,30 @@ class Ran(NamedTuple):
     code: int | None
     """Pytest's exit code; None where it took too long."""
     seconds: float
+    """Of CPU, without those of servers."""
     output: str
 
 
 class Copy:
     """A throw-away copy of the checkout, in which one fault at a time is applied."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, checkout: Path = ROOT) -> None:
         self.root = folder
-        shutil.copytree(
-            ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED), dirs_exist_ok=True
-        )
-        self._environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+        shutil.copytree(checkout, folder, ignore=shutil.ignore_patterns(*NOT_COPIED))
         self._changes = 0
-        self._check_imported()
-
-    def _check_imported(self) -> None:
-        """Refuses to go on where Python would import the checkout instead of the copy."""
-        code = "import judge_gym; print(judge_gym.__file__)"
-        imported = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=self.root,
-            env=self._environment,
-            capture_output=True,
+        self._runner = subprocess.Popen(
+            [sys.executable, "scripts/forked_tests.py"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(folder / "src")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
-            check=True,
-        ).stdout.strip()
-        if Path(imported).resolve() != (self.root / PACKAGE / "__init__.py").resolve():
-            raise SystemExit(f"the copy is not what is imported, but {imported}")
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        """Ends what runs its tests."""
+        self._runner.communicate()
 
     @contextmanager
     def mutated(self, mutant: Mutant) -> Iterator[None]:
@@ -221,33 +222,12 @@ class Copy:
 
     def test(self, tests: Sequence[str]) -> Ran:
         """Runs tests of the copy."""
-        started = time.monotonic()
-        with tempfile.TemporaryFile() as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "pytest", *PYTEST, *tests],
-                cwd=self.root,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-            try:
-                code: int | None = process.wait(TIMEOUT)
-            except subprocess.TimeoutExpired:
-                code = None
-            finally:
-                _end(process)
-            log.seek(0)
-            output = log.read().decode("utf-8", "replace")
-        return Ran(code, time.monotonic() - started, output)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends what is left of a run of tests, with the processes that it started."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+        log = self.root / "mutants.log"
+        request = {"words": [*PYTEST, *tests], "log": str(log), "seconds": TIMEOUT}
+        assert self._runner.stdin and self._runner.stdout
+        print(json.dumps(request), file=self._runner.stdin, flush=True)
+        code, seconds = json.loads(self._runner.stdout.readline())
+        return Ran(code, seconds, log.read_text(encoding="utf-8", errors="replace"))
 
 
 class Judged(NamedTuple):
@@ -267,8 +247,8 @@ def judge(copy: Copy, mutant: Mutant) -> Judged:
     except RowError as error:
         return Judged(mutant, "broken row", 0.0, str(error))
     last = (ran.output.strip().splitlines() or [""])[-1]
-    if ran.code == TESTS_FAILED:
-        return Judged(mutant, "caught", ran.seconds, _failed(ran.output))
+    if ran.code == TESTS_FAILED and (failed := _failed(ran.output)):
+        return Judged(mutant, "caught", ran.seconds, failed)
     if ran.code is None:
         return Judged(mutant, "NOT CAUGHT", ran.seconds, f"no end within {TIMEOUT:.0f} s")
     verdict: Verdict = "NOT CAUGHT" if ran.code == 0 else "broken row"
@@ -285,29 +265,41 @@ def _failed(output: str) -> str:
 def copies(count: int) -> Iterator["queue.Queue[Copy]"]:
     """So many copies of the checkout, which are removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="judge-gym-mutants-") as folder:
+        made = [Copy(Path(folder) / str(number)) for number in range(count)]
         free: queue.Queue[Copy] = queue.Queue()
-        for number in range(count):
-            free.put(Copy(Path(folder) / str(number)))
-        yield free
+        for copy in made:
+            free.put(copy)
+        try:
+            yield free
+        finally:
+            for copy in made:
+                copy.close()
 
 
-def broken_tests(
+def broken_modules(
     free: "queue.Queue[Copy]", pool: ThreadPoolExecutor, mutants: Sequence[Mutant]
 ) -> set[str]:
-    """Runs every test that a row names without any fault; returns those that do not pass."""
-    tests = list(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
+    """Runs what the rows name without any fault; returns the test modules that do not pass."""
+    named: dict[str, list[str]] = {}
+    for test in dict.fromkeys(test for mutant in mutants for test in mutant.tests):
+        named.setdefault(module_of(test), []).append(test)
 
-    def run(test: str) -> Ran:
+    def run(tests: Sequence[str]) -> Ran:
         with held(free) as copy:
-            return copy.test([test])
+            return copy.test(tests)
 
     broken = set()
-    for test, ran in zip(tests, pool.map(run, tests), strict=True):
-        print(f"{'passes' if ran.code == 0 else 'BROKEN':10} {ran.seconds:5.1f} s  {test}")
+    for module, ran in zip(named, pool.map(run, named.values()), strict=True):
+        print(f"{'passes' if ran.code == 0 else 'BROKEN':10} {ran.seconds:5.1f} s  {module}")
         if ran.code != 0:
-            broken.add(test)
+            broken.add(module)
             print(ran.output[-2000:] if ran.code else f"no end within {TIMEOUT:.0f} s", flush=True)
     return broken
+
+
+def module_of(test: str) -> str:
+    """The file of a test."""
+    return test.partition("::")[0]
 
 
 @contextmanager
@@ -332,10 +324,10 @@ def main(words: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     counts: dict[Verdict, int] = {"caught": 0, "NOT CAUGHT": 0, "broken row": 0}
     with copies(given.jobs) as free, ThreadPoolExecutor(given.jobs) as pool:
-        broken = broken_tests(free, pool, mutants)
+        broken = broken_modules(free, pool, mutants)
 
         def run(mutant: Mutant) -> Judged:
-            if found := broken.intersection(mutant.tests):
+            if found := broken.intersection(map(module_of, mutant.tests)):
                 return Judged(mutant, "broken row", 0.0, f"without any fault: {sorted(found)[0]}")
             with held(free) as copy:
                 return judge(copy, mutant)

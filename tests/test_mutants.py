@@ -1,8 +1,14 @@
 """The list of faults fits the code: whoever renames code that a row names keeps the row true."""
 
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
 import pytest
 
-from mutants import ROOT, Mutant, RowError, load, source_file, span
+import forked_tests
+from mutants import ROOT, Copy, Mutant, RowError, judge, load, source_file, span
 
 SOURCE = '''\
 LIMIT = 3
@@ -100,3 +106,46 @@ def test_a_decorator_belongs_to_its_function() -> None:
     start, end = span(SOURCE, "Counter.twice")
     assert SOURCE[start:end].strip().startswith("@property")
     assert SOURCE[start:end].endswith("2 * self.start")
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+def test_tests_that_take_too_long_are_ended_with_what_they_started(tmp_path: Path) -> None:
+    lines = f"sleep 60 & echo $! > {tmp_path / 'pid'}; wait"
+    process = subprocess.Popen(["sh", "-c", lines], start_new_session=True)
+    code, _ = forked_tests.ended(process.pid, 0.5)
+    process.wait()
+    assert code is None
+    last = time.monotonic() + 10
+    while _runs(int((tmp_path / "pid").read_text())):
+        assert time.monotonic() < last
+        time.sleep(0.02)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.slow
+def test_only_tests_that_fail_by_a_fault_catch_it(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    package = checkout / "src" / "judge_gym"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("LIMIT = 3\n")
+    (checkout / "test_limit.py").write_text(
+        "import judge_gym\n\n\ndef test_limit():\n    assert judge_gym.LIMIT == 3\n"
+    )
+    (checkout / "scripts").mkdir()
+    shutil.copy(forked_tests.__file__, checkout / "scripts")
+    copy = Copy(tmp_path / "copy", checkout)
+    try:
+        for new, verdict in {"4": "caught", "2 + 1": "NOT CAUGHT", "nothing": "broken row"}.items():
+            row = Mutant("__init__.py", "LIMIT", "3", new, ("test_limit.py",))
+            assert judge(copy, row).verdict == verdict
+            assert copy.test(row.tests).code == 0, "the fault is taken back"
+    finally:
+        copy.close()
