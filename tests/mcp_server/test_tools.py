@@ -15,7 +15,7 @@ import agents
 from agents import Agent, sent
 from judge_gym.axes import Design
 from judge_gym.mcp import over_http
-from judge_gym.mcp.results import MAX_SIZE, rounded
+from judge_gym.mcp.results import MAX_SIZE, rounded, truncate
 from judge_gym.mcp.tools import TOOLS, is_tool
 from judge_gym.verbs import VERBS
 from lab_server import OURS, ServedLab, serve_lab, without_workers
@@ -380,6 +380,11 @@ def test_a_long_value_is_truncated_with_a_note(agent: Agent) -> None:
     found = agent.call("read", function="evidence_show", arguments={"id": row["id"]})
     assert "4000 characters" in found["cut"] and found["text"].startswith("The mayor")
     assert "more characters" in found["text"] and len(found["text"]) < 5000
+
+
+def test_a_long_list_says_how_many_entries_were_left_out() -> None:
+    cut = truncate({"rows": [["x" * 100]] * 1000})
+    assert len(cut["rows"]) == 51 and cut["rows"][-1] == "… (950 more entries)"
 
 
 # --- what is refused -----------------------------------------------------------------------------

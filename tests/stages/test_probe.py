@@ -165,6 +165,8 @@ def test_a_verdict_on_a_reversed_pair_is_reviewed_as_the_judge_saw_it() -> None:
     probed = ask(ProbeTarget(sample, pair.text)).messages[1].content
     assert f'judged to be at: Option {named[1]} ("The first response is better").' in probed
     assert probed.index("Response two.") < probed.index("Response one.")
+    options_shown = [line for line in shown.splitlines() if line.startswith("Option ")]
+    assert [line for line in probed.splitlines() if line.startswith("Option ")] == options_shown
 
 
 def test_the_judge_is_asked_with_the_draw_of_the_sample() -> None:

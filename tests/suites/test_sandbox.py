@@ -220,6 +220,7 @@ def test_the_package_with_its_answers_is_hidden(
     package = tmp_path / "place" / "lib" / "judge_gym"
     (package / "suites" / "python").mkdir(parents=True)
     (package / "suites" / "python" / "answer.py").write_text("secret")
+    (package / "beside.py").write_text("secret")
     tmp_path.chmod(0o755)
     monkeypatch.setattr("judge_gym.suites.mounts.PACKAGE", package)
     tool = tmp_path / "place" / "bin" / "some-tool"

@@ -52,6 +52,7 @@ def pages(lab: ServedLab, path: str, limit: int, **query: Any) -> list[list[dict
         assert len(page["items"]) <= limit
         if page["next"] is None:
             return found
+        assert page["next"] != query.get("cursor"), "the same page again"
         query["cursor"] = page["next"]
 
 
