@@ -214,6 +214,20 @@ def finished(call: Call, tmp_path: Path) -> Path:
     return tmp_path / "study.yaml"
 
 
+OnlySections = Callable[..., None]
+
+
+@pytest.fixture
+def only_sections(monkeypatch: pytest.MonkeyPatch) -> OnlySections:
+    """Leaves these sections alone in reports, with facts and summary: a whole one takes seconds."""
+    from judge_gym.analysis import report
+
+    def choose(*sections: Any) -> None:
+        monkeypatch.setattr(report, "QUESTIONS", {"Asked": sections} if sections else {})
+
+    return choose
+
+
 def succeed(said: Said) -> Said:
     """What a command said that ended well."""
     assert said.code == 0, said.err

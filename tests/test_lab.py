@@ -12,8 +12,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from conftest import Scripted, study_file
+from conftest import OnlySections, Scripted, study_file
 from engines import replace_engine
+from judge_gym.analysis.report import findings, verdicts
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
@@ -252,7 +253,10 @@ def benchmark(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_benchmark_is_made_as_the_blueprint_orders_it_and_run(lab: Lab, benchmark: Path) -> None:
+def test_a_benchmark_is_made_as_the_blueprint_orders_it_and_run(
+    lab: Lab, benchmark: Path, only_sections: OnlySections
+) -> None:
+    only_sections(findings.accuracy, findings.rubrics_evidence_cost)
     window = lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
     assert lab.load_benchmark_evidence(window, benchmark) == 3
     made = create(lab, window, task_type="benchmark", concept="tone")
@@ -467,9 +471,10 @@ def test_columns_of_a_pool_are_labels_of_people(lab: Lab, tmp_path: Path) -> Non
 
 
 def test_labels_reach_the_report_as_agreement_with_people(
-    lab: Lab, write_study: WriteStudy, tmp_path: Path
+    lab: Lab, write_study: WriteStudy, tmp_path: Path, only_sections: OnlySections
 ) -> None:
     """One judge always says stage 1; the other 1 in the first replicate and 2 in the second."""
+    only_sections(findings.accuracy)
 
     def answer(request: Request) -> str:
         second = request.model == "sim:hasty" and request.draw.index == 1
@@ -510,8 +515,9 @@ def test_labels_reach_the_report_as_agreement_with_people(
 
 
 def test_raters_who_tie_on_everything_give_no_table(
-    lab: Lab, write_study: WriteStudy, tmp_path: Path
+    lab: Lab, write_study: WriteStudy, tmp_path: Path, only_sections: OnlySections
 ) -> None:
+    only_sections(findings.accuracy, verdicts.response_outcomes)
     lab.runs.run(write_study(samples=1))
     labels = tmp_path / "labels.csv"
     labels.write_text("item,rater,stage\ncalm,ann,1\ncalm,bob,2\nharsh,ann,3\nharsh,bob,4\n")
@@ -843,8 +849,9 @@ def test_a_truth_that_is_no_stage_is_refused(
 
 
 def test_a_report_says_what_is_unfinished_and_keeps_series_apart(
-    lab: Lab, write_study: WriteStudy
+    lab: Lab, write_study: WriteStudy, only_sections: OnlySections
 ) -> None:
+    only_sections(verdicts.response_outcomes)
     path = write_study(probe=False)
     lab.runs.run(path, workflows=["evidence"])
     lab.runs.run(path, workflows=["rubric"])

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from conftest import Scripted
+from conftest import OnlySections, Scripted
 from engines import replace_engine
+from judge_gym.analysis.report import findings, verdicts
 from judge_gym.engine import Engine
 from judge_gym.errors import BudgetError
 from judge_gym.lab import Lab
@@ -27,8 +28,11 @@ ITEMS = 3
 
 
 @pytest.fixture
-def two(write_study: WriteStudy) -> tuple[Path, Path]:
+def two(write_study: WriteStudy, only_sections: OnlySections) -> tuple[Path, Path]:
     """Two studies with the same experiments; the second asks for more of each."""
+    only_sections(
+        verdicts.response_outcomes, verdicts.chosen_stages, findings.rubrics_evidence_cost
+    )
     first = write_study("first.yaml", study="first", judges=JUDGES, samples=2, probe=False)
     second = write_study(
         "second.yaml", study="second", judges=JUDGES, samples=5, probe=True, swap="all"

@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import TEXTS, Call
+from conftest import TEXTS, Call, OnlySections
 from judge_gym import pull_experiment, pull_study, read_samples
 from judge_gym import samples as rooms
+from judge_gym.analysis.report import verdicts
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, TokenError
 from judge_gym.lab import Lab
 from judge_gym.store import samples as sample_rows
@@ -280,7 +281,10 @@ def test_a_missing_file_or_another_kind_is_refused(tmp_path: Path) -> None:
 # --- reports -------------------------------------------------------------------------------------
 
 
-def test_a_report_of_a_file_needs_no_database(call: Call, tmp_path: Path) -> None:
+def test_a_report_of_a_file_needs_no_database(
+    call: Call, tmp_path: Path, only_sections: OnlySections
+) -> None:
+    only_sections(verdicts.chosen_stages)
     written(tmp_path, *ROWS)
     said = call("report", "--from", "mine.csv", "--out", "mine.html")
     assert said.code == 0, said.err

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pytest
 
-from conftest import Scripted, study_file
+from conftest import OnlySections, Scripted, study_file
 from engines import replace_engine
 from judge_gym.analysis import report as reports
 from judge_gym.analysis.frames import JUDGE, tidy
@@ -33,8 +33,10 @@ from judge_gym.analysis.report import (
 )
 from judge_gym.analysis.report.digest import digest
 from judge_gym.analysis.report.findings import rubrics_evidence_cost
+from judge_gym.analysis.report.judges import position_bias, which_judge
 from judge_gym.analysis.report.page import scored_share
 from judge_gym.cli import display, main
+from judge_gym.cli.report_display import print_summary
 from judge_gym.engine import Engine
 from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.lab import Lab
@@ -43,6 +45,7 @@ from judge_gym.records import Completion, Request
 from judge_gym.web.pages.report import linked
 from panel_frames import samples
 from panel_frames import verdicts as verdict_frame
+from stores import blank
 from verdict_frames import Chances, draw_verdicts
 
 Write = Callable[..., Path]
@@ -116,7 +119,7 @@ class Ran(NamedTuple):
 
 
 def ran(folder: Path, **changes: Any) -> Ran:
-    with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
+    with Lab.open(blank(folder / "lab.db")) as lab:
         report = run(lab, study_file(folder, **changes))
         usage = pd.DataFrame(lab.reports.usage("small"))
         return Ran(url(lab), lab.experiments.samples("small"), usage, report, report.html())
@@ -303,7 +306,10 @@ def test_the_lead_on_preferences_says_on_how_many_items_and_in_which_direction(
     assert section is not None and expected in section.lead
 
 
-def test_a_report_on_one_tag_covers_that_experiment_alone(plain: Ran) -> None:
+def test_a_report_on_one_tag_covers_that_experiment_alone(
+    plain: Ran, only_sections: OnlySections
+) -> None:
+    only_sections()
     with Lab.open(plain.url) as lab:
         report = lab.reports.build("small/fascism/here/sim:strict")
     assert report.facts["experiments"] == "1" and report.facts["judges"] == "sim:strict"
@@ -324,7 +330,11 @@ def test_a_report_is_printed_on_one_screen(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     display.console.cache_clear()
-    lines = text_of(capsys, "--db", plain.url, "report", "small").splitlines()
+    if width == 80:
+        lines = text_of(capsys, "--db", plain.url, "report", "small").splitlines()
+    else:
+        print_summary(plain.report)
+        lines = [*capsys.readouterr().out.splitlines(), "where the whole report is"]
     display.console.cache_clear()
     assert len(lines) <= 40 and max(map(len, lines)) <= width
     text = "\n".join(lines)
@@ -336,8 +346,9 @@ def test_a_report_is_printed_on_one_screen(
 
 
 def test_a_report_says_at_both_ends_that_judges_were_simulated(
-    plain: Ran, capsys: pytest.CaptureFixture[str]
+    plain: Ran, capsys: pytest.CaptureFixture[str], only_sections: OnlySections
 ) -> None:
+    only_sections(verdicts.response_outcomes)
     report, html = plain.report, plain.html
     assert "simulated" in report.banner
     first, last = html.find(report.banner), html.rfind(report.banner)
@@ -372,7 +383,7 @@ def test_what_a_model_reports_decides_whether_it_was_simulated(
 
 
 def test_an_undefined_value_is_a_dash_and_null(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], only_sections: OnlySections
 ) -> None:
     frame = samples({"stages": "2", JUDGE: "sim:only"})
     page = Page(build_report("one", frame, NO_USAGE).html())
@@ -381,6 +392,7 @@ def test_an_undefined_value_is_a_dash_and_null(
     assert page.column("Expected stage", "items") == ["1"]
     assert "nan" not in " ".join(page.words).lower().split()
     frame.to_csv(tmp_path / "one.csv", index=False)
+    only_sections(verdicts.chosen_stages)
     parsed = json.loads(text_of(capsys, "report", "--from", str(tmp_path / "one.csv"), "--json"))
     assert parsed["tables"]["Expected stage"][0]["low"] is None
 
@@ -499,13 +511,20 @@ def test_the_page_loads_nothing_from_elsewhere(whole: Ran) -> None:
 
 
 def test_names_from_a_study_are_escaped_on_the_page_and_on_a_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], only_sections: OnlySections
 ) -> None:
     title, country = "<script>alert('title')</script>", "<img src=x onerror=alert(2)>"
     concepts = ("<b onclick=alert(1)>power</b>", "[red]power[/red]", "power [/closed]")
     frame = pd.concat(
         [
-            draw_verdicts({"a": EVEN, "b": EVEN}, concept=concept, country=country, probe=0.4)
+            draw_verdicts(
+                {"a": EVEN, "b": EVEN},
+                items=2,
+                replicates=2,
+                concept=concept,
+                country=country,
+                probe=0.4,
+            )
             for concept in concepts
         ],
         ignore_index=True,
@@ -517,6 +536,7 @@ def test_names_from_a_study_are_escaped_on_the_page_and_on_a_terminal(
     assert f"{concepts[0]} ({country})" in page.words, "it is shown as it was written"
     assert escape(concepts[0], quote=False) in html
     frame.to_csv(tmp_path / "names.csv", index=False)
+    only_sections(verdicts.response_outcomes, verdicts.chosen_stages, findings.limitations)
     printed = text_of(capsys, "report", "--from", str(tmp_path / "names.csv"), "--full")
     assert all(concept in printed for concept in concepts)
 
@@ -657,7 +677,10 @@ class Editor(Scripted):
         return await SimulatedModel(request.model).complete(request)
 
 
-def test_views_that_experiments_share_are_in_the_report_once(lab: Lab, write_study: Write) -> None:
+def test_views_that_experiments_share_are_in_the_report_once(
+    lab: Lab, write_study: Write, only_sections: OnlySections
+) -> None:
+    only_sections(rubrics_evidence_cost)
     replace_engine(lab, Engine(lab.store, Editor(lambda request: "")))
     study = write_study(vary={"verdict.method": ["single", "subset"]}, tolerance=1.0)
     [row] = table(run(lab, study), "Views").to_numpy().tolist()
@@ -665,8 +688,9 @@ def test_views_that_experiments_share_are_in_the_report_once(lab: Lab, write_stu
 
 
 def test_views_of_one_editor_under_two_wordings_are_counted_each(
-    lab: Lab, write_study: Write
+    lab: Lab, write_study: Write, only_sections: OnlySections
 ) -> None:
+    only_sections(rubrics_evidence_cost)
     vary = {"prompt.slots.neutralizer.persona": ["a clerk", "a court reporter"]}
     report = run(lab, write_study(vary=vary, judges=["sim:strict"]))
     calls = table(report, "Cost").set_index("stage")["calls"]
@@ -729,18 +753,21 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     """The samples of the pairs, three replicates, shown in both orders and in each one."""
     folder = tmp_path_factory.mktemp("pairs")
     vary = {"presentation.pair_order": ["both", "given", "swapped"]}
-    with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
+    with Lab.open(blank(folder / "lab.db")) as lab:
         replace_engine(lab, Engine(lab.store, Scripted(decide)))
         lab.runs.run(pair_study(folder, vary=vary, samples=3))
         return lab.experiments.samples("small")
 
 
-def test_pairs_are_scored_by_the_published_rule(pairs: pd.DataFrame) -> None:
+def test_pairs_are_scored_by_the_published_rule(
+    pairs: pd.DataFrame, only_sections: OnlySections
+) -> None:
     """Three of four are right; Clopper and Pearson's interval for that is 0.194 to 0.994.
 
     Of seven decisions on pairs with a truth, four name the response shown first (twice that of
     the second pair), two the second and one is a tie: (4 - 2) / 7. Replicates are one item.
     """
+    only_sections(findings.accuracy)
     shown = Page(build_report("pairs", pairs, None).html())
     rows = [dict(zip(shown.tables[TABLE][0], row, strict=True)) for row in shown.tables[TABLE][1:]]
     by_order = {row.pop("variant").rpartition("=")[2]: row for row in rows}
@@ -762,7 +789,9 @@ def test_pairs_are_scored_by_the_published_rule(pairs: pd.DataFrame) -> None:
         assert by_order[order].items() >= known.items()
 
 
-def test_a_report_on_pairs_shows_no_scale_and_no_second_accuracy(pairs: pd.DataFrame) -> None:
+def test_a_report_on_pairs_shows_no_scale_and_no_second_accuracy(
+    pairs: pd.DataFrame, only_sections: OnlySections
+) -> None:
     both = pairs[(pairs["presentation.pair_order"] == "both") & (pairs["replicate"] == 0)]
     report = build_report("pairs", both, None)
     titles = {one.title for one in report.tables}
@@ -770,6 +799,7 @@ def test_a_report_on_pairs_shows_no_scale_and_no_second_accuracy(pairs: pd.DataF
     statuses = table(report, "Statuses")
     assert statuses[["n", "parse_failed"]].to_numpy().tolist() == [[10, "10.0%"]]
     assert report.facts["evidence items"] == "5" and report.facts["samples"].startswith("10 ")
+    only_sections(findings.accuracy)
     unknown = build_report("pairs", both.assign(truth=None), None)
     assert TABLE not in {one.title for one in unknown.tables}, "without truth there is no score"
 
@@ -791,8 +821,9 @@ def test_a_page_of_pairs_and_views_fits_a_phone_and_a_desktop(
 
 
 def test_pairs_and_texts_in_one_study_are_scored_each_in_its_own_table(
-    lab: Lab, tmp_path: Path
+    lab: Lab, tmp_path: Path, only_sections: OnlySections
 ) -> None:
+    only_sections(findings.accuracy, verdicts.chosen_stages)
     (tmp_path / "given.json").write_text(json.dumps(GIVEN))
     lines = [{"text": "It was upheld.", "truth": 1}, {"text": "It was banned.", "truth": "upheld"}]
     (tmp_path / "texts.jsonl").write_text("\n".join(map(json.dumps, lines)))
@@ -873,7 +904,8 @@ def test_a_report_is_built_from_any_samples_and_its_figures_are_drawn() -> None:
         assert Page(report.html()).column("Statuses", "n"), name
 
 
-def test_cost_per_verdict_is_drawn_against_accuracy() -> None:
+def test_cost_per_verdict_is_drawn_against_accuracy(only_sections: OnlySections) -> None:
+    only_sections(which_judge)
     chances: dict[str, Chances] = {"cheap": [0.5, 0.5, 0, 0], "dear": [0.1, 0.9, 0, 0]}
     price = {"cheap": 0.001, "dear": 0.02}
     frame = draw_verdicts(chances, items=30, truth=2)
@@ -986,7 +1018,8 @@ def test_the_lead_on_swaps_is_that_of_the_hypothesis(gap: float, sentence: str) 
     assert f"{row['value']:+.2f}" in section.lead
 
 
-def test_a_digest_warns_where_few_verdicts_are_scored() -> None:
+def test_a_digest_warns_where_few_verdicts_are_scored(only_sections: OnlySections) -> None:
+    only_sections()
     shy = {"stages": "", "status": "abstained"}
     few = samples({"stages": "1"}, *({"evidence": item, **shy} for item in range(2, 12)))
     [warning, *_] = digest(build_report("few", few, NO_USAGE))["warnings"]
@@ -995,7 +1028,10 @@ def test_a_digest_warns_where_few_verdicts_are_scored() -> None:
     assert digest(build_report("all", all_of_them, NO_USAGE))["warnings"] == []
 
 
-def test_only_samples_under_the_protocol_have_hypotheses_and_validity_checks() -> None:
+def test_only_samples_under_the_protocol_have_hypotheses_and_validity_checks(
+    only_sections: OnlySections,
+) -> None:
+    only_sections(findings.findings, findings.metrics)
     contested = swapped_panel(0.3)
     plain = contested.assign(protocol="", concept="politeness")
     protocol = {"Hypotheses", "Validity of the instrument"}
@@ -1023,7 +1059,10 @@ def known_answers_of(rights: Mapping[str, int], items: int = 30) -> pd.DataFrame
     )
 
 
-def test_a_report_begins_with_the_sentence_and_the_rows_of_the_judge_table() -> None:
+def test_a_report_begins_with_the_sentence_and_the_rows_of_the_judge_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reports, "QUESTIONS", {"Which judge?": (which_judge,)})
     frame = known_answers_of({"good": 27, "poor": 9})
     report = build_report("x", frame, None)
     assert report.summary.sentence == judge_table(tidy(frame, source="x"))["sentence"]
@@ -1039,7 +1078,10 @@ def test_a_report_begins_with_the_sentence_and_the_rows_of_the_judge_table() -> 
     assert unknown.judges is not None and {*unknown.judges.frame["accuracy"]} == {"unknown"}
 
 
-def test_a_summary_quotes_the_ends_of_answers_where_judges_differ_most() -> None:
+def test_a_summary_quotes_the_ends_of_answers_where_judges_differ_most(
+    only_sections: OnlySections,
+) -> None:
+    only_sections()
     frame = known_answers_of({"good": 4, "poor": 2}, items=4)
     texts = {2: "It is fine.\nVERDICT: B", 6: "word " * 100 + "It is bad.\nVERDICT: A"}
 
@@ -1058,7 +1100,7 @@ def test_a_summary_quotes_the_ends_of_answers_where_judges_differ_most() -> None
     assert build_report("x", agreed, None).summary.disagreements == ()
 
 
-def test_a_report_on_pairs_says_which_setups_prefer_a_place() -> None:
+def test_a_report_on_pairs_says_which_setups_prefer_a_place(only_sections: OnlySections) -> None:
     rows = [
         # One judge always takes the response shown first, the other always the first response.
         (judge, item, 0, "scored", stage, 3, 1, flipped, True, "nominal")
@@ -1075,13 +1117,15 @@ def test_a_report_on_pairs_says_which_setups_prefer_a_place() -> None:
         [("", item, rater, 1) for item in range(30) for rater in "abc"],
         columns=["tag", "evidence", "rater", "stage"],
     )
+    assert [question.title for question in report.questions].count("Are they biased?") == 1
+    only_sections(findings.accuracy, position_bias)
     labelled = build_report("x", frame.drop(columns="truth"), None, people=people)
     agreement = labelled.table("Agreement with people").set_index("judge.model")["value"]
     assert agreement.to_dict() == {"leaning": 0.5, "steady": 1.0}
-    assert [question.title for question in report.questions].count("Are they biased?") == 1
 
 
-def test_a_summary_says_in_words_what_each_choice_does() -> None:
+def test_a_summary_says_in_words_what_each_choice_does(only_sections: OnlySections) -> None:
+    only_sections()
     frames = [
         known_answers_of({"a": right, "b": right}).assign(**{"verdict.method": method})
         for method, right in (("single", 27), ("subset", 9))
@@ -1097,7 +1141,10 @@ def test_a_summary_says_in_words_what_each_choice_does() -> None:
     )
 
 
-def test_tables_and_figures_are_found_by_a_part_of_their_title() -> None:
+def test_tables_and_figures_are_found_by_a_part_of_their_title(
+    only_sections: OnlySections,
+) -> None:
+    only_sections(which_judge, verdicts.axis_effects, verdicts.chosen_stages, findings.accuracy)
     report = build_report("x", known_answers_of({"good": 27, "poor": 9}), None)
     assert report.table("judges")["setup"].tolist() == ["good", "poor"]
     assert report.table("differences")["level"].notna().all()
@@ -1110,7 +1157,8 @@ def test_tables_and_figures_are_found_by_a_part_of_their_title() -> None:
     assert shown.startswith("<iframe srcdoc=") and "<h1>" not in shown, "it is escaped"
 
 
-def test_rows_and_quotes_of_a_report_are_linked_in_a_lab() -> None:
+def test_rows_and_quotes_of_a_report_are_linked_in_a_lab(only_sections: OnlySections) -> None:
+    only_sections(verdicts.response_outcomes)
     frame = known_answers_of({"good": 4, "poor": 2}, items=4).assign(
         tag=lambda rows: "x/it's & more/" + rows[JUDGE]
     )

@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from conftest import Scripted
+from conftest import OnlySections, Scripted
 from engines import replace_engine
 from judge_gym import store
 from judge_gym.analysis.report import build_report
+from judge_gym.analysis.report.findings import findings
 from judge_gym.engine import Engine
 from judge_gym.engine.calls import ask
 from judge_gym.errors import ConflictError, DesignError, ProviderError, StoreError
@@ -111,8 +112,9 @@ def scored(frame: pd.DataFrame) -> int:
 
 
 def test_every_paid_answer_of_a_stopped_run_is_a_sample_and_in_the_report(
-    lab: Lab, study: WriteStudy
+    lab: Lab, study: WriteStudy, only_sections: OnlySections
 ) -> None:
+    only_sections(findings)
     path = study(judges=["sim:balanced"], probe=False, margin=0.1)
     lab.runs.run(path, workflows=["evidence", "rubric"])
     others = paid(lab).total()
@@ -128,8 +130,9 @@ def test_every_paid_answer_of_a_stopped_run_is_a_sample_and_in_the_report(
 
 
 def test_a_report_counts_the_verdicts_of_a_judge_over_all_its_experiments(
-    lab: Lab, study: WriteStudy
+    lab: Lab, study: WriteStudy, only_sections: OnlySections
 ) -> None:
+    only_sections()
     path = study(
         judges=["sim:balanced"], probe=False, vary={"verdict.method": ["single", "subset"]}
     )
@@ -142,7 +145,10 @@ def test_a_report_counts_the_verdicts_of_a_judge_over_all_its_experiments(
     )
 
 
-def test_declarations_count_from_their_last_change(lab: Lab, study: WriteStudy) -> None:
+def test_declarations_count_from_their_last_change(
+    lab: Lab, study: WriteStudy, only_sections: OnlySections
+) -> None:
+    only_sections(findings)
     first = {"knob": "verdict.method", "level": "subset", "base": "single"}
     later = {**first, "endpoint": "entropy"}
     given: dict[str, Any] = {
@@ -203,8 +209,9 @@ def test_an_answer_is_a_sample_before_the_others_of_its_shard_have_arrived(
 
 
 def test_a_report_is_not_called_simulated_while_a_real_judge_has_no_answer(
-    lab: Lab, study: WriteStudy
+    lab: Lab, study: WriteStudy, only_sections: OnlySections
 ) -> None:
+    only_sections()
     lab.runs.run(study(judges=["sim:balanced"], probe=False, samples=1))
     frame = lab.experiments.samples("small")
     assert build_report("small", frame, None).banner.startswith("All judges were simulated")
@@ -674,8 +681,9 @@ def test_a_rubric_with_the_wrong_stages_is_re_asked_twice_and_then_the_run_has_f
 
 @pytest.mark.parametrize("wrong", [1, 2])
 def test_a_rubric_that_comes_right_is_used_and_its_re_asks_are_counted(
-    lab: Lab, study: WriteStudy, wrong: int
+    lab: Lab, study: WriteStudy, wrong: int, only_sections: OnlySections
 ) -> None:
+    only_sections()
     path = study(judges=["sim:balanced"])
 
     def answer(request: Request) -> Answer:

@@ -112,8 +112,9 @@ class Database:
     def begin(self) -> Iterator[sa.Connection]:
         """Opens a transaction that writes; it takes the write lock when it begins."""
         self.refuse_other_profile()
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield connection
+        with self.plain_errors(), self.engine.connect() as connection:
+            with connection.execution_options(begin="BEGIN IMMEDIATE").begin():
+                yield connection
 
     def refuse_other_profile(self) -> None:
         """Raises where this session may not write."""
@@ -127,12 +128,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """Opens a transaction that only reads, and never waits for a lock."""
-        with self._transaction("BEGIN") as connection:
-            yield connection
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sa.Connection]:
-        with self.plain_errors(), self.engine.execution_options(begin=begin).begin() as connection:
+        with self.plain_errors(), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
