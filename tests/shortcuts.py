@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 import typer.main
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
 
@@ -22,18 +23,21 @@ def take_shortcuts() -> None:
 
 
 def _share_compiled_statements() -> None:
-    """Lets all SQLite engines use one cache of compiled statements; nearly every test opens some.
+    """Lets all engines of a kind of database use one cache of compiled statements.
 
-    SQLAlchemy keeps such a cache for each engine and looks up by the dialect's identity.
+    Nearly every test opens some engines. SQLAlchemy keeps such a cache for each of them and looks
+    up by the dialect's identity; the servers of tests are all of one version.
     """
     compiled = LRUCache[Any, Any](5000)
     create = sa.Engine.__init__
+    dialects: tuple[Any, ...] = (SQLiteDialect_pysqlite, PGDialect_psycopg)
 
     def created(self: sa.Engine, *given: Any, **options: Any) -> None:
         create(self, *given, **options)
-        if isinstance(self.dialect, SQLiteDialect_pysqlite):
+        if type(self.dialect) in dialects:
             self._compiled_cache = compiled
 
     sa.Engine.__init__ = created  # type: ignore[method-assign]
-    SQLiteDialect_pysqlite.__eq__ = lambda self, other: type(self) is type(other)  # type: ignore[method-assign]
-    SQLiteDialect_pysqlite.__hash__ = lambda self: hash(type(self))  # type: ignore[method-assign]
+    for dialect in dialects:
+        dialect.__eq__ = lambda self, other: type(self) is type(other)
+        dialect.__hash__ = lambda self: hash(type(self))

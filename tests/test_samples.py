@@ -14,7 +14,7 @@ import pytest
 from conftest import TEXTS, Call, OnlySections
 from judge_gym import pull_experiment, pull_study, read_samples
 from judge_gym import samples as rooms
-from judge_gym.analysis.report import verdicts
+from judge_gym.analysis.report import findings, verdicts
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, TokenError
 from judge_gym.lab import Lab
 from judge_gym.store import samples as sample_rows
@@ -296,8 +296,15 @@ def test_a_report_of_a_file_needs_no_database(
 
 
 def test_a_report_of_an_export_has_the_tables_of_the_lab(
-    filled: Lab, call: Call, tmp_path: Path
+    filled: Lab, call: Call, tmp_path: Path, only_sections: OnlySections
 ) -> None:
+    only_sections(
+        verdicts.response_outcomes,
+        verdicts.chosen_stages,
+        verdicts.overconfidence,
+        findings.findings,
+        findings.rubrics_evidence_cost,
+    )
     filled.experiments.export(["small"], tmp_path / "samples.csv")
     made = {table.title: table.frame for table in filled.reports.build("small").tables}
     read = call("report", "--from", "samples.csv", "--json").json["tables"]

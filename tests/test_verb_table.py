@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from conftest import OnlySections
 from judge_gym import errors
+from judge_gym.analysis.report import verdicts
 from judge_gym.client import Client
 from judge_gym.errors import DesignError, JudgeGymError
 from judge_gym.lab import Lab
@@ -238,7 +240,10 @@ def timeless(value: Any) -> Any:
     return [timeless(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def test_a_client_returns_what_the_lab_returns(labs: tuple[Lab, Client]) -> None:
+def test_a_client_returns_what_the_lab_returns(
+    labs: tuple[Lab, Client], only_sections: OnlySections
+) -> None:
+    only_sections(verdicts.response_outcomes, verdicts.chosen_stages)
     lab, client = labs
     refused = set()
     for name, arguments in CALLS:

@@ -15,7 +15,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from conftest import Call, succeed
+from conftest import Call, OnlySections, succeed
+from judge_gym.analysis.report import verdicts
 from judge_gym.axes import Design
 from judge_gym.models.simulated import CODERS, PRESETS, CoderProfile, JudgeProfile
 from judge_gym.store.database import HEAD
@@ -63,7 +64,9 @@ def test_an_example_can_be_planned(call: Call, tmp_path: Path, example: str) -> 
     "example",
     ["support", *(pytest.param(name, marks=SLOW) for name in EXAMPLES if name != "support")],
 )
-def test_an_example_goes_from_init_to_report(call: Call, tmp_path: Path, example: str) -> None:
+def test_an_example_goes_from_init_to_report(
+    call: Call, tmp_path: Path, example: str, only_sections: OnlySections
+) -> None:
     file, study, experiments, samples = EXAMPLES[example]
     succeed(call("init", "--example", example))
     result = succeed(call("run", file, "--samples", "1", "--json")).json
@@ -92,13 +95,14 @@ def test_an_example_goes_from_init_to_report(call: Call, tmp_path: Path, example
     assert "simulated" in page
     assert "<svg" in page
     assert not re.search(r'(src|href)="https?:', page), "a report needs nothing else"
-    assert succeed(call("report", study, "--json")).json["tables"]
     succeed(call("report", file, "--out", "report.md"))
     lines = (tmp_path / "report.md").read_text().splitlines()
     ours = [line for line in lines if not line.startswith("Disagreement on")]  # quotes an item
     words = OF_THE_PROTOCOL.findall("\n".join(ours))
     assert bool(words) == (example == "contested"), words
     assert ("Agreement with people" in page) == (example == "support")
+    only_sections(verdicts.response_outcomes)
+    assert succeed(call("report", study, "--json")).json["tables"]
 
     usage = succeed(call("usage", study, "--json")).json
     assert sum(row["attempts"] for row in usage) == sum(run["calls"] for run in result["runs"])

@@ -13,6 +13,8 @@ from mcp import MCPError
 
 import agents
 from agents import Agent, sent
+from conftest import OnlySections
+from judge_gym.analysis.report import verdicts
 from judge_gym.axes import Design
 from judge_gym.mcp import over_http
 from judge_gym.mcp.results import MAX_SIZE, rounded, truncate
@@ -482,7 +484,10 @@ def test_an_internal_error_reveals_no_details(
 # --- resources -----------------------------------------------------------------------------------
 
 
-def test_studies_and_reports_are_resources(lab: ServedLab, agent: Agent) -> None:
+def test_studies_and_reports_are_resources(
+    lab: ServedLab, agent: Agent, only_sections: OnlySections
+) -> None:
+    only_sections(verdicts.response_outcomes)
     text = (
         "study: small-one\nsamples: 1\nprobe: false\n"
         "evidence: {here: {files: news.jsonl, window: {country: Valdoria}}}\n"
@@ -529,7 +534,10 @@ def test_an_unknown_resource_is_an_error_with_its_kind(agent: Agent, uri: str) -
 # --- a study in one call -----------------------------------------------------------------------
 
 
-def test_a_quick_study_is_one_call(lab: ServedLab, agent: Agent) -> None:
+def test_a_quick_study_is_one_call(
+    lab: ServedLab, agent: Agent, only_sections: OnlySections
+) -> None:
+    only_sections(verdicts.axis_effects)
     made = agent.call(
         "runs_quick_study",
         texts=["Judges were dismissed by decree.", {"text": "The budget was adopted.", "truth": 1}],
