@@ -7,7 +7,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 import postgres
@@ -294,6 +295,12 @@ class Scripted:
         if isinstance(said, str):
             return Completion(said, "stop", request.model, 10, 5, 0.001)
         return said
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[Any], list[Any]]:
+    """Looks for examples in docstrings of the sources alone, since tests have none."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 def pytest_xdist_auto_num_workers() -> int:

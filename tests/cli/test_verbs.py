@@ -7,16 +7,17 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from conftest import Call, OnlySections, succeed
-from judge_gym.analysis.report import verdicts
+from judge_gym.analysis.report import findings, verdicts
 from judge_gym.axes import Design
 from judge_gym.models.simulated import CODERS, PRESETS, CoderProfile, JudgeProfile
 from judge_gym.store.database import HEAD
@@ -61,12 +62,21 @@ def test_an_example_can_be_planned(call: Call, tmp_path: Path, example: str) -> 
 
 
 @pytest.mark.parametrize(
-    "example",
-    ["support", *(pytest.param(name, marks=SLOW) for name in EXAMPLES if name != "support")],
+    ("example", "sections"),
+    [
+        pytest.param("support", (findings.accuracy, verdicts.chosen_stages), id="support, in part"),
+        *(pytest.param(name, None, marks=SLOW, id=name) for name in EXAMPLES),
+    ],
 )
 def test_an_example_goes_from_init_to_report(
-    call: Call, tmp_path: Path, example: str, only_sections: OnlySections
+    call: Call,
+    tmp_path: Path,
+    example: str,
+    sections: Sequence[Any] | None,
+    only_sections: OnlySections,
 ) -> None:
+    if sections:
+        only_sections(*sections)
     file, study, experiments, samples = EXAMPLES[example]
     succeed(call("init", "--example", example))
     result = succeed(call("run", file, "--samples", "1", "--json")).json
