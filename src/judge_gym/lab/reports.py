@@ -63,24 +63,20 @@ class Reports:
         """
         import pandas as pd
 
-        from judge_gym.analysis.frames import tidy
         from judge_gym.analysis.report import build_report
         from judge_gym.analysis.validity import Thresholds
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
-        frame = stored_samples(self._store, rows)
-        if not frame.empty:
-            frame = tidy(frame, source=name)
         return build_report(
             name,
-            frame,
+            stored_samples(self._store, rows),
             pd.DataFrame(self.usage(name)),
             views=self._store.evidence.list_views([row["tag"] for row in rows]),
             people=self._labels.frame_of(rows),
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
             thresholds=Thresholds.of(gates or {}),
-            table=None if frame.empty else self._judge_table(frame, rows),
+            table=lambda frame: self._judge_table(frame, rows),
             declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
             texts=self._store.ledger.answers,

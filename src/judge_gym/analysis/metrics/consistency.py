@@ -38,6 +38,7 @@ from judge_gym.analysis.panels import (
 )
 from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha, supports_interval
 from judge_gym.analysis.stats.intervals import (
+    HELD,
     Estimate,
     SumStatistic,
     bootstrap,
@@ -214,7 +215,9 @@ def _neighbours(part: pd.DataFrame, key: list[str]) -> tuple[float, float, float
     cell = scored.groupby(CELL_OF_REPLICATES).ngroup().to_numpy()
     order = np.argsort(cell, kind="stable")
     sizes = np.bincount(cell)
-    ends = np.split(scored["mask"].to_numpy()[order], sizes.cumsum()[:-1])
+    masks = scored["mask"].to_numpy()[order]
+    masks = masks.astype(np.min_scalar_type(masks.max(initial=0)))  # fewer bytes to shuffle
+    ends = np.split(masks, sizes.cumsum()[:-1])
     # Two replicates are neighbours in any order.
     tables = [
         np.stack([one for one in ends if len(one) == size]) for size in np.unique(sizes[sizes > 2])
@@ -223,13 +226,23 @@ def _neighbours(part: pd.DataFrame, key: list[str]) -> tuple[float, float, float
     if not pairs:
         return np.nan, np.nan, np.nan
 
-    def agreed(of: Sequence[np.ndarray]) -> int:
-        return sum(int(np.count_nonzero(table[:, 1:] == table[:, :-1])) for table in of)
+    def agreed(of: Sequence[np.ndarray]) -> np.ndarray:
+        """Returns the numbers of equal neighbours, by draw."""
+        equal = [np.count_nonzero(one[..., 1:] == one[..., :-1], axis=(1, 2)) for one in of]
+        found: np.ndarray = np.sum(equal, axis=0)
+        return found
 
-    rng, observed = seeded("neighbours", *key), agreed(tables)
-    drawn = [agreed([rng.permuted(one, axis=1) for one in tables]) for _ in range(SHUFFLES)]
-    above = sum(count >= observed for count in drawn)
-    return observed / pairs, fmean(drawn) / pairs, (1 + above) / (1 + SHUFFLES)
+    rng, observed = seeded("neighbours", *key), int(agreed([one[None] for one in tables])[0])
+    parts, step = [], max(1, HELD // pairs)
+    for low in range(0, SHUFFLES, step):
+        shuffled = [np.empty((min(step, SHUFFLES - low), *one.shape), one.dtype) for one in tables]
+        for places in zip(*shuffled, strict=True):
+            for one, place in zip(tables, places, strict=True):
+                rng.permuted(one, axis=1, out=place)
+        parts.append(agreed(shuffled))
+    drawn = np.concatenate(parts)
+    above = int((drawn >= observed).sum())
+    return observed / pairs, float(drawn.mean()) / pairs, (1 + above) / (1 + SHUFFLES)
 
 
 # --- variances -----------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def build_report(
     views: Sequence[Mapping[str, Any]] = (),
     people: pd.DataFrame | None = None,
     judges: Iterable[str] = (),
-    table: JudgeTable | None = None,
+    table: Callable[[pd.DataFrame], JudgeTable] | None = None,
     warnings: tuple[str, ...] = (),
     thresholds: Thresholds = DEFAULTS,
     declared: Declarations = NOTHING_DECLARED,
@@ -92,7 +92,7 @@ def build_report(
         views: the evidence views that judges read, with editor, status and checks.
         people: raters' stages, with columns tag, evidence, rater, stage.
         judges: all that were to judge, also those without a sample yet.
-        table: the judge table; else it is made from the samples.
+        table: makes the judge table of the tidy samples; by default, of nothing else.
         warnings: messages shown above the numbers.
         thresholds: the limits at which validity checks pass.
         declared: the contrasts, hypotheses and margin that the study declares, and since when.
@@ -105,17 +105,21 @@ def build_report(
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
     # If no call was answered, no model was reported; the judge that was asked counts then.
-    models = {*frame["reported_model"].astype(object).fillna(frame[JUDGE])}
-    models |= {*judges} - {*frame[JUDGE]}
+    asked = {*frame[JUDGE].unique()}
+    models = {*frame["reported_model"].fillna(frame[JUDGE]).unique()} | ({*judges} - asked)
     banner = simulation_banner(map(str, models))
-    table = table or judge_table(frame, people, margin=declared.margin, simulated=banner)
+    made = (
+        table(frame)
+        if table
+        else judge_table(frame, people, margin=declared.margin, simulated=banner)
+    )
     given = ReportInput(
         data=Dataset(_needed(frame)),
         usage=paid,
         views=views,
         people=people,
         thresholds=thresholds,
-        judges=table,
+        judges=made,
         declared=declared,
         confounded=confounded(frame),
         label_usd=label_usd,
@@ -136,7 +140,7 @@ def build_report(
         facts=_facts(frame, usage),
         warnings=warnings,
         questions=questions,
-        judge_table=table,
+        judge_table=made,
         summary=replace(first, chart=first.chart and replace(first.chart, judges=every)),
         tags={
             (str(task), str(variant), str(judge)): str(tag)
@@ -189,7 +193,8 @@ def confounded(frame: pd.DataFrame) -> tuple[str, ...]:
     own = frame[~frame["is_swap"]]
     tasks = [part for _, part in own.groupby("task", observed=True)]
     levels = {
-        name: [frozenset(part[name].astype(str)) for part in tasks] for name in VARIED_BY_TASK
+        name: [frozenset(map(str, part[name].unique())) for part in tasks]
+        for name in VARIED_BY_TASK
     }
     together: dict[tuple[int, ...], list[str]] = {}
     for name, sets in levels.items():
@@ -202,7 +207,8 @@ def confounded(frame: pd.DataFrame) -> tuple[str, ...]:
         if len(names) > 1
     ]
     arms = [own[own["task_type"] == kind] for kind in ("ecc", "control")]
-    apart = [name for name in VARIED_BY_TASK if not {*arms[0][name]} & {*arms[1][name]}]
+    levels_of = [{name: {*arm[name].unique()} for name in VARIED_BY_TASK} for arm in arms]
+    apart = [name for name in VARIED_BY_TASK if not levels_of[0][name] & levels_of[1][name]]
     if apart and all(map(len, arms)):
         found.append(
             f"contested and control tasks have no {listed(apart, 'or')} in common: H1 and the "

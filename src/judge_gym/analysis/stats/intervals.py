@@ -173,7 +173,7 @@ class Bounded:
         if codes is not None:
             in_clusters = self._in_clusters if np.isfinite(self.low) else student
             return in_clusters(known, codes)
-        if n and np.isin(known, (self.low, self.high)).all():
+        if n and ((known == self.low) | (known == self.high)).all():
             return self._proportion(int((known == self.high).sum()), n)
         if n < 2:
             return undefined(n, float(known[0]) if n else np.nan)
