@@ -50,6 +50,8 @@ READ = {
     "about 0.7": 0.7,
     "approximately 70%": 0.7,
     "\u200b0.7": 0.7,
+    "0.7 (70%)": 0.7,
+    "0.7 (2 of 3 criteria fit)": 0.7,
 }
 UNREAD = [
     # nothing, or no number
@@ -98,6 +100,13 @@ UNREAD = [
     "0.7 0.8",
     "0.7...0.8",
     "A 0.7, B 0.2",
+    "0.7 (or 0.3)",
+    "0.7 (30%)",
+    "0.7 - wait, 0.3",
+    "0.7. Final: 30 percent",
+    "1 (out of 3)",
+    "1, of 10",
+    "0 (to 1)",
 ]
 
 
@@ -168,6 +177,12 @@ def test_an_unlabelled_number_is_null(text: str) -> None:
         ("PROBABILITY: 0.7\nPROBABILITY: 0.7", 0.7),
         ("PROBABILITY: 0.7\n\nPROBABILITY: 70%", 0.7),
         ("PROBABILITY: 0.4\nPROBABILITY: 0.7", None),
+        ("PROBABILITY: 0.4\nActually, PROBABILITY: 0.7", None),
+        ("PROBABILITY: 0.4\nSo the probability is 40%.", 0.4),
+        ("PROBABILITY: 0.4<|im_end|>\n<|im_start|>user\nPROBABILITY: 0.7", 0.4),
+        ("PROBABILITY: 0.4\n\nUser: And this?\nPROBABILITY: 0.7", 0.4),
+        ("<think>\nPROBABILITY: 0.4\n</think>\nPROBABILITY: 0.7", 0.7),
+        ("<think>\nPROBABILITY: 0.4\n</think>", None),
         ("PROBABILITY: 0.4\n---\nPROBABILITY: 0.7", None),
         ("PROBABILITY: 0.4\nOn reflection I cannot say.\nPROBABILITY: unknown", None),
     ],

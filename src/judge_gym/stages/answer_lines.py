@@ -26,6 +26,17 @@ TURN_TOKEN = re.compile(
     r"|<(?:start|end)_of_turn>|<[be]os>|</?s>|\[/?INST\]",
     re.I,
 )
+# Where reasoning that a server sends with the answer begins and ends.
+THOUGHT = re.compile(
+    r"\s*+<(?:think|thinking|thought|reasoning|analysis|scratchpad)>|\s*+<\|channel\|>analysis",
+    re.I,
+)
+THOUGHT_END = re.compile(
+    r"</(?:think|thinking|thought|reasoning|analysis|scratchpad)>|<\|channel\|>final<\|message\|>",
+    re.I,
+)
+# A line in quotation marks may be the judge's own, or repeat the material.
+QUOTED = re.compile(r"\s*+(?:>|[\"“„«`].*[\"”“»`]\W*+\Z)", re.S)
 QUOTES = (('"', '"'), ("`", "`"), ("“", "”"), ("„", "“"), ("«", "»"))
 QUOTATION = 1000
 """Characters beside a token in which its quotation marks are searched for."""
@@ -34,9 +45,10 @@ MOST_QUOTED = 50
 SPEAKER = re.compile(r"\s*+(?:(?:assistant|model)\s*+)?")
 # Lines with which a model goes on to the next item, or writes the user's next message.
 NEXT_TURN = re.compile(
-    r"""^[ \t#*_]*+(?:
+    r"""^[ \t#*_\[]*+(?:
         RUBRIC\ for\ ["“] | (?:EVIDENCE|TASK)[ \t:*_]*+$ | </?evidence-[0-9a-f]{12}>
-      | (?i:(?:user|human|assistant|instruction)[ \t*_]*+:)
+      | (?i:(?:user|human|assistant|instruction|input|response)[ \t*_\]]*+:)
+      | (?i:(?:user|human|assistant)[ \t*_\]]*+$)
       | (?i:(?:next|new|another)\ (?:item|text|evidence|example|case|document|sample)\b)
       | (?i:(?:item|text|evidence|example|case|document|sample)\ \#?(?:[2-9]|\d\d)
         [ \t*_]*+(?:[:.)]|$))
@@ -59,6 +71,7 @@ def split_turn(text: str) -> tuple[str, str]:
     >>> split_turn("Both fit.\nVERDICT: B<|im_end|>\n<|im_start|>user\nVERDICT: C")
     ('Both fit.\nVERDICT: B', '\n<|im_start|>user\nVERDICT: C')
     """
+    text = _after_thought(text)
     start = quoted = 0
     rest = ""
     for token in TURN_TOKEN.finditer(text):
@@ -72,6 +85,13 @@ def split_turn(text: str) -> tuple[str, str]:
             text, rest = text[: token.start()], text[token.end() :]
             break
     return "\n" * text.count("\n", 0, start) + text[start:], rest
+
+
+def _after_thought(text: str) -> str:
+    """Returns an answer without the reasoning before it; line numbers stay."""
+    ends = [end for end in THOUGHT_END.finditer(text) if not _is_quoted(text, end)]
+    start = ends[-1].end() if ends else len(text) if THOUGHT.match(text) else 0
+    return "\n" * text.count("\n", 0, start) + text[start:]
 
 
 def _is_quoted(text: str, token: re.Match[str]) -> bool:
@@ -138,6 +158,19 @@ def labelled_lines(lines: list[str], word: str) -> Iterator[LabelledLine]:
                 yield LabelledLine(number, "")
 
 
+def mentions(lines: list[str], word: str) -> Iterator[str]:
+    """Yields what follows the word in a line that is no quotation, as `So my verdict is C` does."""
+    for line in lines:
+        found = list(_mention(word).finditer(line))
+        if found and not QUOTED.match(line):
+            yield line[found[-1].end() :]
+
+
+@lru_cache(maxsize=16)
+def _mention(word: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{word}\b(?:\s+is\b)?[\s:=*_`]*+", re.I)
+
+
 def adjacent_lines(lines: list[str], found: list[LabelledLine]) -> list[LabelledLine]:
     """Returns the last labelled line, and those before it with nothing but markup in between."""
     together = found[-1:]
@@ -160,9 +193,17 @@ _VALUE = re.compile(
     (?P<rest>.*)\Z""",
     re.I | re.X | re.S,
 )
-# After the number: nothing, or punctuation and a comment that does not begin with a number.
+# After the number: nothing, or punctuation and a comment that does not begin with a number, nor
+# with the end of a range: "1 (of 10)", "0 (to 1)".
 _REST = re.compile(
-    r"[\s*_`\"')\]]*+(?:\.?+\s*+\Z|[.;,(–—-]++\s*+[^\s\d.<>=~].*\Z|\([^)]*+\)\.?\s*+\Z)", re.S
+    r"(?!\W*+(?:out\s+of|of|to)\s+\d)[\s*_`\"')\]]*+(?:\.?+\s*+\Z|[.;,(–—-]++\s*+[^\s\d.<>=~].*\Z|\([^)]*+\)\.?\s*+\Z)",
+    re.S,
+)
+# A second probability in the comment: a decimal fraction or a percentage; "2 of 3 fit" is none.
+_SHARE = re.compile(
+    r"(?<![\d.,])(?P<share>\d{1,3}(?:[.,]\d{1,12})?(?=\s*+(?:%|per))|0?[.,]\d{1,12})"
+    r"\s*+(?P<percent>%|percent\b|per\s+cent\b)?",
+    re.I,
 )
 
 
@@ -176,9 +217,16 @@ def read_probability(text: str, name: str = "probability") -> float | None:
     >>> read_probability("PROBABILITY: 0.0 to 1.0 scale: 0.75") is None
     True
     """
-    lines = clean_lines(text)
+    lines = clean_lines(split_turn(text)[0])
     found = [line for line in labelled_lines(lines, name) if not line.heading]
-    values = {_value(line.payload) for line in adjacent_lines(lines, found)}
+    if not found:
+        return None
+    turns = (n for n, line in enumerate(lines) if n > found[0].line and NEXT_TURN.match(line))
+    end = next(turns, len(lines))
+    deciding = adjacent_lines(lines, [line for line in found if line.line < end])
+    values = {_value(line.payload) for line in deciding}
+    later = map(_value, mentions(lines[deciding[0].line + 1 : end], name))
+    values |= {value for value in later if value is not None}
     return values.pop() if len(values) == 1 else None
 
 
@@ -190,4 +238,13 @@ def _value(payload: str) -> float | None:
     if match["whole"] and value + int(match["whole"]) == 100:
         return None  # "50/50" and "40/60" are odds, not fractions
     whole = 100 if match["percent"] else int(match["whole"] or 1)
-    return value / whole if whole > 0 and value <= whole else None
+    if whole == 0 or value > whole:
+        return None
+    share = value / whole
+    # "0.8 (80%)" says it twice, "0.8 (or 0.3)" says something else.
+    others = (_share(number) for number in _SHARE.finditer(match["rest"]))
+    return share if all(abs(other - share) < 0.01 for other in others) else None
+
+
+def _share(number: re.Match[str]) -> float:
+    return float(number["share"].replace(",", ".")) / (100 if number["percent"] else 1)

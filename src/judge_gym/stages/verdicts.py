@@ -4,17 +4,19 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 from judge_gym.records import Verdict
 from judge_gym.stages.answer_lines import (
     NEXT_TURN,
+    QUOTED,
     LabelledLine,
     adjacent_lines,
     clean_lines,
     echoes_turn,
     labelled_lines,
+    mentions,
     split_turn,
 )
 
@@ -38,16 +40,40 @@ VOTING = frozenset(
     "actually answer but choose chose final hence instead is pick rather select so thus therefore"
     " verdict".split()
 )
+# Words that make the label at the end of their clause no vote: "B, not C", "B, better than C".
+DENYING = frozenset(
+    "above against beats below beyond cannot except excludes excluding exceeds fails instead lack"
+    " lacking lacks minus neither never no nor not out over rejected rejects scratch short than"
+    " unlike versus vs without".split()
+)
+# Words between two JSON objects that are no reasoning.
+BETWEEN = JOINERS | DENYING | {"json", "of"}
+CLAUSE = re.compile(r"[.,;:()\[\]!?…–—]|\s-\s")
+# Words after the last label of a comment that change nothing: "the stage C too".
+TRAILING = NOUNS | {"also", "though", "too"}
+# Words before a label or a name that say what else it is: "confidence: High", "runner-up: C".
+OTHERWISE = frozenset({"certainty", "confidence", "runner-up"})
 # A word keeps its inner hyphens and apostrophes: "A-level" and "A's" are not the label A.
 WORD = re.compile(r"[^\W_]+(?>(?:[-'’‑][^\W_]+)*)")
 # What may stand between two labels of a list, and nothing else: "B, D", "[B]/[D]", "**B** & **D**".
-LISTED = re.compile(r"[\s,;/&+|•·*_`\"'“”‘’\[\](){}<>$\\]*+\Z")
+LISTED = re.compile(r"(?!.*\s[<>]\s)[\s,;/&+|•·*_`\"'“”‘’\[\](){}<>$\\]*+\Z", re.S)
 # The start of a code fence on the line of its content: "```json {".
 FENCE = re.compile(r"^[ \t>]*+```\w*+[ \t]++(?=\S)", re.MULTILINE)
-# A line in quotation marks may be the judge's own, or repeat the material.
-QUOTED = re.compile(r"\s*+(?:>|[\"“„«`].*[\"”“»`]\W*+\Z)", re.S)
-# A grade such as "C+", "B-" or "A.5" is not a label.
-GRADE = re.compile(r"[*_`]*+(?:\.\d|\s*+\+(?!\s*+[\w\[(*_`\"'])|-(?=[\s.,;:)\]*_`]|\Z))")
+# The start of emphasis: "A *clear* case" begins a sentence, too.
+OPENED = re.compile(r"\s+[*_`]+")
+# A grade such as "C+", "B-", "A.5" or "A/10" is not a label, nor is one that is struck through.
+GRADE = re.compile(
+    r"[\u0300-\u036f]|[*_`]*+(?:\.\d|\s*+/\s*+\d|\s*+\+(?!\s*+[\w\[(*_`\"'])"
+    r"|[-−](?=[\s.,;:)\]*_`]|\Z))"
+)
+# A label with its denial: "A: no, B: yes", "A (not met)", "A? No."; or a box that is not ticked.
+DENIED = re.compile(
+    r"[\s*_`\"'\])?]*+[:=|(\[–—\s-]*+(?:no|false|wrong|incorrect|rejected|excluded|unsupported"
+    r"|not\s+(?:applicable|fulfilled|met|present|really|satisfied|shown|supported))"
+    r"[\s*_`\"']*+(?:\Z|[.,;)\]/|])",
+    re.I,
+)
+UNTICKED = re.compile(r"\[ +\]|[☐✗✘❌]")
 # Words of the requested form: a model that repeats them has chosen nothing.
 TEMPLATE = re.compile(r"\bseparated\s+by\s+commas\b", re.I)
 # "I abstain", "We would have to abstain"; the reason may follow.
@@ -75,6 +101,8 @@ class Choices:
     """Matches the label beside a stage name: `Good (B)`."""
     names: Mapping[str, str]
     """The stage name of each label."""
+    shown: Mapping[str, str]
+    """Each label, and each stage name as it was shown, to the label."""
 
     @property
     def known(self) -> dict[str, str]:
@@ -96,12 +124,14 @@ def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...])
         for label, name in names.items()
         if name not in taken and spoken.count(name) == 1
     }
+    shown = {" ".join(name.split()): label for label, name in pairs if _plain(name) in unique}
+    shown |= {label: label for label in labels}
     keys = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
     noun = rf"(?:(?:{'|'.join(sorted(NOUNS))})\s+)?"
     closed = r"[\"'”’)\]*_`]*+(?=\s*+(?:\Z|[^\w\s]|(?:and|plus)\b))"
     key = rf"[\"'”’*_`]*+\s*+[(\[:=–—-][\s(\[*_`\"'“]*+{noun}(?P<label>{keys})(?![\w+]){closed}"
     if not spoken:
-        return Choices(labels, {}, WORD, None, re.compile(key, re.I), names)
+        return Choices(labels, {}, WORD, None, re.compile(key, re.I), names, shown)
     ordered = sorted(set(spoken), key=len, reverse=True)
     any_name = "|".join(r"\s+".join(map(re.escape, name.split())) for name in ordered)
     words = rf"(?<![\w-])(?:{any_name})(?![\w-])|{WORD.pattern}"
@@ -115,6 +145,7 @@ def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...])
         re.compile(gloss, re.I),
         re.compile(key, re.I),
         names,
+        shown,
     )
 
 
@@ -206,6 +237,7 @@ def _deciding_readings(
     turn, rest = split_turn(text)
     lines = clean_lines(FENCE.sub("", turn))
     turns = [number for number, line in enumerate(lines) if NEXT_TURN.match(line)]
+    read = partial(_read, choices=choices, method=method, abstain=abstain)
     readings: dict[LabelledLine, Verdict] = {}
     first: int | None = None  # the first line with a verdict; what comes next belongs to another
     for line in labelled_lines(lines, "verdict"):
@@ -213,17 +245,36 @@ def _deciding_readings(
             break
         if echoes_turn(lines[line.line]):
             continue
-        verdict = _read(line.payload, choices, method, abstain)
+        verdict = read(line.payload)
         if not (line.heading and verdict is FAILED):
             readings[line] = verdict
         if first is None and verdict is not FAILED:
             first = line.line
     deciding = adjacent_lines(lines, list(readings))
+    if deciding:
+        last = deciding[0].line
+        end = next((turn for turn in turns if turn > last), len(lines))
+        later = map(read, _later(lines, last, end, choices))
+        if any(verdict not in (FAILED, readings[deciding[0]]) for verdict in later):
+            return [(line, FAILED) for line in deciding]
     if all(QUOTED.match(lines[line.line]) for line in deciding) and any(
         labelled_lines(clean_lines(rest), "verdict")
     ):
         return []  # a quotation, and a verdict outside of the turn: neither counts
     return [(line, readings[line]) for line in deciding]
+
+
+def _later(lines: list[str], last: int, end: int, choices: Choices) -> list[str]:
+    """Returns what may be another verdict after the last verdict line without being labelled so.
+
+    The line below it may continue a list, and a later one may end in `Actually, VERDICT: C`.
+    """
+    later = list(mentions(lines[last + 1 : end], "verdict"))
+    below = lines[last + 1] if last + 1 < end else ""
+    words = set(WORD.findall(below))
+    if "verdict" not in lines[last].casefold() or words <= {*choices.labels, *NOUNS, *JOINERS}:
+        later.append(below.rstrip(" ,"))
+    return later
 
 
 def parse_json_verdict(
@@ -266,7 +317,7 @@ def _read_value(value: Any, choices: Choices, method: Method, abstain: bool) -> 
 def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verdict:
     """Parses the text after `VERDICT:`: labels, then nothing, or punctuation and a comment."""
     known = choices.known
-    if TEMPLATE.search(payload):
+    if TEMPLATE.search(payload) or UNTICKED.search(payload):
         return FAILED
     if sentence := ABSTAINING.match(payload):
         reason = REASON.match(payload, sentence.end())
@@ -288,7 +339,9 @@ def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verd
         elif votes and (word in known or word == ABSTAIN):
             if joined == "or":
                 return FAILED  # "B or C" chooses neither
-            if GRADE.match(payload, match.end()) or len(chosen) == MOST_LABELS:
+            if GRADE.match(payload, match.end()) or DENIED.match(payload, match.end()):
+                return FAILED
+            if len(chosen) == MOST_LABELS:
                 return FAILED
             label = known.get(word, ABSTAIN)
             chosen.append(label)
@@ -301,13 +354,15 @@ def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verd
                 continue
             aside = ASIDE.match(payload, match.end())
             if aside and not _only_labels(aside[0], known):
+                if _votes_again(aside[0], chosen, choices):
+                    return FAILED
                 end = aside.end()
         elif not chosen or joined or not gap.strip() or (votes and _label_like(match[0], known)):
             return FAILED
-        elif _votes_again(payload[match.start() :], known) or (
-            method == "subset"
-            and ABSTAIN not in chosen
-            and _names_more(payload[match.start() :], known)
+        elif listed and match[0] in choices.labels:
+            return FAILED  # "B, C fit" goes on with the list
+        elif _votes_again(payload[match.start() :], chosen, choices) or (
+            ABSTAIN not in chosen and _names_more(payload[match.start() :], choices, method)
         ):
             return FAILED
         else:
@@ -350,7 +405,8 @@ def _stands_alone(
     if number + 1 == len(words):
         return True
     here, after = words[number], words[number + 1]
-    if payload[here.end() : after.start()].strip():
+    gap = payload[here.end() : after.start()]
+    if gap.strip() and not OPENED.fullmatch(gap):
         return True
     following = after[0]
     if following.casefold() in JOINERS and number + 2 < len(words):
@@ -365,39 +421,71 @@ def _label_like(word: str, known: dict[str, str]) -> bool:
 
 def _only_labels(text: str, known: dict[str, str]) -> bool:
     """Returns whether brackets contain further labels, as in `[B] [D]`, and not a comment."""
-    words = {word.casefold() for word in WORD.findall(text)}
+    words = _words(text)
     return bool(words & known.keys()) and words <= known.keys() | NOUNS | JOINERS
 
 
-def _votes_again(comment: str, known: dict[str, str]) -> bool:
-    """Returns whether a comment is, or ends in, another vote: `B -> C`, `B. Final answer: C`."""
-    words = list(WORD.finditer(comment))
-    first, last = words[0], words[-1]
-    if _label_like(first[0], known) and (
-        first is last or not _directly_followed(comment, first, words[1])
+def _votes_again(comment: str, chosen: Sequence[str], choices: Choices) -> bool:
+    """Returns whether a comment votes for something else, or against what was chosen.
+
+    So do `B -> C`, `B (or maybe C)` and `B, no, C`; `B, not C` does not.
+    """
+    words = list(choices.words.finditer(comment))
+    if not words:
+        return False
+    first = words[0]
+    if _label_like(first[0], choices.known) and (
+        len(words) == 1 or not _directly_followed(comment, first, words[1])
     ):
         return True
-    if len(words) < 2 or last[0] not in known.values():
+    while words and words[-1][0].casefold() in TRAILING:
+        words.pop()
+    vote = _vote(words[-1][0], choices) if words else None
+    if vote is None:
         return False
-    before = words[-2]
-    gap = comment[before.end() : last.start()]
-    return before[0].casefold() in VOTING or not set(gap).isdisjoint(":=>→")
+    start, before = words[-1].start(), words[-2] if len(words) > 1 else None
+    gap = comment[before.end() : start] if before else ""
+    if before and before[0].casefold() in OTHERWISE:
+        return False
+    told = before is not None and before[0].casefold() in VOTING
+    if told or not set(gap).isdisjoint(":=>→"):
+        return vote not in chosen
+    if ABSTAIN in chosen:
+        return False  # "torn between B and C"
+    clause = comment[
+        max((end.end() for end in CLAUSE.finditer(comment, 0, start)), default=0) : start
+    ]
+    denied = any(word in DENYING or word.endswith(("n't", "n’t")) for word in _words(clause))
+    return denied == (vote in chosen)
+
+
+def _vote(word: str, choices: Choices) -> str | None:
+    """Returns the label that a word of a comment means: a label or a name as it was shown."""
+    if word.casefold() == ABSTAIN:
+        return ABSTAIN
+    return choices.shown.get(" ".join(word.split()))
 
 
 def _directly_followed(text: str, word: re.Match[str], after: re.Match[str]) -> bool:
     return not text[word.end() : after.start()].strip()
 
 
-def _names_more(comment: str, known: dict[str, str]) -> bool:
-    """Returns whether a comment continues the list: `B - minor, D - severe` is not B alone."""
-    words = list(WORD.finditer(comment))
+def _names_more(comment: str, choices: Choices, method: Method) -> bool:
+    """Returns whether a comment continues a list: `B - minor, D - severe`, `B: 0.2, D: 0.8`.
+
+    Of the two, only the second one is not a single B.
+    """
+    words = list(choices.words.finditer(comment))
     for before, match in zip([None, *words], words, strict=False):
-        if match[0] not in known.values():
+        if _vote(match[0], choices) is None:
             continue
         gap = comment[before.end() : match.start()] if before else ""
         joined = bool(re.search(r"[,;/&|]", gap)) or (before is not None and before[0] in JOINERS)
-        rest = comment[match.end() : match.end() + 3].strip()
-        if joined and (not rest or not rest[0].isalnum()):
+        rest = comment[match.end() : match.end() + 3].lstrip("\"'*_`").strip()
+        goes_on = (
+            not rest or not rest[0].isalnum() if method == "subset" else rest[:1] in (":", "=")
+        )
+        if joined and goes_on:
             return True
     return False
 
@@ -408,7 +496,7 @@ def _verdict_field(text: str) -> Any:
     Two that differ without a word between them decide nothing.
     """
     cleaned = "\n".join(clean_lines(text))
-    decoder = json.JSONDecoder(strict=False)
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object)
     verdicts: list[Any] = []
     start, end, misses = cleaned.find("{"), 0, 0
     while start >= 0 and misses < MISSES:
@@ -417,15 +505,25 @@ def _verdict_field(text: str) -> Any:
         except (ValueError, RecursionError):
             misses, stop = misses + 1, start + 1
         else:
-            fields = {str(name).strip().lower(): item for name, item in value.items()}
-            if "verdict" in fields:
+            if "verdict" in value:
                 if verdicts and NEXT_TURN.search(cleaned, end, start):
                     break
-                if WORD.search(cleaned, end, start):  # earlier objects were part of the reasoning
+                if not _words(cleaned[end:start]) <= BETWEEN:  # the earlier ones were reasoning
                     verdicts.clear()
-                verdicts.append(fields["verdict"])
+                verdicts.append(value["verdict"])
                 end = stop
         start = cleaned.find("{", stop)
     return (
         verdicts[-1] if all(verdict == verdicts[-1] for verdict in verdicts) and verdicts else None
     )
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns a JSON object; its `verdict`, in any case, is None if several differ."""
+    verdicts = [item for name, item in pairs if name.strip().lower() == "verdict"]
+    same = all(verdict == verdicts[0] for verdict in verdicts)
+    return {**dict(pairs), **({"verdict": verdicts[0] if same else None} if verdicts else {})}
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in WORD.findall(text)}
