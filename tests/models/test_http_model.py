@@ -193,6 +193,9 @@ def test_any_text_arrives_as_it_was(texts: list[str]) -> None:
         (["odd"], "stop"),
         ("length", "length"),
         ("content_filter", "refusal"),
+        ("MAX_TOKENS", "length"),
+        ("model_length", "length"),
+        ("SAFETY", "refusal"),
     ],
 )
 def test_an_answer_says_how_it_ended(web: Web, reason: Any, finish: str) -> None:
@@ -470,6 +473,19 @@ def test_no_secret_is_in_an_error_or_a_repr(web: Web) -> None:
     assert web.asked[-1].headers["authorization"].startswith("Basic ")
     assert "no access to" in str(raised.value)
     assert not any(word in f"{raised.value!r} {model!r}" for word in ("hunter2", "s3cret"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer("no JSON", type=KEY),
+        Answer("{}", type=JSON, headers={"Content-Encoding": KEY}),
+    ],
+)
+def test_no_secret_in_a_header_is_in_an_error(web: Web, answer: Answer) -> None:
+    with pytest.raises(ProviderError) as failure:
+        ask(made(web, answer, key=KEY))
+    assert KEY not in str(failure.value)
 
 
 def test_a_secret_that_is_echoed_in_another_form_is_scrubbed(web: Web) -> None:

@@ -22,6 +22,8 @@ MAX_VALUES = 200_000
 """Commas in one reply: a list of small values takes 25 times the memory of its text."""
 ENCODINGS = "gzip, deflate"
 """What servers may send, as the header Accept-Encoding."""
+LONGEST_NAME = 14
+"""Characters of the name of an encoding that is shown."""
 
 TOO_LARGE = f"its reply has more than {MAX_BODY // 1024**2} MB; the rest was not read"
 
@@ -75,7 +77,9 @@ async def _new_turns(_: AsyncExitStack) -> asyncio.Semaphore:
 async def _decompressed(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterator[bytes]:
     """Yields a body in small pieces: a few compressed bytes may hold gigabytes."""
     if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-        raise UnreadableBody(f"its reply is encoded as {encoding[:40]!r}, which was not asked for")
+        # A longer name is no encoding, and may repeat a key.
+        name = repr(encoding) if len(encoding) <= LONGEST_NAME else "something"
+        raise UnreadableBody(f"its reply is encoded as {name}, which was not asked for")
     stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # gzip or zlib, by its head
     received = 0
     async for chunk in chunks:

@@ -140,7 +140,7 @@ class HttpModel:
         if not 200 <= status < 300:
             raise self._refusal(status, headers, data, sent)
         if data is None:
-            kind = headers.get("Content-Type", "no content type").partition(";")[0]
+            kind = self._redact(headers.get("Content-Type", "no content type").partition(";")[0])
             raise UnavailableError(f"{self._where} gave no JSON ({kind}, {len(body)} bytes)")
         return self._completion(request, headers, data, sent)
 
@@ -187,7 +187,7 @@ class HttpModel:
             if isinstance(data, dict) and data.get("error"):  # some gateways send it with a 200
                 raise self._refusal(replies.code(data["error"]), headers, data, sent, bill)
             raise UnavailableError(f"{self._where} gave no choices", bill=bill)
-        end = str(choice.get("finish_reason"))
+        end = str(choice.get("finish_reason")).lower()
         if end in ABORTED:
             raise UnavailableError(f"{self._where} aborted its answer ({end})", bill=bill)
         text, finish = replies.text(message.get("content")), replies.FINISHES.get(end, "stop")

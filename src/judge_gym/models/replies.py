@@ -26,8 +26,13 @@ MOST_TOKENS = 1_000_000_000
 """Tokens of one call; a server that reports more reports nothing."""
 MAX_COMPLAINT = 10_000
 """Characters of an error message that are read."""
-FINISHES: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
-"""Finish reasons other than a normal end; servers have many names for that one."""
+CUT_OFF = ("length", "max_tokens", "max_output_tokens", "max_length", "model_length", "incomplete")
+REFUSED = ("content_filter", "refusal", "safety", "recitation", "blocklist", "prohibited_content")
+FINISHES: dict[str | None, Finish] = {
+    **dict.fromkeys(CUT_OFF, "length"),
+    **dict.fromkeys(REFUSED, "refusal"),
+}
+"""Finish reasons other than a normal end, in lower case; gateways pass on those of any provider."""
 REFUSES_PARAMETER = (400, 404, 415, 422, 500, 501)
 """Statuses with which servers refuse a parameter; llama.cpp answers 500."""
 PARAMETERS = {
