@@ -50,6 +50,10 @@ def test_lint_reads_every_file_whatever_a_candidate_sends(
         {"solution.py": "# mypy: ignore-errors\n" + UNTYPED},
         {"solution.py": "# type: ignore\n" + UNTYPED},
         {"solution.py": UNTYPED.replace(":\n", ":  # type: ignore[no-untyped-def]\n", 1)},
+        {  # a character of UTF-8 is two of Latin-1, so that columns differ
+            "solution.py": f"# coding: latin-1\nX = '{'é' * 60}'\n"
+            f"def double(n): return '{'é' * 60}'  # type: ignore\n"
+        },
         {
             "mypy.ini": "[mypy]\nignore_errors = True\n",
             "solution.pyi": "def double(n: int) -> int: ...\n",
@@ -66,7 +70,8 @@ def test_types_are_checked_whatever_a_candidate_sends(check: Check, files: dict[
 
 def test_a_clean_candidate_passes_both_checks(check: Check) -> None:
     files = {
-        "solution.py": 'def double(n: int) -> int:\n    """# type: ignore"""\n    return 2 * n\n'
+        "latin.py": "# coding: latin-1\nX = 'é'\n",
+        "solution.py": 'def double(n: int) -> int:\n    """# type: ignore"""\n    return 2 * n\n',
     }
     assert check("lint", files).returncode == 0
     assert check("types", files).returncode == 0

@@ -4,6 +4,7 @@ Every file is named, so that no ignore file hides one. Stub files and comments t
 are left out of the copy that it checks, as `--ignore-noqa` leaves out those of ruff.
 """
 
+import io
 import re
 import subprocess
 import sys
@@ -12,21 +13,28 @@ import tokenize
 from pathlib import Path
 
 KIT = Path(__file__).parent
-DIRECTIVE = re.compile(r"#\s*(type:\s*ignore|mypy:)")
+DIRECTIVE = re.compile(r"#\s*(type:\s*ignore|mypy:)|#.*coding[:=]")
 
 
 def without_directives(source: bytes) -> bytes:
-    """Returns the source without comments that direct mypy; as it is if it cannot be read."""
-    lines = source.splitlines(keepends=True)
+    """Returns the source in UTF-8, without comments that direct mypy or name an encoding.
+
+    A source that cannot be decoded is returned as it is: mypy cannot decode it either.
+    """
     try:
-        for token in tokenize.tokenize(iter(lines).__next__):
+        encoding, _ = tokenize.detect_encoding(iter(source.splitlines(keepends=True)).__next__)
+        text = source.decode(encoding)
+    except (LookupError, SyntaxError, UnicodeError):
+        return source
+    lines = io.StringIO(text, newline="").readlines()
+    try:
+        for token in list(tokenize.generate_tokens(iter(lines).__next__)):
             if token.type == tokenize.COMMENT and DIRECTIVE.search(token.string):
                 row, column = token.start
-                text = lines[row - 1].decode()
-                lines[row - 1] = (text[:column].rstrip() + "\n").encode()
-    except (tokenize.TokenError, SyntaxError, UnicodeDecodeError):
-        return source
-    return b"".join(lines)
+                lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
+    except (tokenize.TokenError, SyntaxError):
+        lines = [DIRECTIVE.sub("#", line) for line in lines]
+    return "".join(lines).encode()
 
 
 def main(check: str) -> int:
