@@ -824,7 +824,11 @@ NAMED_ANSWERS = {
     "<think>\nMaybe.\nVERDICT: A\n</think>\n\nI cannot say.": FAILS,
     "<think>\nMaybe.\nVERDICT: A\nHmm, no": FAILS,
     "Maybe.\nVERDICT: A\n</think>\n\nIt is Good.": FAILS,
+    "Sure.\n<think>\nVERDICT: A\n": FAILS,
+    "[THINK]\nVERDICT: A\n[/THINK]\nIt is Good.": FAILS,
+    "<|START_THINKING|>\nVERDICT: A\n<|END_THINKING|>\nIt is Good.": FAILS,
     "The tag `</think>` in it is a trick.\nVERDICT: B": "B",
+    "It has a <think> that never ends.\nVERDICT: B": "B",
     "<|channel|>analysis<|message|>So\nVERDICT: A\n<|end|><|start|>assistant<|channel|>final"
     "<|message|>VERDICT: B<|return|>": "B",
     # A comment that ends in another label or name takes the verdict back, unless it denies that.
@@ -872,6 +876,7 @@ NAMED_ANSWERS = {
     "VERDICT: A\n\nActually, VERDICT: B": FAILS,
     "VERDICT: A\nSo my final verdict is B.": FAILS,
     "VERDICT: A\nSo my final verdict is A.": "A",
+    'VERDICT: A\nIt says "VERDICT: B" at its end.': "A",
     "VERDICT: B\n\n### User\nAnd this?\nVERDICT: C": "B",
     "VERDICT: B\n\n### Response:\nIt fits.\nVERDICT: C": "B",
     # A JSON object reads alike with a fence and without one.
@@ -941,6 +946,13 @@ def test_a_name_that_two_stages_share_is_no_verdict() -> None:
     names = {**NAMES, "D": "good"}
     assert parse_verdict("VERDICT: Good", ALPHABETICAL, names=names).status == "parse_failed"
     assert parse_verdict("VERDICT: D (Good)", ALPHABETICAL, names=names).labels == ("D",)
+
+
+def test_a_stage_that_is_named_no_is_no_denial() -> None:
+    names = {"A": "Yes", "B": "No", "C": "Partly", "D": "Unclear"}
+    for text in ("B (No)", "B: No", "B - No", "No", "B (No, it does not)"):
+        assert parse_verdict(f"VERDICT: {text}", ALPHABETICAL, names=names).labels == ("B",)
+    assert parse_verdict("VERDICT: A (No)", ALPHABETICAL, names=names).status == "parse_failed"
 
 
 def test_json_names_its_stage_and_ends_with_its_turn() -> None:

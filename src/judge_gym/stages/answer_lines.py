@@ -26,13 +26,16 @@ TURN_TOKEN = re.compile(
     r"|<(?:start|end)_of_turn>|<[be]os>|</?s>|\[/?INST\]",
     re.I,
 )
-# Where reasoning that a server sends with the answer begins and ends.
+# Where reasoning that a server sends with the answer begins and ends, in the tags of many models.
+_THINKS = r"(?:think|thinking|thought|reasoning|reflection|analysis|scratchpad)"
 THOUGHT = re.compile(
-    r"\s*+<(?:think|thinking|thought|reasoning|analysis|scratchpad)>|\s*+<\|channel\|>analysis",
-    re.I,
+    rf"^[ \t]*+(?:<[\w:]*{_THINKS}\s*>|\[THINK\]|◁think▷|<unused94>thought"
+    r"|<\|(?:begin_of_thought|start_thinking)\|>|<\|channel\|>analysis<\|message\|>)",
+    re.I | re.MULTILINE,
 )
 THOUGHT_END = re.compile(
-    r"</(?:think|thinking|thought|reasoning|analysis|scratchpad)>|<\|channel\|>final<\|message\|>",
+    rf"</[\w:]*{_THINKS}\s*>|\[/THINK\]|◁/think▷|<\|(?:end_of_thought|end_thinking)\|>"
+    r"|<unused95>|<\|channel\|>final<\|message\|>",
     re.I,
 )
 # A line in quotation marks may be the judge's own, or repeat the material.
@@ -88,10 +91,12 @@ def split_turn(text: str) -> tuple[str, str]:
 
 
 def _after_thought(text: str) -> str:
-    """Returns an answer without the reasoning before it; line numbers stay."""
-    ends = [end for end in THOUGHT_END.finditer(text) if not _is_quoted(text, end)]
-    start = ends[-1].end() if ends else len(text) if THOUGHT.match(text) else 0
-    return "\n" * text.count("\n", 0, start) + text[start:]
+    """Returns an answer without the reasoning before it, or one that was cut off; lines stay."""
+    ends = [end.end() for end in THOUGHT_END.finditer(text) if not _is_quoted(text, end)]
+    start = ends[-1] if ends else 0
+    begins = (begin for begin in THOUGHT.finditer(text, start) if not _is_quoted(text, begin))
+    end = next((begin.start() for begin in begins), len(text))
+    return "\n" * text.count("\n", 0, start) + text[start:end]
 
 
 def _is_quoted(text: str, token: re.Match[str]) -> bool:
@@ -168,7 +173,7 @@ def mentions(lines: list[str], word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=16)
 def _mention(word: str) -> re.Pattern[str]:
-    return re.compile(rf"\b{word}\b(?:\s+is\b)?[\s:=*_`]*+", re.I)
+    return re.compile(rf"(?<![\"'“‘„«`])\b{word}\b(?:\s+is\b)?[\s:=*_`]*+", re.I)
 
 
 def adjacent_lines(lines: list[str], found: list[LabelledLine]) -> list[LabelledLine]:

@@ -339,9 +339,7 @@ def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verd
         elif votes and (word in known or word == ABSTAIN):
             if joined == "or":
                 return FAILED  # "B or C" chooses neither
-            if GRADE.match(payload, match.end()) or DENIED.match(payload, match.end()):
-                return FAILED
-            if len(chosen) == MOST_LABELS:
+            if GRADE.match(payload, match.end()) or len(chosen) == MOST_LABELS:
                 return FAILED
             label = known.get(word, ABSTAIN)
             chosen.append(label)
@@ -352,6 +350,8 @@ def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verd
                     return FAILED  # "B (Good)" where B is not good
                 end = beside[1]
                 continue
+            if DENIED.match(payload, match.end()):
+                return FAILED
             aside = ASIDE.match(payload, match.end())
             if aside and not _only_labels(aside[0], known):
                 if _votes_again(aside[0], chosen, choices):
