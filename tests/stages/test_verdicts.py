@@ -831,7 +831,7 @@ NAMED_ANSWERS = {
     "It has a <think> that never ends.\nVERDICT: B": "B",
     "<|channel|>analysis<|message|>So\nVERDICT: A\n<|end|><|start|>assistant<|channel|>final"
     "<|message|>VERDICT: B<|return|>": "B",
-    # A comment that ends in another label or name takes the verdict back, unless it denies that.
+    # A comment that ends in another label or name takes the verdict back.
     "VERDICT: A, no, B": FAILS,
     "VERDICT: A, I mean B": FAILS,
     "VERDICT: A (I mean B)": FAILS,
@@ -858,6 +858,16 @@ NAMED_ANSWERS = {
     "VERDICT: A. Final answer: A": "A",
     "VERDICT: A (confidence: Good)": "A",
     "VERDICT: A - the tone is good": "A",
+    "VERDICT: A. On reflection I change it to C": FAILS,
+    # What a comment tells of another stage is no vote for it.
+    "VERDICT: B. I considered C": "B",
+    "VERDICT: B, although it approaches C": "B",
+    "VERDICT: B (close to C)": "B",
+    "VERDICT: B (borderline C)": "B",
+    "VERDICT: B. It falls between A and C": "B",
+    "VERDICT: B, with some elements of C": "B",
+    "VERDICT: B - it meets most criteria of B and one of C": "B",
+    "VERDICT: B, which is one stage below C": "B",
     # A label with its denial or with a value, one that is struck through, an article.
     "VERDICT: A? No.": FAILS,
     "VERDICT: A: no / B: yes": FAILS,

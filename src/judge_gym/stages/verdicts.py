@@ -40,12 +40,18 @@ VOTING = frozenset(
     "actually answer but choose chose final hence instead is pick rather select so thus therefore"
     " verdict".split()
 )
-# Words that make the label at the end of their clause no vote: "B, not C", "B, better than C".
-DENYING = frozenset(
-    "above against beats below beyond cannot except excludes excluding exceeds fails instead lack"
-    " lacking lacks minus neither never no nor not out over rejected rejects scratch short than"
-    " unlike versus vs without".split()
+# A clause of nothing but such words makes the label at its end a vote: "B (or possibly C)", "B, no,
+# C". Any other clause tells of that label, as "B, close to C" does.
+HEDGING = VOTING | JOINERS | NOUNS
+HEDGING |= frozenset(
+    "a also an as be called classified could even i i'd i'm it it's its likely may maybe me mean"
+    " might more my no oh oops perhaps possibly probably rated say should sorry that that's the"
+    " this to too wait well would yes".split()
 )
+# One such word is enough: "B. On reflection I change it to C".
+CHANGING = frozenset("change changed changing correct corrected correction revise revised".split())
+# Words that make a label at the end of their clause no vote: "B, or rather not B".
+DENYING = frozenset("cannot except excluding neither never no nor not without".split())
 # Words between two JSON objects that are no reasoning.
 BETWEEN = JOINERS | DENYING | {"json", "of"}
 CLAUSE = re.compile(r"[.,;:()\[\]!?…–—]|\s-\s")
@@ -452,11 +458,12 @@ def _votes_again(comment: str, chosen: Sequence[str], choices: Choices) -> bool:
         return vote not in chosen
     if ABSTAIN in chosen:
         return False  # "torn between B and C"
-    clause = comment[
-        max((end.end() for end in CLAUSE.finditer(comment, 0, start)), default=0) : start
-    ]
-    denied = any(word in DENYING or word.endswith(("n't", "n’t")) for word in _words(clause))
-    return denied == (vote in chosen)
+    begin = max((end.end() for end in CLAUSE.finditer(comment, 0, start)), default=0)
+    clause = _words(comment[begin:start])
+    denied = any(word in DENYING or word.endswith(("n't", "n’t")) for word in clause)
+    if vote in chosen:
+        return denied
+    return clause <= HEDGING or (not denied and bool(clause & CHANGING))
 
 
 def _vote(word: str, choices: Choices) -> str | None:
