@@ -304,13 +304,14 @@ def pytest_collect_file() -> Generator[None, list[Any], list[Any]]:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than there are processors for us, since many tests wait for others."""
+    """One process more than there are processors for us, since some tests wait for others."""
     ours = getattr(os, "sched_getaffinity", None)  # only Linux tells
-    return (len(ours(0)) if ours else os.cpu_count() or 1) + 2
+    return (len(ours(0)) if ours else os.cpu_count() or 1) + 1
 
 
 def pytest_collection_finish() -> None:
-    """Collects garbage again: what is imported and collected before is never garbage."""
+    """Collects garbage again, but never looks at what was imported and collected before."""
+    gc.freeze()
     gc.enable()
 
 

@@ -3,6 +3,7 @@
 Each shortcut repeats what the product's own code has done in the same process.
 """
 
+import ssl
 from functools import cache
 from typing import Any
 
@@ -20,6 +21,8 @@ def take_shortcuts() -> None:
     _share_compiled_statements()
     load_app()  # with every command, since one is loaded when it is used first
     typer.main.get_command = cache(typer.main.get_command)  # Typer builds all commands anew
+    # Every client of HTTP reads all certificates of the machine.
+    ssl.create_default_context = cache(ssl.create_default_context)
 
 
 def _share_compiled_statements() -> None:

@@ -23,7 +23,7 @@ analysis
 triage
 models store sources suites
 engine
-samples calibrate
+calibrate
 lab
 web
 mcp
@@ -133,7 +133,6 @@ def test_all_sources_are_looked_at() -> None:
         ("judge_gym.store.", "from ..engine import Engine", "engine"),
         ("judge_gym.store.x.y", "from ...sources import load_files", "sources"),
         ("judge_gym.engine.x", "from judge_gym.lab.prepare import PreparedStudy", "lab"),
-        ("judge_gym.samples", "from judge_gym.lab import Lab", "lab"),
         ("judge_gym.records", "if TYPE_CHECKING:\n    from judge_gym.axes import Design", "axes"),
         ("judge_gym.web.x", "from judge_gym import mcp", "mcp"),
         ("judge_gym.lab", "import mcp.types", "only mcp"),
@@ -169,7 +168,7 @@ def test_the_check_sees_what_breaks_the_order(module: str, source: str, fault: s
     ("module", "source"),
     [
         ("judge_gym.axes.x", "from judge_gym.axes._knobs import knob\nfrom . import _knobs"),
-        ("judge_gym.lab", "from judge_gym.engine import Engine\nfrom judge_gym import samples"),
+        ("judge_gym.lab", "from judge_gym.engine import Engine\nfrom judge_gym.lab import runs"),
         ("judge_gym.store.x", "import sqlalchemy as sa\nfrom judge_gym.store import tables"),
         ("judge_gym.engine.x", "import dbos\nfrom ..store.runs import Run\nfrom . import y"),
         ("judge_gym.cli.", "import os, time\nfrom judge_gym.lab import Lab"),

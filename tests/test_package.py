@@ -17,7 +17,7 @@ import pytest
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 SMOKE = (
-    *("test_samples.py", "test_studies.py", "analysis/test_regressions.py"),
+    *("test_sample_frames.py", "test_studies.py", "analysis/test_regressions.py"),
     *("analysis/test_frames.py", "store/test_ledger.py", "sources/test_fetcher.py"),
     *("sources/test_articles.py", "mcp_server/test_tools.py"),
 )

@@ -2,21 +2,20 @@
 
 The map, in the order of the data:
 
-- `records`: what rooms pass on: evidence, rubrics, verdicts, outcomes of suites.
+- `records`: what packages pass to each other: evidence, rubrics, verdicts, outcomes of suites.
 - `axes`: what may vary; `Design` holds one value per knob.
 - `studies`: a study file becomes experiments.
 - `stages`: how each stage asks and reads (pure).
 - `analysis`: frames in; numbers, figures and a report out (pure).
 - `triage`: the failures of a suite run as a task for judges (pure).
-- `models`: the only room that calls an LLM; simulated judges live there.
-- `store`: the only room that uses SQL; the ledger of calls.
+- `models`: the only package that calls an LLM; simulated judges are there, too.
+- `store`: the only package that uses SQL; the ledger of calls.
 - `sources`: where evidence and benchmarks come from.
 - `suites`: coding tasks for models: load, sandbox, steps, scores.
-- `engine`: carries runs out over the ledger.
-- `samples`: frames out of stores and files, and into files.
-- `lab`: `Lab`, composed of nouns, whose methods every face calls.
-- `cli`, `web`, `mcp`: faces, for a shell, over HTTP and for agents.
-- `client`: a lab that somebody else serves.
+- `engine`: executes runs over the ledger.
+- `lab`: `Lab`, composed of nouns, whose methods every user interface calls.
+- `cli`, `web`, `mcp`: user interfaces for a shell, over HTTP and for agents.
+- `client`: the same nouns for a lab on another machine.
 
 The public names load when they are used, so that importing the package stays light.
 """
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from judge_gym.axes import Design
     from judge_gym.errors import JudgeGymError
     from judge_gym.lab import Lab
+    from judge_gym.lab.sample_frames import pull_experiment, pull_study, read_samples
     from judge_gym.models.simulated import verdict_distribution
     from judge_gym.records import Verdict
-    from judge_gym.samples import pull_experiment, pull_study, read_samples
     from judge_gym.stages.verdicts import parse_json_verdict, parse_verdict
     from judge_gym.studies import Study, read_study
 
@@ -44,9 +43,9 @@ _HOMES = {
     "Verdict": "records",
     "parse_json_verdict": "stages.verdicts",
     "parse_verdict": "stages.verdicts",
-    "pull_experiment": "samples",
-    "pull_study": "samples",
-    "read_samples": "samples",
+    "pull_experiment": "lab.sample_frames",
+    "pull_study": "lab.sample_frames",
+    "read_samples": "lab.sample_frames",
     "read_study": "studies",
     "verdict_distribution": "models.simulated",
 }

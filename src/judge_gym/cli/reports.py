@@ -99,7 +99,7 @@ def export(
     ] = None,
 ) -> None:
     """Write one tidy row per sample, with a column per knob."""
-    from judge_gym.samples import FORMATS, file_format
+    from judge_gym.lab.sample_frames import FORMATS, file_format
 
     if out is not None:
         file_format(out, format)

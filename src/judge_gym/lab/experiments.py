@@ -26,6 +26,13 @@ from judge_gym.lab.prepare import (
     read_file,
     refuse_draft,
 )
+from judge_gym.lab.sample_frames import (
+    answer_columns,
+    exported_samples,
+    file_format,
+    stored_samples,
+    write_samples,
+)
 from judge_gym.lab.texts import files_of, new_file, prepare_text
 from judge_gym.models import Registry
 from judge_gym.records import Pool, TaskType
@@ -47,13 +54,6 @@ from judge_gym.records.responses import (
     StudyTemplate,
     UntrustedText,
     WrittenFile,
-)
-from judge_gym.samples import (
-    answer_columns,
-    exported_samples,
-    file_format,
-    stored_samples,
-    write_samples,
 )
 from judge_gym.sources import load_benchmark, load_rubric
 from judge_gym.store import Page, Progress, Selection, Span, Store

@@ -328,7 +328,7 @@ def _setups(
     """Returns the setups of experiments as the judge table names them; adds the task to rows."""
     from judge_gym.analysis.frames import task_names
     from judge_gym.analysis.judges.setups import setups_of
-    from judge_gym.samples import annotations
+    from judge_gym.lab.sample_frames import annotations
 
     rows = [*experiments.values()]
     facts = ("concept", "task_type", "country", "protocol")

@@ -12,6 +12,7 @@ from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.power import power_sentence, study_sizes
 from judge_gym.lab.prepare import PreparedStudy
+from judge_gym.lab.sample_frames import read_samples, stored_samples
 from judge_gym.lab.texts import new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
@@ -24,7 +25,6 @@ from judge_gym.records.responses import (
     UsageRow,
     WrittenFile,
 )
-from judge_gym.samples import read_samples, stored_samples
 from judge_gym.store import USAGE_BY, Store
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import pytest
 
 from conftest import TEXTS, Call, OnlySections
 from judge_gym import pull_experiment, pull_study, read_samples
-from judge_gym import samples as rooms
 from judge_gym.analysis.report import findings, verdicts
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, TokenError
 from judge_gym.lab import Lab
+from judge_gym.lab import sample_frames as rooms
 from judge_gym.store import samples as sample_rows
 from judge_gym.web import serve
 
