@@ -92,7 +92,10 @@ def benchmark(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["python", "http", "mcp"])
+SLOW = [pytest.param(face, marks=pytest.mark.slow) for face in ("http", "mcp")]
+
+
+@pytest.fixture(params=["python", *SLOW])
 def face(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Face]:
     """A face of a new lab."""
     with ExitStack() as stack:

@@ -92,7 +92,7 @@ def build_report(
         views: the evidence views that judges read, with editor, status and checks.
         people: raters' stages, with columns tag, evidence, rater, stage.
         judges: all that were to judge, also those without a sample yet.
-        table: makes the judge table of the tidy samples; by default, of nothing else.
+        table: returns the judge table of the tidy samples; by default that without locked splits.
         warnings: messages shown above the numbers.
         thresholds: the limits at which validity checks pass.
         declared: the contrasts, hypotheses and margin that the study declares, and since when.
