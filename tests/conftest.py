@@ -1,4 +1,4 @@
-"""What tests share: a lab on its own file, a small study, models that do as they are told."""
+"""What tests share: a lab on its own file, a small study, scripted models."""
 
 import gc
 import json
@@ -158,7 +158,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # --- the command line ----------------------------------------------------------------------------
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     """How a command ended and what it said."""
 
     code: int
@@ -171,7 +171,7 @@ class Said(NamedTuple):
         return json.loads(self.out, parse_constant=pytest.fail)
 
 
-Call = Callable[..., Said]
+Call = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -183,13 +183,13 @@ def call(
     monkeypatch.setattr(display, "fit", check_at_all_widths)
     monkeypatch.delenv("JUDGE_GYM_DATABASE_URL", raising=False)
 
-    def run(*words: str | Path) -> Said:
+    def run(*words: str | Path) -> CommandResult:
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main([str(word) for word in words])
         captured = capsys.readouterr()
         assert isinstance(end.value.code, int)
-        return Said(end.value.code, captured.out, captured.err)
+        return CommandResult(end.value.code, captured.out, captured.err)
 
     return run
 
@@ -230,7 +230,7 @@ def only_sections(monkeypatch: pytest.MonkeyPatch) -> OnlySections:
     return choose
 
 
-def succeed(said: Said) -> Said:
+def succeed(said: CommandResult) -> CommandResult:
     """What a command said that ended well."""
     assert said.code == 0, said.err
     assert "Traceback" not in said.err

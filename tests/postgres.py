@@ -63,7 +63,7 @@ def _created(name: str, like: str = "template1") -> str:
     return server().replace("/postgres?", f"/{name}?")
 
 
-class Mortal:
+class StoppableServer:
     """A server of its own over TCP, which can be stopped and started."""
 
     def __init__(self, folder: Path) -> None:
@@ -97,11 +97,11 @@ class Mortal:
 
 
 @contextmanager
-def mortal() -> Iterator[Mortal]:
+def stoppable_server() -> Iterator[StoppableServer]:
     """A server that may go away, with nothing in it."""
     folder = Path(tempfile.mkdtemp(prefix="judge-gym-pg-"))
     folder.chmod(0o755)
-    one = Mortal(folder)
+    one = StoppableServer(folder)
     one.start()
     try:
         yield one

@@ -1,4 +1,4 @@
-"""What tests of stores share: rows as they lie, a store for every example, saves in any order."""
+"""What tests of stores share: rows of tables, a store for every example, saves in any order."""
 
 import lzma
 import shutil
@@ -127,7 +127,7 @@ def fresh(template: Path) -> Iterator[Store]:
             left.unlink()
 
 
-def muddled(final: Sequence[Any]) -> st.SearchStrategy[list[Any]]:
+def in_any_order(final: Sequence[Any]) -> st.SearchStrategy[list[Any]]:
     """Records saved in any order and any number of times, each at least once."""
     return st.tuples(st.permutations(final), st.lists(st.sampled_from(final), max_size=6)).flatmap(
         lambda both: st.permutations([*both[0], *both[1]])

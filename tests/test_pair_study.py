@@ -526,12 +526,12 @@ def test_simulated_pairs_are_answered_from_the_messages_alone(lab: Lab, study: W
     """Truth, titles and file order are nowhere in what is asked."""
     heard: list[Request] = []
 
-    class Overheard(Judge):
+    class RecordingModels(Judge):
         async def complete(self, request: Request) -> Completion:
             heard.append(request)
             return await SimulatedModel(request.model).complete(request)
 
-    replace_engine(lab, Engine(lab.store, Overheard()))
+    replace_engine(lab, Engine(lab.store, RecordingModels()))
     lab.runs.run(study())
     words = "\n".join(message.content for request in heard for message in request.messages)
     assert not re.search(r"pair \d|truth|benchmark|flipped|reversed|swapped", words)

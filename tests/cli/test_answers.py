@@ -17,7 +17,7 @@ WriteStudy = Callable[..., Path]
 MUMBLE = "I would rather not say.\x1b[31m"
 
 
-class Mumbling(Scripted):
+class Unreadable(Scripted):
     """A simulated judge whose first verdicts cannot be read."""
 
     def __init__(self, unreadable: int, finish: Literal["stop", "length"] = "stop") -> None:
@@ -34,7 +34,7 @@ class Mumbling(Scripted):
 def test_unreadable_answers_are_warned_about_and_listed_word_for_word(
     lab: Lab, write_study: WriteStudy, call: Call
 ) -> None:
-    replace_engine(lab, Engine(lab.store, Mumbling(2)))
+    replace_engine(lab, Engine(lab.store, Unreadable(2)))
     result = lab.runs.run(write_study(judges=["sim:balanced"], samples=3, probe=False))
     answers = sum(result.runs[0].counts.values())
     assert result.warnings[-1] == (
@@ -54,7 +54,7 @@ def test_unreadable_answers_are_warned_about_and_listed_word_for_word(
 
 
 def test_answers_that_were_cut_off_are_warned_about(lab: Lab, write_study: WriteStudy) -> None:
-    replace_engine(lab, Engine(lab.store, Mumbling(2, finish="length")))
+    replace_engine(lab, Engine(lab.store, Unreadable(2, finish="length")))
     result = lab.runs.run(write_study(judges=["sim:balanced"], samples=3, probe=False))
     assert result.runs[0].counts["truncated"] == 2
     answers = sum(result.runs[0].counts.values())
@@ -65,7 +65,7 @@ def test_answers_that_were_cut_off_are_warned_about(lab: Lab, write_study: Write
 
 
 def test_few_unreadable_answers_are_no_warning(lab: Lab, write_study: WriteStudy) -> None:
-    replace_engine(lab, Engine(lab.store, Mumbling(1)))
+    replace_engine(lab, Engine(lab.store, Unreadable(1)))
     study = write_study(judges=["sim:balanced"], samples=8, probe=False)
     result = lab.runs.run(study)
     assert result.runs[0].counts["parse_failed"] == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Call, Said, succeed
+from conftest import Call, CommandResult, succeed
 from stores import contents
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def counted(said: Said) -> tuple[int, int]:
+def counted(said: CommandResult) -> tuple[int, int]:
     """Calls that were paid, and samples that there are."""
     runs = (said.json.get("run") or said.json)["runs"]
     return sum(run["calls"] for run in runs), sum(sum(run["counts"].values()) for run in runs)
@@ -409,7 +409,7 @@ def test_bad_input_is_answered_in_one_line_and_writes_nothing(
     refuse(call, words, says, change, tmp_path)
 
 
-def refuse(call: Call, words: str, says: list[str], change: Change, folder: Path) -> Said:
+def refuse(call: Call, words: str, says: list[str], change: Change, folder: Path) -> CommandResult:
     """The call is refused in one line, in text and in JSON, and writes nothing; its text."""
     change(folder)
     succeed(call("db", "upgrade"))

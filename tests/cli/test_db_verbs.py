@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 import yaml
 
-from conftest import Call, Said
+from conftest import Call, CommandResult
 from judge_gym.store.database import HEAD
 
 WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
 
 
 @pytest.fixture
-def gym(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+def gym(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CommandResult]:
     """Calls a command as in a shell of its own: `--profile` holds for one command only."""
 
-    def run(*words: str, profile: str | None = None) -> Said:
+    def run(*words: str, profile: str | None = None) -> CommandResult:
         monkeypatch.delenv("JUDGE_GYM_PROFILE", raising=False)
         if profile is not None:
             monkeypatch.setenv("JUDGE_GYM_PROFILE", profile)
@@ -30,7 +30,7 @@ def gym(call: Call, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
 
 
 def test_a_production_database_is_written_only_with_the_profile_prod(
-    gym: Callable[..., Said],
+    gym: Callable[..., CommandResult],
 ) -> None:
     assert gym("db", "upgrade").out == f"schema none -> {HEAD}\n"
     assert gym("db", "mark", "prod").code == 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Call, Said, succeed
+from conftest import Call, CommandResult, succeed
 from judge_gym.cli import main
 from judge_gym.lab import Lab
 from stores import contents
@@ -35,7 +35,7 @@ def news(tmp_path: Path) -> str:
     return "news.jsonl"
 
 
-def filled(call: Call, news: str) -> Said:
+def filled(call: Call, news: str) -> CommandResult:
     return succeed(call("evidence", "add", news, *DATES))
 
 
@@ -487,12 +487,12 @@ def folder(worked_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return copy
 
 
-def answered(words: list[str], capsys: pytest.CaptureFixture[str]) -> Said:
+def answered(words: list[str], capsys: pytest.CaptureFixture[str]) -> CommandResult:
     with pytest.raises(SystemExit) as end:
         main(words)
     said = capsys.readouterr()
     assert isinstance(end.value.code, int)
-    return Said(end.value.code, said.out, said.err)
+    return CommandResult(end.value.code, said.out, said.err)
 
 
 def refuse(folder: Path, case: Case, capsys: pytest.CaptureFixture[str]) -> None:

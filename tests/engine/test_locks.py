@@ -102,7 +102,7 @@ def test_no_process_is_declared_dead_right_after_an_outage(
 
 
 def test_the_server_checks_the_connection_of_a_lock() -> None:
-    with postgres.mortal() as server:
+    with postgres.stoppable_server() as server:
         store = Store.open(server.url)
         lock = SessionLock(store.database, "anybody")
         assert lock.acquire()

@@ -100,7 +100,7 @@ def test_a_full_disk_ends_the_command_and_with_room_the_same_command_continues(
 def test_a_run_waits_for_a_database_that_is_away_for_seconds(
     reference: Reference, tmp_path: Path, workers: int
 ) -> None:
-    with served("--latency", "0.05") as url, postgres.mortal() as server:
+    with served("--latency", "0.05") as url, postgres.stoppable_server() as server:
         bench = Bench(tmp_path, server.url, url)
         study = write_study(tmp_path, **CHANGES)
         if workers:
@@ -187,7 +187,7 @@ def test_a_worker_that_is_cut_off_and_declared_dead_repeats_only_calls_in_flight
 ) -> None:
     with (
         served("--latency", "0.25") as url,
-        postgres.mortal() as server,
+        postgres.stoppable_server() as server,
         gate(int(urlsplit(server.url).port or 0)) as way,
     ):
         bench = Bench(tmp_path, server.url, url)

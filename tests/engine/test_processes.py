@@ -48,7 +48,7 @@ def works(
     ]
 
 
-class Flown(NamedTuple):
+class FinishedCall(NamedTuple):
     """A call of the ledger."""
 
     began: float
@@ -56,11 +56,13 @@ class Flown(NamedTuple):
     run: int
 
 
-def flown(store: Store) -> list[Flown]:
+def finished_calls(store: Store) -> list[FinishedCall]:
     a = t.attempts.c
     with store.database.read() as connection:
         rows = connection.execute(sa.select(a.at, a.seconds, a.run_id)).all()
-    return sorted(Flown(at.timestamp() - took, at.timestamp(), run) for at, took, run in rows)
+    return sorted(
+        FinishedCall(at.timestamp() - took, at.timestamp(), run) for at, took, run in rows
+    )
 
 
 # --- limits --------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ def test_processes_keep_a_shared_limit_and_each_gets_its_share(
     with serving(tmp_path, f"rpm = {RPM}", rpm=RPM, latency=0.2) as (server, store):
         server._requests.take(RPM - RPM / 60)  # so that it refuses any excess
         all_work(pool, works(store, tmp_path, wanted, 8.0))  # so that a late one has its turn
-        calls = flown(store)
+        calls = finished_calls(store)
         assert server._outcomes["429"] == 0
     began = [call.began for call in calls]
     for number, first in enumerate(began):
@@ -90,7 +92,7 @@ def test_calls_in_flight_are_counted_in_all_processes(
 ) -> None:
     with serving(tmp_path, "concurrency = 6", latency=0.1) as (_, store):
         all_work(pool, works(store, tmp_path, [200] * 4, 4.0))
-        calls = flown(store)
+        calls = finished_calls(store)
     changes = sorted([(c.began, 1) for c in calls] + [(c.ended, -1) for c in calls])
     flying = most = 0
     for _, change in changes:

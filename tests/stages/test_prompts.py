@@ -268,32 +268,34 @@ def test_requests_are_repeatable() -> None:
 # --- blinding ------------------------------------------------------------------------------------
 
 
-class Overheard(Registry):
-    """Simulated judges that are overheard."""
+class RecordingModels(Registry):
+    """Simulated judges whose requests are kept."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard: list[Request] = []
+        self.requests: list[Request] = []
 
     def open(self, id: str, *, web_search: bool = False) -> Model:
-        return Overhearing(super().open(id, web_search=web_search), self.heard)
+        return RecordingModel(super().open(id, web_search=web_search), self.requests)
 
 
-class Overhearing:
-    """A model beside which every request is written down."""
+class RecordingModel:
+    """A model that keeps every request."""
 
-    def __init__(self, model: Model, heard: list[Request]) -> None:
+    def __init__(self, model: Model, requests: list[Request]) -> None:
         self.id = model.id
         self._model = model
-        self._heard = heard
+        self._requests = requests
 
     async def complete(self, request: Request) -> Completion:
-        self._heard.append(request)
+        self._requests.append(request)
         return await self._model.complete(request)
 
 
 @pytest.fixture
-def overhear(tmp_path: Path, write_study: Callable[..., Path]) -> Callable[..., dict[str, Request]]:
+def requests_of(
+    tmp_path: Path, write_study: Callable[..., Path]
+) -> Callable[..., dict[str, Request]]:
     """Runs a study in a new lab; everything that was asked, by key."""
 
     def run(**changes: Any) -> dict[str, Request]:
@@ -309,13 +311,13 @@ def overhear(tmp_path: Path, write_study: Callable[..., Path]) -> Callable[..., 
             "metadata": {"zq-key": "zq-value"},
         }
         evidence.write_text("\n".join(json.dumps({**row, **marks}) for row in rows))
-        models = Overheard()
+        models = RecordingModels()
         with Lab.open(f"sqlite:///{tmp_path / content_hash(str(changes))[:8]}.db") as lab:
             replace_engine(lab, Engine(lab.store, models))
             result = lab.runs.run(path)
         assert result.status == "complete", result.warnings
-        assert models.heard
-        return {request.key(): request for request in models.heard}
+        assert models.requests
+        return {request.key(): request for request in models.requests}
 
     return run
 
@@ -333,10 +335,10 @@ def systems(requests: dict[str, Request]) -> set[str]:
 
 
 def test_prompts_do_not_reveal_the_task_type_nor_annotations(
-    overhear: Callable[..., dict[str, Request]],
+    requests_of: Callable[..., dict[str, Request]],
 ) -> None:
-    control = overhear(study="zq", tasks=[{**TASK, **SECRETS, "type": "control"}], swap="all")
-    ecc = overhear(study="plain", tasks=[{**TASK, "type": "ecc"}], swap="all")
+    control = requests_of(study="zq", tasks=[{**TASK, **SECRETS, "type": "control"}], swap="all")
+    ecc = requests_of(study="plain", tasks=[{**TASK, "type": "ecc"}], swap="all")
     assert len(systems(ecc)) == len(STAGES), "every stage was asked"
     assert ecc == control
     for request in control.values():
@@ -345,13 +347,13 @@ def test_prompts_do_not_reveal_the_task_type_nor_annotations(
 
 
 def test_a_benchmark_has_the_same_prompt_as_an_ecc_task(
-    overhear: Callable[..., dict[str, Request]], tmp_path: Path
+    requests_of: Callable[..., dict[str, Request]], tmp_path: Path
 ) -> None:
     labels = ("zq-truth", "Level 1", "Level 2")
     stages = [{"label": label, "criteria": [f"sign of {n}"]} for n, label in enumerate(labels)]
     (tmp_path / "rubric.json").write_text(json.dumps({"kind": "ordinal", "stages": stages}))
     asked = [
-        overhear(
+        requests_of(
             tasks=[{**TASK, "type": kind, "rubric": "rubric.json"}],
             design={"evidence.view": "raw", "probe.context": "same"},
         )

@@ -13,7 +13,7 @@ from judge_gym.errors import ConflictError, NotFoundError
 from judge_gym.records import Evidence, Pool, Window, digest, storable
 from judge_gym.store import Store
 from judge_gym.store import tables as t
-from stores import fresh, muddled, rows
+from stores import fresh, in_any_order, rows
 
 VALDORIA = Window("Valdoria", date(2026, 1, 1), date(2026, 1, 31))
 SEARCHED = replace(VALDORIA, search="gdelt: court")
@@ -325,7 +325,7 @@ def test_a_rater_may_judge_an_item_once_for_each_concept(store: Store) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    muddled([(n, size) for n in range(3) for size in (1, 3)]),
+    in_any_order([(n, size) for n in range(3) for size in (1, 3)]),
 )
 def test_pools_saved_in_any_order_any_number_of_times_give_the_same_rows(
     template: Path, order: list[tuple[int, int]]
@@ -355,7 +355,7 @@ LOADS = [(SEARCHED, 0, 2), (SEARCHED, 1, 4), (VALDORIA, 0, 1), (VALDORIA, 0, 4)]
 
 
 @settings(max_examples=25, deadline=None)
-@given(muddled(LOADS))
+@given(in_any_order(LOADS))
 def test_loads_in_any_order_any_number_of_times_fill_windows_alike(
     template: Path, order: list[tuple[Window, int, int]]
 ) -> None:
@@ -417,7 +417,7 @@ LABELS = [label(n, rater, str(n)) for n in (1, 2) for rater in ("ann", "bob")]
 
 
 @settings(max_examples=25, deadline=None)
-@given(muddled(LABELS), st.booleans())
+@given(in_any_order(LABELS), st.booleans())
 def test_labels_imported_in_any_order_any_number_of_times_give_the_same_rows(
     template: Path, order: list[dict[str, Any]], replace: bool
 ) -> None:

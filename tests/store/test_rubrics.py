@@ -24,7 +24,7 @@ from judge_gym.records import (
 )
 from judge_gym.store import Payer, Store
 from judge_gym.store import tables as t
-from stores import fresh, muddled, recorded, rows
+from stores import fresh, in_any_order, recorded, rows
 
 ITEMS = tuple(Evidence(f"Title {n}", f"Text {n} ☃", f"https://x/{n}", truth=n) for n in range(4))
 STAGES = (RubricStage("Calm", ("quiet", "still")), RubricStage("Stormy", ("loud",)))
@@ -97,7 +97,7 @@ def test_a_written_rubric_replaces_the_record_of_a_failed_one(store: Store, stat
 
 @settings(max_examples=40, deadline=None)
 @given(
-    muddled([(n, made) for n in range(3) for made in (True, False) if (n, made) != (2, True)]),
+    in_any_order([(n, made) for n in range(3) for made in (True, False) if (n, made) != (2, True)]),
     st.sampled_from(FAILED),
 )
 def test_views_and_critiques_saved_in_any_order_give_the_same_rows(

@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-class Hollow(ast.NodeTransformer):
+class WithoutBodies(ast.NodeTransformer):
     """Leaves nothing in a function."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -24,8 +24,8 @@ class Hollow(ast.NodeTransformer):
         return node
 
 
-def hollow(source: str) -> str:
-    return ast.unparse(ast.fix_missing_locations(Hollow().visit(ast.parse(source))))
+def without_bodies(source: str) -> str:
+    return ast.unparse(ast.fix_missing_locations(WithoutBodies().visit(ast.parse(source))))
 
 
 def test_answers_that_do_nothing_fail() -> None:
@@ -34,7 +34,9 @@ def test_answers_that_do_nothing_fail() -> None:
     on = open_sandbox()
 
     def judged(task: CodeTask) -> EvalResult:
-        files = {path: hollow(text) for path, text in task.answer.items() if path.endswith(".py")}
+        files = {
+            path: without_bodies(text) for path, text in task.answer.items() if path.endswith(".py")
+        }
         return run_eval(suite, task, files or {"other.txt": "x"}, on)
 
     with ThreadPoolExecutor(2) as pool:
