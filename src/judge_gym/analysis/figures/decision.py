@@ -3,8 +3,7 @@
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
-from judge_gym.analysis.figures.drawing import BLUE, GREY, ORANGE, PINK, RED
-from judge_gym.analysis.figures.vegalite import Chart, channel, layer
+from judge_gym.analysis.figures.drawing import BLUE, GREY, ORANGE, PINK, RED, alt
 
 COLOURS = (BLUE, ORANGE, RED, PINK, GREY)
 WIDTH, HEIGHT = 520, 220
@@ -28,16 +27,18 @@ def decision_figure(data: pd.DataFrame) -> drawing.Drawn:
     unit = str(data["unit"].iloc[0])
     last = data.groupby("option", sort=False).tail(1)
     room = 1.35 * float(data["spent"].max())  # for the names at the ends of lines
-    x = channel(
+    x = alt.X(
         "spent:Q",
         title="more spent" if unit == "usd" else "more calls",
-        scale={"domain": [0, room], "nice": False},
-        axis={"format": "$,~r" if unit == "usd" else ",~r", "tickCount": 5},
+        scale=alt.Scale(domain=[0, room], nice=False),
+        axis=alt.Axis(format="$,~r" if unit == "usd" else ",~r", tickCount=5),
     )
-    y = channel("half_width:Q", title="half width of the interval", scale={"zero": True})
-    colour = channel("option:N", scale={"domain": options, "range": list(COLOURS)}, legend=None)
-    base = Chart(data).encode(x=x, y=y, color=colour)
-    line, points = base.mark("line", strokeWidth=2), base.mark("point", filled=True, size=40)
-    names = Chart(last).mark("text", align="left", dx=8, fontSize=12)
+    y = alt.Y("half_width:Q", title="half width of the interval", scale=alt.Scale(zero=True))
+    colour = alt.Color(
+        "option:N", scale=alt.Scale(domain=options, range=list(COLOURS)), legend=None
+    )
+    base = alt.Chart(data).encode(x=x, y=y, color=colour)
+    line, points = base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=40)
+    names = alt.Chart(last).mark_text(align="left", dx=8, fontSize=12)
     named = names.encode(x=x, y=y, text="option:N")
-    return layer(line, points, named).properties(width=WIDTH, height=HEIGHT), [more]
+    return alt.layer(line, points, named).properties(width=WIDTH, height=HEIGHT), [more]

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
-from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS
-from judge_gym.analysis.figures.vegalite import Chart, channel, either, layer
+from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
 from judge_gym.analysis.stats.intervals import seeded
 
 _MEASURES = {"above": "above chance", "p": "raw P", "null": "chance at this n"}
@@ -50,17 +49,19 @@ def polarization_figure(data: pd.DataFrame) -> drawing.Drawn:
     long["measure"] = long["measure"].map(_MEASURES)
     rows = list(shown["panel"])
     step = 32 if any(" · " in row for row in rows) else 24
-    base = Chart(long).encode(y=drawing.row_names("panel", rows, most=50, lines=True, sort=rows))
+    base = alt.Chart(long).encode(
+        y=drawing.row_names("panel", rows, most=50, lines=True, sort=rows)
+    )
     low = min(0.0, float(np.nanmin(long[["value", "low"]].to_numpy(dtype=float))))
-    x = channel(
+    x = alt.X(
         "value:Q",
         title="polarization P (0 = identical, 1 = maximal)",
-        scale={"domain": [low, 1]},
+        scale=alt.Scale(domain=[low, 1]),
     )
-    rules = drawing.interval_rules(base.where("datum.measure == 'above chance'"), x)
+    rules = drawing.interval_rules(base.transform_filter("datum.measure == 'above chance'"), x)
     used = [kind for kind in kinds if (long["measure"] == kind[0]).any()]
-    points = base.mark("point", size=80).encode(x=x, **drawing.symbols("measure", used))
-    return layer(rules, points).properties(width=560, height={"step": step}), [more]
+    points = base.mark_point(size=80).encode(x=x, **drawing.symbols("measure", used))
+    return alt.layer(rules, points).properties(width=560, height=alt.Step(step)), [more]
 
 
 def _pair_finding(pairs: pd.DataFrame) -> str:
@@ -100,22 +101,24 @@ def pair_figure(data: pd.DataFrame) -> drawing.Drawn:
     limit = drawing.panel_limit(tall * steps + 30, across)
     shown, fewer = drawing.first_values(_half(data, kept), "panel", limit, "panels")
     high = max(0.1, float(np.ceil(shown["above"].max() * 10) / 10))
-    base = Chart(shown).encode(
+    base = alt.Chart(shown).encode(
         x=drawing.column_names("column", kept, sort=kept[:-1]),
         y=drawing.row_names("row", kept, sort=kept[1:]),
     )
-    cells = base.mark("rect", stroke=INK).encode(
+    cells = base.mark_rect(stroke=INK).encode(
         color=drawing.gradient("above", "P above chance", 0, high),
-        strokeWidth=either("datum.clear", 1.5, 0),
-        tooltip=[channel(f"{name}:Q", format=".2f") for name in _PAIR],
+        strokeWidth=alt.condition("datum.clear", alt.value(1.5), alt.value(0)),
+        tooltip=[alt.Tooltip(f"{name}:Q", format=".2f") for name in _PAIR],
     )
-    words = base.encode(color=either(f"datum.above > {0.55 * high}", "#000", "#fff"))
+    words = base.encode(
+        color=alt.condition(f"datum.above > {0.55 * high}", alt.value("#000"), alt.value("#fff"))
+    )
     texts = [
-        words.mark("text", dy=-7, fontWeight="bold").encode(text="excess:N"),
-        words.mark("text", dy=8).encode(text="difference:N"),
+        words.mark_text(dy=-7, fontWeight="bold").encode(text="excess:N"),
+        words.mark_text(dy=8).encode(text="difference:N"),
     ]
-    chart = layer(cells, *(texts if worded else [])).properties(
-        width={"step": wide}, height={"step": tall}
+    chart = alt.layer(cells, *(texts if worded else [])).properties(
+        width=alt.Step(wide), height=alt.Step(tall)
     )
     note = "Outlined: the 95 % interval lies above 0." + (
         " Small: raw P minus its expectation by chance." if worded else ""
@@ -164,16 +167,16 @@ def method_figure(data: pd.DataFrame) -> drawing.Drawn:
         more += f" {_MAX_POINTS} of {len(shown)} items, sampled at random."
     low = min(0.0, float(drawn[["single", "subset"]].min().min()))
     high = max(low + 0.1, float(drawn[["single", "subset"]].max().max()))
-    scale = {"domain": [low, high], "nice": True}
+    scale = alt.Scale(domain=[low, high], nice=True)
     line = pd.DataFrame({"single": [low, high], "subset": [low, high]})
-    x = channel("single:Q", title="distance with single stages", scale=scale)
-    y = channel("subset:Q", title="distance with subsets", scale=scale)
-    diagonal = Chart(line).mark("line", color=INK, strokeDash=[4, 3], opacity=0.6).encode(x=x, y=y)
+    x = alt.X("single:Q", title="distance with single stages", scale=scale)
+    y = alt.Y("subset:Q", title="distance with subsets", scale=scale)
+    diagonal = alt.Chart(line).mark_line(color=INK, strokeDash=[4, 3], opacity=0.6).encode(x=x, y=y)
     points = (
-        Chart()  # without data of its own, or every panel would show all items
-        .mark("point", fill=BLUE, stroke=INK, strokeWidth=0.5, fillOpacity=0.8, size=45)
+        alt.Chart()  # without data of its own, or every panel would show all items
+        .mark_point(fill=BLUE, stroke=INK, strokeWidth=0.5, fillOpacity=0.8, size=45)
         .encode(x=x, y=y, tooltip=["item:N", "single:Q", "subset:Q"])
     )
-    chart = layer(diagonal, points, data=drawn).properties(width=340, height=300)
+    chart = alt.layer(diagonal, points, data=drawn).properties(width=340, height=300)
     note = "Squared distances, one point per item. Below the line, subsets reduce disagreement."
     return drawing.faceted(chart, "task", list(shown["task"])), [note, more]

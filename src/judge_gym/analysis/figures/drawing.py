@@ -17,13 +17,23 @@ from typing import Any, Final
 
 import pandas as pd
 
-from judge_gym.analysis.figures.vegalite import Chart, Spec, channel
 from judge_gym.errors import DesignError
 from judge_gym.records import content_hash, palette
 from judge_gym.records.palette import judge_colours
 
-Figure = Chart
-"""A chart with a title."""
+
+class _Altair:
+    """Loads altair on first use: a report without pictures does not need it."""
+
+    def __getattr__(self, name: str) -> Any:
+        import altair
+
+        return getattr(altair, name)
+
+
+alt: Any = _Altair()
+Figure = Any
+"""A chart of altair, of any kind."""
 INK: Final = "currentColor"
 BLUE, ORANGE, RED = palette.BLUE, palette.ORANGE, palette.RED
 PINK, SKY = palette.PINK, palette.SKY
@@ -49,7 +59,7 @@ _CONTAINER = re.compile(r' role="graphics-\w+" aria-roledescription="[\w ]* cont
 
 FONTS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
 """Where Linux installs fonts."""
-Drawn = tuple[Chart, Sequence[str]]
+Drawn = tuple[Any, Sequence[str]]
 """A chart without a title, and the notes below its title."""
 
 
@@ -85,7 +95,7 @@ class FigureKind:
         *,
         judges: Iterable[str] = (),
         **options: Any,
-    ) -> Any:
+    ) -> Figure:
         """Draws the figure under a title, by default its finding; None without data.
 
         Given all `judges` of a study, each has the colour that it has in other figures.
@@ -93,9 +103,10 @@ class FigureKind:
         data = self.data(frame)
         if data.empty:
             return None
-        coloured = {"judges": judges} if self._by_judge else {}
-        chart, notes = self._draw(data, **options, **coloured)
-        return titled(chart, title or self._finding(data, **options), *notes)
+        with alt.utils.schemapi.debug_mode(False):  # tests validate each kind of figure
+            coloured = {"judges": judges} if self._by_judge else {}
+            chart, notes = self._draw(data, **options, **coloured)
+            return titled(chart, title or self._finding(data, **options), *notes)
 
     def has_data(self, frame: pd.DataFrame) -> bool:
         """Whether anything of the frame can be drawn."""
@@ -215,7 +226,7 @@ def label_expression(words: Mapping[str, str | list[str]]) -> str:
 
 def row_names(
     column: str, texts: Iterable[str], *, most: int = _NAME, lines: bool = False, **more: Any
-) -> Spec:
+) -> Any:
     """Returns a y axis with a row per name, shortened to `most` characters a line.
 
     With `lines`, a task and its variant have a line each; `more` are options of the axis.
@@ -230,27 +241,27 @@ def row_names(
 
 def row_labels(
     column: str, words: Mapping[str, str | list[str]], *, limit: int = 480, **more: Any
-) -> Spec:
+) -> Any:
     """Returns a y axis with a row per name and the given labels; a list has one line each."""
-    axis = {
-        "labelExpr": label_expression(words),
-        "labelLimit": limit,
-        "ticks": False,
-        "domain": False,
-        "labelPadding": 6,
-    }
-    return channel(f"{field(column)}:N", title=None, axis=axis, **more)
+    axis = alt.Axis(
+        labelExpr=label_expression(words),
+        labelLimit=limit,
+        ticks=False,
+        domain=False,
+        labelPadding=6,
+    )
+    return alt.Y(f"{field(column)}:N", title=None, axis=axis, **more)
 
 
-def column_names(column: str, texts: Iterable[str], **more: Any) -> Spec:
+def column_names(column: str, texts: Iterable[str], **more: Any) -> Any:
     """Returns an x axis with a column per name, in slanted text."""
-    axis = {
-        "labelExpr": label_expression({**shortened(texts, 20)}),
-        "labelAngle": -40,
-        "ticks": False,
-        "domain": False,
-    }
-    return channel(f"{field(column)}:N", title=None, axis=axis, **more)
+    axis = alt.Axis(
+        labelExpr=label_expression({**shortened(texts, 20)}),
+        labelAngle=-40,
+        ticks=False,
+        domain=False,
+    )
+    return alt.X(f"{field(column)}:N", title=None, axis=axis, **more)
 
 
 def panel_limit(height: float, columns: int = 2) -> int:
@@ -258,14 +269,14 @@ def panel_limit(height: float, columns: int = 2) -> int:
     return max(columns, min(MAX_PANELS, columns * int(_MAX_HEIGHT // (height + 60))))
 
 
-def ordinal_colours(column: str, title: str, values: Iterable[Any]) -> Spec:
+def ordinal_colours(column: str, title: str, values: Iterable[Any]) -> Any:
     """Returns colours for ordered values, visible on white and on near-black."""
-    scheme = {"name": "viridis", "extent": [0.08, 0.95]}
-    return channel(
+    scheme = alt.SchemeParams(name="viridis", extent=[0.08, 0.95])
+    return alt.Color(
         f"{field(column)}:O",
         title=title,
-        scale={"scheme": scheme, "domain": list(values)},
-        legend={"orient": "top", "symbolStrokeWidth": 0.5, "columns": 12},
+        scale=alt.Scale(scheme=scheme, domain=list(values)),
+        legend=alt.Legend(orient="top", symbolStrokeWidth=0.5, columns=12),
     )
 
 
@@ -276,17 +287,17 @@ def named_colours(
     *,
     title: str | None = None,
     **more: Any,
-) -> Spec:
+) -> Any:
     """Returns a colour for each name; further options are those of the legend."""
-    return channel(
+    return alt.Color(
         f"{field(column)}:N",
         title=title,
-        scale={"domain": list(names), "range": list(colours)},
-        legend={"orient": "top", **more},
+        scale=alt.Scale(domain=list(names), range=list(colours)),
+        legend=alt.Legend(orient="top", **more),
     )
 
 
-def by_judge(column: str, judges: Iterable[str], of: Iterable[str] = ()) -> Spec:
+def by_judge(column: str, judges: Iterable[str], of: Iterable[str] = ()) -> Any:
     """Colours marks by their judge, without a legend, since names are written beside them.
 
     Args:
@@ -295,22 +306,22 @@ def by_judge(column: str, judges: Iterable[str], of: Iterable[str] = ()) -> Spec
         of: all judges of the study, if more than those that are drawn.
     """
     colours = judge_colours(of or judges)
-    scale = {"domain": list(colours), "range": list(colours.values())}
-    return channel(f"{field(column)}:N", scale=scale, legend=None)
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    return alt.Color(f"{field(column)}:N", scale=scale, legend=None)
 
 
-def gradient(column: str, title: str, low: float, high: float) -> Spec:
+def gradient(column: str, title: str, low: float, high: float) -> Any:
     """Returns colours for an amount from low to high, clamped at the ends."""
-    scheme = {"name": "viridis", "extent": [0.08, 0.95]}
-    return channel(
+    scheme = alt.SchemeParams(name="viridis", extent=[0.08, 0.95])
+    return alt.Color(
         f"{field(column)}:Q",
         title=title,
-        scale={"scheme": scheme, "domain": [low, high], "clamp": True},
-        legend={"orient": "top", "gradientLength": 160},
+        scale=alt.Scale(scheme=scheme, domain=[low, high], clamp=True),
+        legend=alt.Legend(orient="top", gradientLength=160),
     )
 
 
-def symbols(column: str, kinds: Sequence[Symbol]) -> dict[str, Spec]:
+def symbols(column: str, kinds: Sequence[Symbol]) -> dict[str, Any]:
     """Returns encodings of kinds of points by shape, colour and filling, with one legend."""
     domain = [name for name, *_ in kinds]
     ranges = {
@@ -318,57 +329,57 @@ def symbols(column: str, kinds: Sequence[Symbol]) -> dict[str, Spec]:
         "fill": [colour if filled else "transparent" for _, _, colour, filled in kinds],
         "stroke": [colour for _, _, colour, _ in kinds],
     }
-    legend = {"orient": "top", "title": None, "symbolStrokeWidth": 1.5}
+    legend = alt.Legend(orient="top", title=None, symbolStrokeWidth=1.5)
+    channels = {"shape": alt.Shape, "fill": alt.Fill, "stroke": alt.Stroke}
     return {
-        name: channel(
-            f"{field(column)}:N", scale={"domain": domain, "range": values}, legend=legend
+        name: channels[name](
+            f"{field(column)}:N", scale=alt.Scale(domain=domain, range=values), legend=legend
         )
         for name, values in ranges.items()
     }
 
 
 def interval_rules(
-    base: Chart,
-    value: Spec,
-    low: str = "low",
-    high: str = "high",
-    *,
-    axis: str = "x",
-    **options: Any,
-) -> Chart:
+    base: Any, value: Any, low: str = "low", high: str = "high", **options: Any
+) -> Any:
     """Returns a rule over each known interval, on the axis of its value."""
-    known = base.where(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
-    rules = known.mark("rule", **{"strokeWidth": 1.5, "opacity": 0.65, **options})
-    ends = {axis: {**value, "field": field(low)}, f"{axis}2": {"field": field(high)}}
-    return rules.encode(**ends)
+    start = value.copy(deep=False)
+    start.shorthand = f"{field(low)}:Q"
+    known = base.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
+    rules = known.mark_rule(**{"strokeWidth": 1.5, "opacity": 0.65, **options})
+    end = f"{field(high)}:Q"
+    return (
+        rules.encode(x=start, x2=end) if isinstance(value, alt.X) else rules.encode(y=start, y2=end)
+    )
 
 
-def titled(chart: Chart, title: str, *notes: str) -> Figure:
+def titled(chart: Any, title: str, *notes: str) -> Figure:
     """Adds a title and the notes below it to a chart."""
     lines = textwrap.wrap(
         title, _TITLE_LINE, max_lines=_TITLE_LINES, placeholder=" …", break_on_hyphens=False
     )
     below = textwrap.wrap(" ".join(note for note in notes if note), _TITLE_LINE + 26)
-    heading = {"text": lines or [""], "subtitle": below} if below else {"text": lines}
-    return chart.properties(title=heading)
+    heading = alt.TitleParams(lines or [""], subtitle=below) if below else alt.TitleParams(lines)
+    figure: Figure = chart.properties(title=heading)
+    return figure
 
 
 def caption(figure: Figure) -> str:
     """Returns the title of a figure in one line, for narrow screens."""
-    return " ".join(figure.spec["title"]["text"])
+    return " ".join(figure.title.text)
 
 
 def faceted(
-    chart: Chart, column: str, texts: Sequence[str], *, columns: int = 2, width: int = WIDTH
-) -> Chart:
+    chart: Any, column: str, texts: Sequence[str], *, columns: int = 2, width: int = WIDTH
+) -> Any:
     """Returns one panel per value of a column, wrapped, in the order of the texts.
 
     Narrow panels are spaced so that their headings fit.
     """
     order = list(dict.fromkeys(texts))
     room = max(width, 200)
-    header = {"labelExpr": label_expression(_headings(order, room)), "labelLimit": room + 20}
-    facet = channel(f"{field(column)}:N", title=None, header=header, sort=order)
+    header = alt.Header(labelExpr=label_expression(_headings(order, room)), labelLimit=room + 20)
+    facet = alt.Facet(f"{field(column)}:N", title=None, header=header, sort=order)
     spacing = {"row": 20, "column": 20 + room - width}
     return chart.facet(facet=facet, columns=columns, spacing=spacing)
 
@@ -396,7 +407,8 @@ def png(chart: Figure) -> bytes:
 
 
 def _rendered(chart: Figure, ground: str) -> str:
-    spec = {**chart.to_dict(), "config": _config(ground)}
+    spec = chart.to_dict(validate=False)
+    spec["config"] = _config(ground)
     try:
         return str(_renderer().vegalite_to_svg(spec))
     except ValueError:  # it fails where it cuts a label in the middle of an emoji

@@ -2,14 +2,14 @@
 
 import textwrap
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
-from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS
-from judge_gym.analysis.figures.vegalite import Chart, channel, layer
+from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
 from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.judges.sentence import dollars
 
@@ -60,31 +60,31 @@ def forest_figure(data: pd.DataFrame) -> drawing.Drawn:
     )
     ends = shown[["value", "low", "high"]].to_numpy(dtype=float)
     reach = float(np.nanmax(np.abs(ends))) if np.isfinite(ends).any() else 1.0
-    scale = {"domain": [-1.05 * reach, 1.05 * reach], "nice": False}
+    scale = alt.Scale(domain=[-1.05 * reach, 1.05 * reach], nice=False)
     words = {row: textwrap.wrap(row, LINE, break_long_words=False) for row in shown["row"]}
-    base = Chart(shown).encode(y=drawing.row_labels("row", words, sort=list(words)))
-    x = channel("value:Q", title="level minus base", scale=scale)
+    base = alt.Chart(shown).encode(y=drawing.row_labels("row", words, sort=list(words)))
+    x = alt.X("value:Q", title="level minus base", scale=scale)
     zero = (
-        Chart(shown)
-        .transform(aggregate=[{"op": "count", "as": "rows"}])
-        .transform(calculate="0", **{"as": "zero"})
-        .mark("rule", strokeDash=[4, 3], opacity=0.6)
-        .encode(x=channel("zero:Q", title="level minus base", scale=scale))
+        alt.Chart(shown)
+        .transform_aggregate(rows="count()")
+        .transform_calculate(zero="0")
+        .mark_rule(strokeDash=[4, 3], opacity=0.6)
+        .encode(x=alt.X("zero:Q", title="level minus base", scale=scale))
     )
     kinds = [(CLEAR, "circle", BLUE, True), (UNCLEAR, "circle", INK, False)]
     points = (
-        base.where("isValid(datum.value)")
-        .mark("point")
+        base.transform_filter("isValid(datum.value)")
+        .mark_point()
         .encode(x=x, **drawing.symbols("clear", kinds))
     )
     width = 480
-    notes = base.mark("text", align="left", opacity=0.85, limit=200).encode(
-        x={"value": width + 8}, text="note:N"
+    notes = base.mark_text(align="left", opacity=0.85, limit=200).encode(
+        x=alt.value(width + 8), text="note:N"
     )
     layers = [zero, drawing.interval_rules(base, x), points]
     layers += [notes] if (shown["note"] != "").any() else []
-    chart = layer(*layers).properties(
-        width=width, height={"step": 8 + 14 * max(map(len, words.values()))}
+    chart = alt.layer(*layers).properties(
+        width=width, height=alt.Step(8 + 14 * max(map(len, words.values())))
     )
     more = drawing.omitted(len(data), MAX_ROWS, "contrasts (with larger q)")
     return _blocks(chart, "block", shown), [more]
@@ -144,34 +144,33 @@ def rank_figure(data: pd.DataFrame) -> drawing.Drawn:
     levels = data.drop_duplicates(["knob", "level"])
     kept = levels.head(MAX_ROWS)[["knob", "level"]]
     shown = data.merge(kept, on=["knob", "level"]).assign(level=lambda part: part["level"].map(str))
-    best = {"field": "mean_rank", "op": "min"}
-    base = Chart(shown).encode(y=drawing.row_names("level", shown["level"], most=36, sort=best))
-    x = channel(
+    best = alt.EncodingSortField("mean_rank", op="min")
+    base = alt.Chart(shown).encode(y=drawing.row_names("level", shown["level"], most=36, sort=best))
+    x = alt.X(
         "share:Q",
         title="share of matched comparisons",
-        axis={"format": "%"},
+        axis=alt.Axis(format="%"),
         scale=drawing.SHARE,
     )
     ranks = range(1, int(np.ceil(data["rank"].max())) + 1)
-    bars = base.mark("bar", **drawing.OUTLINE).encode(
-        x=x, color=drawing.ordinal_colours("rank", "rank", ranks), order=channel("rank:Q")
+    bars = base.mark_bar(**drawing.OUTLINE).encode(
+        x=x, color=drawing.ordinal_colours("rank", "rank", ranks), order=alt.Order("rank:Q")
     )
-    means = base.mark("text", align="left", dx=6).encode(
-        x={"datum": 1}, text=channel("mean_rank:Q", aggregate="min", format=".2f")
+    means = base.mark_text(align="left", dx=6).encode(
+        x=alt.datum(1), text=alt.Text("mean_rank:Q", aggregate="min", format=".2f")
     )
-    chart = layer(bars, means).properties(width=560, height={"step": 24})
+    chart = alt.layer(bars, means).properties(width=560, height=alt.Step(24))
     notes = ["On the right: mean rank.", drawing.omitted(len(levels), MAX_ROWS, "levels")]
     return _blocks(chart, "knob", shown), notes
 
 
-def _blocks(chart: Chart, column: str, data: pd.DataFrame) -> Chart:
+def _blocks(chart: Any, column: str, data: pd.DataFrame) -> Any:
     """Returns a block of rows per value, one below the other."""
     order = list(data[column].unique())
     labels = drawing.label_expression({**drawing.shortened(order, 70)})
-    header = {"labelOrient": "top", "labelAngle": 0, "labelLimit": 480, "labelExpr": labels}
-    row = channel(f"{drawing.field(column)}:N", title=None, header=header, sort=order)
-    resolve = {"scale": {"y": "independent"}}
-    return chart.facet(facet={"row": row}, spacing=8, resolve=resolve)
+    header = alt.Header(labelOrient="top", labelAngle=0, labelLimit=480, labelExpr=labels)
+    row = alt.Row(f"{drawing.field(column)}:N", title=None, header=header, sort=order)
+    return chart.facet(row=row, spacing=8).resolve_scale(y="independent")
 
 
 _BEST, _DOMINATED = "none cheaper is better", "another is cheaper and better"
@@ -196,17 +195,17 @@ def accuracy_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
     shown, more = drawing.first_values(data, JUDGE, MAX_ROWS, "judges")
     limit = drawing.panel_limit(24 * shown[JUDGE].nunique())
     shown, fewer = drawing.first_values(shown, "panel", limit, "panels")
-    base = Chart(shown).encode(y=drawing.row_names(JUDGE, shown[JUDGE]))
-    x = channel(
+    base = alt.Chart(shown).encode(y=drawing.row_names(JUDGE, shown[JUDGE]))
+    x = alt.X(
         "accuracy:Q",
         title="accuracy, 95 % interval",
         scale=drawing.SHARE,
-        axis={"format": "%", "tickCount": 5},
+        axis=alt.Axis(format="%", tickCount=5),
     )
     colour = drawing.by_judge(JUDGE, shown[JUDGE], judges)
-    points = base.mark("point", filled=True, size=70).encode(x=x, color=colour)
-    layered = layer(drawing.interval_rules(base, x), points).properties(
-        width=drawing.WIDTH, height={"step": 24}
+    points = base.mark_point(filled=True, size=70).encode(x=x, color=colour)
+    layered = alt.layer(drawing.interval_rules(base, x), points).properties(
+        width=drawing.WIDTH, height=alt.Step(24)
     )
     return drawing.faceted(layered, "panel", list(shown["panel"])), [more, fewer]
 
@@ -227,13 +226,13 @@ def ranked_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
     shown, more = drawing.first_values(data, "setup", MAX_ROWS, "setups")
     order = list(shown["setup"])
     named = shown.assign(text=[f"{value:.0%}" for value in shown["value"]])
-    base = Chart(named).encode(y=drawing.row_names("setup", order, most=44, sort=order))
-    x = channel("value:Q", title=None, scale=drawing.SHARE, axis={"format": "%", "tickCount": 5})
+    base = alt.Chart(named).encode(y=drawing.row_names("setup", order, most=44, sort=order))
+    x = alt.X("value:Q", title=None, scale=drawing.SHARE, axis=alt.Axis(format="%", tickCount=5))
     colour = drawing.by_judge(JUDGE, shown[JUDGE], judges)
-    points = base.mark("point", filled=True, size=110).encode(x=x, color=colour)
-    words = base.mark("text", dy=-11, fontWeight="bold").encode(x=x, text="text:N")
+    points = base.mark_point(filled=True, size=110).encode(x=x, color=colour)
+    words = base.mark_text(dy=-11, fontWeight="bold").encode(x=x, text="text:N")
     rules = drawing.interval_rules(base, x, strokeWidth=2)
-    chart = layer(rules, points, words).properties(width=560, height={"step": 36})
+    chart = alt.layer(rules, points, words).properties(width=560, height=alt.Step(36))
     return chart, [more]
 
 
@@ -283,33 +282,33 @@ def price_figure(data: pd.DataFrame) -> drawing.Drawn:
         best=best,
         kind=np.where(best, _BEST, _DOMINATED),
     )
-    scale = {"type": "log" if decades else "linear", "domain": list(ends), "nice": False}
+    scale = alt.Scale(type="log" if decades else "linear", domain=list(ends), nice=False)
     ticks = [step * 10.0**power for power in range(-9, 6) for step in (1, 2, 5)]
-    axis = {"format": "~g", "tickCount": 6}
+    axis = alt.Axis(format="~g", tickCount=6)
     if decades:  # all grid lines of a logarithmic axis would be too dense
-        axis["values"] = [tick for tick in ticks if ends[0] <= tick <= ends[1]]
-    x = channel("usd:Q", title="US dollars per 1,000 verdicts", scale=scale, axis=axis)
-    base = Chart(shown).encode(x=x)
-    y = channel(
+        axis.values = [tick for tick in ticks if ends[0] <= tick <= ends[1]]
+    x = alt.X("usd:Q", title="US dollars per 1,000 verdicts", scale=scale, axis=axis)
+    base = alt.Chart(shown).encode(x=x)
+    y = alt.Y(
         "quality:Q",
         title="quality, 95 % interval",
-        scale={"domain": [foot, top]},
-        axis={"format": "%", "tickCount": 6},
+        scale=alt.Scale(domain=[foot, top]),
+        axis=alt.Axis(format="%", tickCount=6),
     )
     kinds = [(_BEST, "circle", BLUE, True), (_DOMINATED, "circle", INK, False)]
-    rules = drawing.interval_rules(base.where("!datum.bare"), y, axis="y", opacity=0.4)
+    rules = drawing.interval_rules(base.transform_filter("!datum.bare"), y, opacity=0.4)
     base = base.encode(y=y)
-    line = base.where("datum.best").mark(
-        "line", interpolate="step-after", color=BLUE, strokeDash=[4, 3], strokeWidth=1
+    line = base.transform_filter("datum.best").mark_line(
+        interpolate="step-after", color=BLUE, strokeDash=[4, 3], strokeWidth=1
     )
-    points = base.mark("point", size=70).encode(**drawing.symbols("kind", kinds))
+    points = base.mark_point(size=70).encode(**drawing.symbols("kind", kinds))
     words = [
-        base.where(f"datum.fits && {'' if side else '!'}datum.left")
-        .mark("text", align="right" if side else "left", dx=-9 if side else 9, dy=-7)
+        base.transform_filter(f"datum.fits && {'' if side else '!'}datum.left")
+        .mark_text(align="right" if side else "left", dx=-9 if side else 9, dy=-7)
         .encode(text="name:N")
         for side in (True, False)
     ]
-    chart = layer(rules, line, points, *words).properties(width=width, height=height)
+    chart = alt.layer(rules, line, points, *words).properties(width=width, height=height)
     hidden = int((~fits).sum())
     return chart, [f"{hidden} of {len(data)} points have no room for a name." if hidden else ""]
 
@@ -365,11 +364,11 @@ def spend_figure(data: pd.DataFrame, unit: str = "US $") -> drawing.Drawn:
     legend = [*known.values(), *([OTHERS] if len(ranked) > len(named) else [])]
     colours = [*COLOURS[: len(named)], drawing.GREY][: len(legend)]
     chart = (
-        Chart(summed)
-        .mark("bar", size=min(40, 420 / len(days)), **drawing.OUTLINE)
+        alt.Chart(summed)
+        .mark_bar(size=min(40, 420 / len(days)), **drawing.OUTLINE)
         .encode(
-            x=channel("day:O", title=None, axis={"labelAngle": -40, "ticks": False}),
-            y=channel("amount:Q", title=unit),
+            x=alt.X("day:O", title=None, axis=alt.Axis(labelAngle=-40, ticks=False)),
+            y=alt.Y("amount:Q", title=unit),
             color=drawing.named_colours("model", legend, colours, columns=3),
         )
         .properties(width=760, height=260)

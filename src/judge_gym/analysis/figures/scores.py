@@ -3,8 +3,7 @@
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
-from judge_gym.analysis.figures.drawing import BLUE, GREY, ORANGE, PINK, RED, SKY
-from judge_gym.analysis.figures.vegalite import Chart, channel, layer
+from judge_gym.analysis.figures.drawing import BLUE, GREY, ORANGE, PINK, RED, SKY, alt
 
 GREEN = "#009E73"
 COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, GREY)
@@ -34,19 +33,17 @@ def history_figure(data: pd.DataFrame) -> drawing.Drawn:
     )
     span = shown["at"].max() - shown["at"].min()
     format = "%Y-%m-%d" if span > SHORT_SPAN else "%m-%d %H:%M"
-    x = channel("at:T", title=None, axis={"format": format, "tickCount": 6, "labelOverlap": True})
-    y = channel(
+    x = alt.X("at:T", title=None, axis=alt.Axis(format=format, tickCount=6, labelOverlap=True))
+    y = alt.Y(
         "score:Q",
         title="pass rate, 95 % interval",
         scale=drawing.SHARE,
-        axis={"format": "%", "tickCount": 5},
+        axis=alt.Axis(format="%", tickCount=5),
     )
-    base = Chart(shown).encode(x=x, color=colour)
-    band = base.mark("area", opacity=0.1).encode(
-        y=channel("low:Q", scale=drawing.SHARE), y2="high:Q"
-    )
-    line = base.mark("line", strokeWidth=1.5).encode(y=y)
-    points = base.mark("point", filled=True, size=55).encode(y=y)
-    rules = drawing.interval_rules(base, y, axis="y", opacity=0.4)
-    chart = layer(band, rules, line, points).properties(width=WIDTH, height=HEIGHT)
+    base = alt.Chart(shown).encode(x=x, color=colour)
+    band = base.mark_area(opacity=0.1).encode(y=alt.Y("low:Q", scale=drawing.SHARE), y2="high:Q")
+    line = base.mark_line(strokeWidth=1.5).encode(y=y)
+    points = base.mark_point(filled=True, size=55).encode(y=y)
+    rules = drawing.interval_rules(base, y, opacity=0.4)
+    chart = alt.layer(band, rules, line, points).properties(width=WIDTH, height=HEIGHT)
     return chart, [more]

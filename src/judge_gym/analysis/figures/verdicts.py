@@ -1,6 +1,7 @@
 """Verdicts: stages, outcomes, shapes, belief and plausibility, and stated expert agreement."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,8 @@ from judge_gym.analysis.figures.drawing import (
     RED,
     SHARE,
     SKY,
+    alt,
 )
-from judge_gym.analysis.figures.vegalite import Chart, channel, concat, layer
 from judge_gym.analysis.frames import CELL, JUDGE
 from judge_gym.records import STATUSES
 
@@ -56,23 +57,23 @@ def distribution_figure(data: pd.DataFrame) -> drawing.Drawn:
     stages = range(1, int(data["stage"].max()) + 1)
     bars = _share_bars(shown, "share of scored verdicts").encode(
         color=drawing.ordinal_colours("stage", "stage", stages),
-        order=channel("stage:Q"),
-        tooltip=[f"{drawing.field(JUDGE)}:N", "stage:O", channel("share:Q", format=".1%")],
+        order=alt.Order("stage:Q"),
+        tooltip=[f"{drawing.field(JUDGE)}:N", "stage:O", alt.Tooltip("share:Q", format=".1%")],
     )
     return drawing.faceted(bars, "panel", list(shown["panel"])), [more]
 
 
-def _share_bars(shown: pd.DataFrame, title: str) -> Chart:
+def _share_bars(shown: pd.DataFrame, title: str) -> Any:
     """Returns stacked bars of shares, a row per judge."""
-    axis = {"format": "%", "tickCount": 5}
+    axis = alt.Axis(format="%", tickCount=5)
     return (
-        Chart(shown[shown["share"] > 0])  # the outline of an empty bar would look like a share
-        .mark("bar", **OUTLINE)
+        alt.Chart(shown[shown["share"] > 0])  # the outline of an empty bar would look like a share
+        .mark_bar(**OUTLINE)
         .encode(
-            x=channel("share:Q", title=title, axis=axis, scale=SHARE),
+            x=alt.X("share:Q", title=title, axis=axis, scale=SHARE),
             y=drawing.row_names(JUDGE, shown[JUDGE]),
         )
-        .properties(width=drawing.WIDTH, height={"step": 22})
+        .properties(width=drawing.WIDTH, height=alt.Step(22))
     )
 
 
@@ -97,7 +98,7 @@ def status_figure(data: pd.DataFrame) -> drawing.Drawn:
     shown, more = _limited(long)
     bars = _share_bars(shown, "share of verdicts").encode(
         color=drawing.named_colours("status", STATUSES, drawing.STATUS_GREYS),
-        order=channel("rank:Q"),
+        order=alt.Order("rank:Q"),
     )
     return drawing.faceted(bars, "panel", list(shown["panel"])), [more]
 
@@ -135,33 +136,33 @@ def heat_figure(data: pd.DataFrame) -> drawing.Drawn:
         _heat_panel(part, str(task), step, most) for task, part in shown.groupby("task", sort=False)
     ]
     cells = int((data.groupby("task")["item"].nunique() * data[JUDGE].nunique()).sum())
-    grid = concat(*parts, columns=columns, spacing={"row": 24, "column": 24})
+    grid = alt.concat(*parts, columns=columns, spacing={"row": 24, "column": 24})
     return grid, ["Grey: no score." if len(data) < cells else "", more, fewer]
 
 
-def _heat_panel(cells: pd.DataFrame, task: str, step: int, most: int) -> Chart:
+def _heat_panel(cells: pd.DataFrame, task: str, step: int, most: int) -> Any:
     by_item = cells.groupby("item")["mean"].agg(["mean", "max", "min"])
     spread = (by_item["max"] - by_item["min"]).sort_values(ascending=False, kind="stable")
     kept = by_item.loc[spread.index[:MAX_ROWS], "mean"]
     ranked = kept.sort_values(ascending=False, kind="stable").index.tolist()
     more = drawing.omitted(len(by_item), MAX_ROWS, "items (with less disagreement)")
-    chart = Chart(cells[cells["item"].isin(ranked)])
-    rects = chart.mark("rect").encode(
+    chart = alt.Chart(cells[cells["item"].isin(ranked)])
+    rects = chart.mark_rect().encode(
         x=drawing.column_names(JUDGE, cells[JUDGE]),
         y=drawing.row_names("item", ranked, most=most, sort=ranked),
         color=drawing.gradient("mean", "expected stage (0 first, 1 last)", 0, 1),
-        tooltip=["item:N", f"{drawing.field(JUDGE)}:N", channel("mean:Q", format=".2f")],
+        tooltip=["item:N", f"{drawing.field(JUDGE)}:N", alt.Tooltip("mean:Q", format=".2f")],
     )
-    heading = {
-        "text": [task, more] if more else task,
-        "fontSize": drawing.SMALL,
-        "offset": 6,
-        "limit": 420,
-        "fontWeight": "normal",
-    }
+    heading = alt.TitleParams(
+        [task, more] if more else task,
+        fontSize=drawing.SMALL,
+        offset=6,
+        limit=420,
+        fontWeight="normal",
+    )
     ground = {"fill": GREY, "fillOpacity": 0.25}
-    return layer(rects, view=ground, title=heading).properties(
-        width={"step": step}, height={"step": 16}
+    return alt.layer(rects, view=ground, title=heading).properties(
+        width=alt.Step(step), height=alt.Step(16)
     )
 
 
@@ -183,25 +184,25 @@ def shape_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows the shapes of verdicts, and the stated confidence in each."""
     used = [shape for shape in SHAPES if (data["shape"] == shape).any()]
     shown, more = _limited(data, judges=MAX_ROWS // 4, step=10 * len(used))
-    base = Chart(shown).encode(
+    base = alt.Chart(shown).encode(
         y=drawing.row_names(JUDGE, shown[JUDGE]),
-        yOffset=channel("shape:N", scale={"domain": used}),
+        yOffset=alt.YOffset("shape:N", scale=alt.Scale(domain=used)),
     )
     # The outline of an empty bar would look like a share.
     bars = (
-        base.where("datum.share > 0")
-        .mark("bar", **OUTLINE)
+        base.transform_filter("datum.share > 0")
+        .mark_bar(**OUTLINE)
         .encode(
-            x=channel("share:Q", title="share; confidence", axis={"tickCount": 5}, scale=SHARE),
+            x=alt.X("share:Q", title="share; confidence", axis=alt.Axis(tickCount=5), scale=SHARE),
             color=drawing.named_colours("shape", SHAPES, _SHAPE_COLOURS, values=used),
         )
     )
     ticks = (
-        base.where("isValid(datum.confidence)")
-        .mark("point", shape="diamond", size=36, fill=INK, stroke=INK, strokeWidth=0)
+        base.transform_filter("isValid(datum.confidence)")
+        .mark_point(shape="diamond", size=36, fill=INK, stroke=INK, strokeWidth=0)
         .encode(x="confidence:Q")
     )
-    layered = layer(bars, ticks).properties(width=drawing.WIDTH, height={"step": 9})
+    layered = alt.layer(bars, ticks).properties(width=drawing.WIDTH, height=alt.Step(9))
     note = "Bars: share of verdicts. Diamonds: mean stated confidence in verdicts of that shape."
     return drawing.faceted(layered, "panel", list(shown["panel"])), [note, more]
 
@@ -227,27 +228,27 @@ def belief_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows the range from belief to plausibility per judge and stage, by task and variant."""
     stages = range(1, int(data["stage"].max()) + 1)
     shown, more = _limited(data, judges=MAX_ROWS // 4, step=10 * len(stages))
-    base = Chart(shown).encode(
+    base = alt.Chart(shown).encode(
         y=drawing.row_names(JUDGE, shown[JUDGE]),
-        yOffset=channel("stage:O", scale={"domain": list(stages)}),
+        yOffset=alt.YOffset("stage:O", scale=alt.Scale(domain=list(stages))),
     )
     colours = drawing.ordinal_colours("stage", "stage", stages)
-    bars = base.mark("bar", **OUTLINE).encode(
-        x=channel("belief:Q", title="belief to plausibility", scale=SHARE),
+    bars = base.mark_bar(**OUTLINE).encode(
+        x=alt.X("belief:Q", title="belief to plausibility", scale=SHARE),
         x2="plausibility:Q",
         color=colours,
     )
     ticks = (
-        base.where(_OPEN)
-        .mark("point", shape=drawing.BAR_SHAPE, size=40, strokeWidth=2, stroke=INK)
+        base.transform_filter(_OPEN)
+        .mark_point(shape=drawing.BAR_SHAPE, size=40, strokeWidth=2, stroke=INK)
         .encode(x="pignistic:Q")
     )
     dots = (  # a bar of no length shows no colour
-        base.where(f"!({_OPEN})")
-        .mark("circle", size=40, opacity=1, **OUTLINE)
+        base.transform_filter(f"!({_OPEN})")
+        .mark_circle(size=40, opacity=1, **OUTLINE)
         .encode(x="pignistic:Q", color=colours)
     )
-    layered = layer(bars, ticks, dots).properties(width=drawing.WIDTH, height={"step": 9})
+    layered = alt.layer(bars, ticks, dots).properties(width=drawing.WIDTH, height=alt.Step(9))
     note = (
         "Bars: from the share of verdicts that name only this stage (belief) to the share that "
         "name it at all (plausibility); strokes: pignistic probability, which divides a verdict "
@@ -295,21 +296,21 @@ def probe_figure(data: pd.DataFrame) -> drawing.Drawn:
     height = 15 * shown["rubric used"].nunique() * shown[JUDGE].nunique()
     shown, fewer = drawing.first_values(shown, "task", drawing.panel_limit(height), "tasks")
     used = [name for name in _USED if (shown["rubric used"] == name).any()]
-    base = Chart(shown).encode(
+    base = alt.Chart(shown).encode(
         y=drawing.row_names(JUDGE, shown[JUDGE]),
-        yOffset=channel("rubric used:N", sort=used, scale={"paddingOuter": 0.15}),
+        yOffset=alt.YOffset("rubric used:N", sort=used, scale=alt.Scale(paddingOuter=0.15)),
     )
-    rules = base.mark("rule", opacity=0.7).encode(
-        x=channel("low:Q", title=_STATED, scale=SHARE), x2="high:Q"
+    rules = base.mark_rule(opacity=0.7).encode(
+        x=alt.X("low:Q", title=_STATED, scale=SHARE), x2="high:Q"
     )
     colours = [BLUE, drawing.ORANGE, drawing.SKY, drawing.PINK]
-    boxes = base.mark("bar", size=9, **drawing.OUTLINE).encode(
+    boxes = base.mark_bar(size=9, **drawing.OUTLINE).encode(
         x="box:Q",
         x2="lid:Q",
         color=drawing.named_colours("rubric used", used, colours, title="rubric used"),
     )
-    medians = base.mark("tick", thickness=2, size=13).encode(x="median:Q")
-    chart = layer(rules, boxes, medians).properties(width=drawing.WIDTH, height={"step": 15})
+    medians = base.mark_tick(thickness=2, size=13).encode(x="median:Q")
+    chart = alt.layer(rules, boxes, medians).properties(width=drawing.WIDTH, height=alt.Step(15))
     note = f"{_EXPLAINED} Strokes: medians; bars: the middle half; lines: 90 % of answers."
     return drawing.faceted(chart, "task", list(shown["task"])), [note, more, fewer]
 
@@ -336,24 +337,24 @@ def reliability_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Dra
     most = int(shown["n"].max())
     sizes = sorted({max(1, most // 10), max(1, most // 2), most})
     ends = pd.DataFrame({"stated": [0.0, 1.0], "reference": [0.0, 1.0]})
-    x = channel("stated:Q", title="stated", scale=SHARE, axis={"tickCount": 5})
-    y = channel("reference:Q", title="found", scale=SHARE, axis={"tickCount": 5})
-    diagonal = Chart(ends).mark("line", color=INK, strokeDash=[4, 3], opacity=0.6).encode(x=x, y=y)
+    x = alt.X("stated:Q", title="stated", scale=SHARE, axis=alt.Axis(tickCount=5))
+    y = alt.Y("reference:Q", title="found", scale=SHARE, axis=alt.Axis(tickCount=5))
+    diagonal = alt.Chart(ends).mark_line(color=INK, strokeDash=[4, 3], opacity=0.6).encode(x=x, y=y)
     # Without data of its own, or every panel would show all judges.
-    base = Chart().encode(x=x)
+    base = alt.Chart().encode(x=x)
     colours = drawing.by_judge(JUDGE, shown[JUDGE], judges)
-    points = base.mark("point", filled=True, opacity=0.9).encode(
+    points = base.mark_point(filled=True, opacity=0.9).encode(
         y=y,
         color=colours,
-        size=channel(
+        size=alt.Size(
             "n:Q",
             title="verdicts",
-            scale={"range": [20, 220], "zero": True},
-            legend={"orient": "top", "values": sizes, "symbolFillColor": GREY},
+            scale=alt.Scale(range=[20, 220], zero=True),
+            legend=alt.Legend(orient="top", values=sizes, symbolFillColor=GREY),
         ),
     )
-    rules = drawing.interval_rules(base, y, axis="y")
-    chart = layer(diagonal, rules, points, data=shown).properties(width=240, height=240)
+    rules = drawing.interval_rules(base, y)
+    chart = alt.layer(diagonal, rules, points, data=shown).properties(width=240, height=240)
     grid = drawing.faceted(chart, JUDGE, list(shown[JUDGE]), columns=3, width=240)
     note = "Below the line, judges are overconfident: other verdicts agree less than stated."
     return grid, [note, more]
@@ -393,18 +394,20 @@ def swap_figure(data: pd.DataFrame) -> drawing.Drawn:
     last = long.groupby(by)["value"].transform("max")
     author = long["rubric_author"].map(drawing.shortened(long["rubric_author"], 14))
     long = long.assign(rank=ranks, last=last, author=author)
-    base = Chart(long).encode(y=drawing.row_names(JUDGE, shown[JUDGE]), yOffset=channel("rank:O"))
-    x = channel("value:Q", title=_STATED, scale=SHARE)
-    own = base.where("datum.rubric == 'own rubric'")
+    base = alt.Chart(long).encode(
+        y=drawing.row_names(JUDGE, shown[JUDGE]), yOffset=alt.YOffset("rank:O")
+    )
+    x = alt.X("value:Q", title=_STATED, scale=SHARE)
+    own = base.transform_filter("datum.rubric == 'own rubric'")
     kinds = [
         ("own rubric", "circle", BLUE, True),
         ("rival's rubric", "diamond", drawing.RED, False),
     ]
-    points = base.mark("point", size=60).encode(x=x, **drawing.symbols("rubric", kinds))
-    authors = own.mark("text", align="left", dx=9, opacity=0.8).encode(
-        x="last:Q", text=channel("author:N")
+    points = base.mark_point(size=60).encode(x=x, **drawing.symbols("rubric", kinds))
+    authors = own.mark_text(align="left", dx=9, opacity=0.8).encode(
+        x="last:Q", text=alt.Text("author:N")
     )
     rules = drawing.interval_rules(own, x, "start", "end")
-    chart = layer(rules, points, authors).properties(width=290, height={"step": 16})
+    chart = alt.layer(rules, points, authors).properties(width=290, height=alt.Step(16))
     note = f"{_EXPLAINED} Each line: a rival's rubric, named beside it."
     return drawing.faceted(chart, "task", list(shown["task"]), width=290), [note, more, fewer]

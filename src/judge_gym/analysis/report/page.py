@@ -57,8 +57,7 @@ class Chart:
     @cached_property
     def chart(self) -> figures.Figure:
         """The drawn figure."""
-        drawn: figures.Figure = self.kind(self.frame, self.finding, judges=self.judges)
-        return drawn
+        return self.kind(self.frame, self.finding, judges=self.judges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +140,9 @@ class Report:
         frame: pd.DataFrame = _named("table", name, self.tables).frame
         return frame
 
-    def figure(self, name: str) -> Any:
-        """Returns a figure by its title or a part of it, such as `effects`, as altair's chart."""
-        return _named("figure", name, self.charts).chart.altair()
+    def figure(self, name: str) -> figures.Figure:
+        """Returns a figure by its title or a part of it, such as `effects`."""
+        return _named("figure", name, self.charts).chart
 
     def _repr_html_(self) -> str:
         """Shows the report in a notebook, in a frame, so that neither changes the other's style."""
