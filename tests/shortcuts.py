@@ -22,7 +22,7 @@ def take_shortcuts() -> None:
     load_app()  # with every command, since one is loaded when it is used first
     typer.main.get_command = cache(typer.main.get_command)  # Typer builds all commands anew
     # Every client of HTTP reads all certificates of the machine.
-    ssl.create_default_context = cache(ssl.create_default_context)
+    ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
 
 def _share_compiled_statements() -> None:
