@@ -453,8 +453,8 @@ def _votes_again(comment: str, chosen: Sequence[str], choices: Choices) -> bool:
     gap = comment[before.end() : start] if before else ""
     if before and before[0].casefold() in OTHERWISE:
         return False
-    told = before is not None and before[0].casefold() in VOTING
-    if told or not set(gap).isdisjoint(":=>→"):
+    introduced = before is not None and before[0].casefold() in VOTING
+    if introduced or not set(gap).isdisjoint(":=>→"):
         return vote not in chosen
     if ABSTAIN in chosen:
         return False  # "torn between B and C"

@@ -208,9 +208,9 @@ class Planner:
                 known.append(ProbeTarget(sample, target.text, answer.text))
         self._look_up(run, "prober", prober.requests(known))
         # Designs that probe alike share the probe of a verdict that they share.
-        way = content_hash(f"{design.probe!r} {design.prompt.slots.prober!r}")
+        wording = content_hash(f"{design.probe!r} {design.prompt.slots.prober!r}")
         for key, asked in zip(keys, prober.requests(guessed), strict=True):
-            self._count(run, "prober", f"{way} on {key}", asked, known=False)
+            self._count(run, "prober", f"{wording} on {key}", asked, known=False)
 
     def _texts(self, run: Run) -> dict[int, str]:
         pool, stage = run.experiment.task.pool, Neutralizer(run.experiment.design)
