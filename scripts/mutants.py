@@ -32,7 +32,7 @@ ROWS = ROOT / "tests" / "mutants.toml"
 PACKAGE = Path("src") / "judge_gym"
 KEYS = {"file", "function", "old", "new", "test", "note"}
 TIMEOUT = 600.0
-"""Seconds after which a run of tests is ended; it has then noticed nothing."""
+"""Seconds for each named test, after which a run is ended; it has then noticed nothing."""
 NOT_COPIED = (".git", ".venv*", ".mypy_cache", ".ruff_cache", ".pytest_cache", "demo-out", "*.egg")
 PYTEST = (
     *("-x", "-q", "-n", "0", "-m", "", "-p", "no:cacheprovider", "--no-header", "--tb=line"),
@@ -223,7 +223,7 @@ class Copy:
     def test(self, tests: Sequence[str]) -> Ran:
         """Runs tests of the copy."""
         log = self.root / "mutants.log"
-        request = {"words": [*PYTEST, *tests], "log": str(log), "seconds": TIMEOUT}
+        request = {"words": [*PYTEST, *tests], "log": str(log), "seconds": TIMEOUT * len(tests)}
         assert self._runner.stdin and self._runner.stdout
         print(json.dumps(request), file=self._runner.stdin, flush=True)
         code, seconds = json.loads(self._runner.stdout.readline())
@@ -250,7 +250,7 @@ def judge(copy: Copy, mutant: Mutant) -> Judged:
     if ran.code == TESTS_FAILED and (failed := _failed(ran.output)):
         return Judged(mutant, "caught", ran.seconds, failed)
     if ran.code is None:
-        return Judged(mutant, "NOT CAUGHT", ran.seconds, f"no end within {TIMEOUT:.0f} s")
+        return Judged(mutant, "NOT CAUGHT", ran.seconds, f"no end within {TIMEOUT:.0f} s a test")
     verdict: Verdict = "NOT CAUGHT" if ran.code == 0 else "broken row"
     return Judged(mutant, verdict, ran.seconds, last)
 
@@ -293,7 +293,10 @@ def broken_modules(
         print(f"{'passes' if ran.code == 0 else 'BROKEN':10} {ran.seconds:5.1f} s  {module}")
         if ran.code != 0:
             broken.add(module)
-            print(ran.output[-2000:] if ran.code else f"no end within {TIMEOUT:.0f} s", flush=True)
+            print(
+                ran.output[-2000:] if ran.code else f"no end within {TIMEOUT:.0f} s a test",
+                flush=True,
+            )
     return broken
 
 
