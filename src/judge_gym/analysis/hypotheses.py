@@ -28,9 +28,8 @@ from judge_gym.analysis.metrics.stated_agreement import (
     OWN_RUBRICS,
     PEOPLE,
     SAME_RUBRIC,
-    means_by_item,
+    Items,
     most_telling,
-    mostly_equal,
     stated_agreement,
 )
 from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs
@@ -294,13 +293,12 @@ def overstated_agreement(samples: Samples, people: pd.DataFrame | None = None) -
     """
     whole, lacking = stated_agreement(samples, people)
     kind = most_telling(whole)
-    means, *without = (means_by_item(part[part["reference"] == kind]) for part in (whole, *lacking))
-    gaps = means["bias"]
+    items, *without = (Items.of(part[part["reference"] == kind]) for part in (whole, *lacking))
+    gaps = items.bias
     if gaps.empty:
         return _lacking("needs probes, and three verdicts of other judges on other displays")
-    clusters = clusters_of(whole, gaps.index)
-    drawn = _drawn(gaps, [one["bias"] for one in without])
-    found = one_sample(gaps, drawn, clusters, alike=mostly_equal(means))
+    drawn = _drawn(gaps, [one.bias for one in without])
+    found = one_sample(gaps, drawn, items.clusters, alike=items.mostly_equal)
     return found._replace(note="; ".join(filter(None, [AGAINST[kind], found.note])))
 
 

@@ -6,9 +6,9 @@ people where three of them labelled the item, else of the other judges. How far 
 is not how far experts do.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,15 @@ import pandas as pd
 from scipy import special
 
 from judge_gym.analysis.belief.masses import matched
-from judge_gym.analysis.frames import CELL, JUDGE, PANEL, cluster_codes, once_per_call
-from judge_gym.analysis.panels import Dataset, Samples
+from judge_gym.analysis.frames import (
+    CELL,
+    JUDGE,
+    PANEL,
+    cluster_codes,
+    first_rows,
+    once_per_call,
+)
+from judge_gym.analysis.panels import Dataset, Samples, ratio
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
@@ -208,14 +215,64 @@ def _numbered(frame: pd.DataFrame, columns: Sequence[str]) -> _Ints:
     return numbers.to_numpy().astype(np.int64)
 
 
-def means_by_item(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Returns the means of p, of y and of p - y (`bias`) on each item."""
-    return _item_means(_known(verdicts))
+class Items(NamedTuple):
+    """Verdicts with a reference, by item."""
 
+    names: npt.NDArray[Any]
+    """The evidence of each item, sorted."""
+    clusters: _Ints
+    """The number of each item's cluster."""
+    item: _Ints
+    """The index of each verdict's item."""
+    p: Floats
+    y: Floats
 
-def mostly_equal(means: pd.DataFrame) -> bool:
-    """Whether most items have the same reference, as where nearly all verdicts are alike."""
-    return bool(means["y"].round(9).value_counts(normalize=True).max() > 0.5)
+    @staticmethod
+    def of(verdicts: pd.DataFrame) -> "Items":
+        """Returns the verdicts with a reference, sorted by item."""
+        known = _known(verdicts)
+        item, names = pd.factorize(known["evidence"], sort=True)
+        order = np.argsort(item, kind="stable")
+        return Items(
+            np.asarray(names),
+            cluster_codes(known.iloc[first_rows(item)]),
+            item[order].astype(np.int64),
+            known["p"].to_numpy(float)[order],
+            known["y"].to_numpy(float)[order],
+        )
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> "Items":
+        """Returns some of the verdicts; items without any are left out."""
+        items, item = np.unique(self.item[kept], return_inverse=True)
+        clusters = pd.factorize(self.clusters[items])[0]
+        return Items(self.names[items], clusters, item, self.p[kept], self.y[kept])
+
+    def mean(self, values: Floats) -> Floats:
+        """Returns the mean by item of a value of each verdict, ignoring missing values."""
+        known, count = ~np.isnan(values), len(self.names)
+        sums = np.bincount(self.item[known], values[known], count)
+        return ratio(sums, np.bincount(self.item[known], minlength=count))
+
+    @property
+    def gaps(self) -> Floats:
+        """The stated probability minus the reference of each verdict."""
+        return self.p - self.y
+
+    @property
+    def bias(self) -> pd.Series:
+        """The mean by item of the stated probability minus the reference."""
+        return pd.Series(self.mean(self.gaps), pd.Index(self.names, name="evidence"))
+
+    @property
+    def mostly_equal(self) -> bool:
+        """Whether most items have the same reference, as where nearly all verdicts are alike."""
+        counts = np.unique(self.mean(self.y).round(9), return_counts=True)[1]
+        return bool(counts.max(initial=0) > len(self.names) / 2)
+
+    @property
+    def bins(self) -> _Ints:
+        """The bin of each stated probability; 1 is in the last."""
+        return np.minimum((self.p * BINS + 1e-9).astype(np.int64), BINS - 1)
 
 
 # --- calibration ---------------------------------------------------------------------------------
@@ -245,22 +302,21 @@ def calibration(
         of exactly .5) is no contradiction; `hallucination_with_ties` counts it as one.
     """
     rows = []
-    for key, part, lacking in _groups(verdicts, by, without):
-        known = _known(part)
-        means, drawn = _item_means(known), [_item_means(one) for one in lacking]
+    for key, part, items, drawn in _groups(verdicts, by, without):
+        signed_bias = partial(signed, alike=items.mostly_equal)
         estimates = {
-            "bias": _estimated(partial(signed, alike=mostly_equal(means)), "bias", means, drawn),
-            "brier": _estimated(skewed, "brier", means, drawn),
-            "error": _calibration_error(known, key, lacking),
-            "hallucination": _estimated(bounded, "contradicted", means, drawn),
-            "hallucination_with_ties": _estimated(bounded, "not_confirmed", means, drawn),
+            "bias": _estimated(signed_bias, lambda of: of.gaps, items, drawn),
+            "brier": _estimated(skewed, lambda of: of.p**2 - 2 * of.p * of.y + of.y, items, drawn),
+            "error": _calibration_error(items, key, drawn),
+            "hallucination": _estimated(bounded, _contradicted, items, drawn),
+            "hallucination_with_ties": _estimated(bounded, _not_confirmed, items, drawn),
         }
-        counts = part["outcome"].value_counts().reindex(list(OUTCOMES), fill_value=0)
+        outcome = part["outcome"].to_numpy()
         rows.append(
             key
-            | {str(name): int(count) for name, count in counts.items()}
+            | {name: int((outcome == name).sum()) for name in OUTCOMES}
             | {"without_reference": int((part["p"].notna() & part["y"].isna()).sum())}
-            | {"items": known["evidence"].nunique()}
+            | {"items": len(items.names)}
             | {c: value for name, e in estimates.items() for c, value in e.columns(name).items()}
         )
     return pd.DataFrame(rows)
@@ -278,60 +334,56 @@ def reliability(
         y_high over items. Empty bins have no row.
     """
     rows = []
-    for key, part, lacking in _groups(verdicts, by, without):
-        known = _known(part)
-        for number, group in known.groupby(_bin(known)):
-            means = _item_means(group)
-            drawn = [_item_means(one[_bin(one) == number]) for one in lacking]
-            found = _estimated(bounded, "y", means, drawn)
+    for key, _, items, drawn in _groups(verdicts, by, without):
+        for number in np.unique(items.bins).tolist():
+            here, *without_draw = (of.where(of.bins == number) for of in (items, *drawn))
+            found = _estimated(bounded, lambda of: of.y, here, without_draw)
             rows.append(
                 key
-                | {"bin": int(str(number)) / BINS, "verdicts": len(group), "items": found.n}
-                | {"stated": float(means["p"].mean())}
+                | {"bin": number / BINS, "verdicts": len(here.p), "items": found.n}
+                | {"stated": float(here.mean(here.p).mean())}
                 | found.columns("y")
             )
     columns = [*by, "bin", "verdicts", "items", "stated", "y", "y_low", "y_high"]
     return pd.DataFrame(rows, columns=columns)
 
 
-_Group = tuple[dict[str, Any], pd.DataFrame, list[pd.DataFrame]]
-"""The key of a group, its verdicts, and the verdicts without each draw of rubrics."""
+_Group = tuple[dict[str, Any], pd.DataFrame, Items, list[Items]]
+"""The key of a group, its verdicts, those with a reference, and these without each draw."""
 
 
 def _groups(
     verdicts: pd.DataFrame, by: Sequence[str], without: Sequence[pd.DataFrame]
 ) -> Iterator[_Group]:
     if not by:
-        yield {}, verdicts, [_known(one) for one in without]
+        yield {}, verdicts, Items.of(verdicts), [Items.of(one) for one in without]
         return
     lacking = [dict(list(one.groupby(list(by), observed=True))) for one in without]
     for key, part in verdicts.groupby(list(by), observed=True):
-        drawn = [_known(one[key]) for one in lacking if key in one]
-        yield dict(zip(by, key, strict=True)), part, drawn
+        drawn = [Items.of(one[key]) for one in lacking if key in one]
+        yield dict(zip(by, key, strict=True)), part, Items.of(part), drawn
 
 
 def _estimated(
-    estimate: Estimator, name: str, means: pd.DataFrame, without: Sequence[pd.DataFrame]
+    estimate: Estimator,
+    values: Callable[[Items], Floats],
+    items: Items,
+    without: Sequence[Items],
 ) -> Estimate:
-    drawn = [one[name].reindex(means.index).to_numpy(float) for one in without]
-    codes = cluster_codes(means.reset_index())
-    return estimate_over_items(
-        estimate, means[name].to_numpy(float), drawn, codes, mean_over_draws=False
-    )
+    drawn = [
+        pd.Series(one.mean(values(one)), one.names).reindex(items.names).to_numpy(float)
+        for one in without
+    ]
+    means = items.mean(values(items))
+    return estimate_over_items(estimate, means, drawn, items.clusters, mean_over_draws=False)
 
 
-def _item_means(known: pd.DataFrame) -> pd.DataFrame:
-    """Returns by item the means of p, of y, and of what is estimated from them."""
-    p, y = known["p"], known["y"]
-    values = {
-        "bias": p - y,
-        "brier": p**2 - 2 * p * y + y,
-        "contradicted": (y < CONTRADICTED).astype(float).where(p > CONFIDENT),
-        "not_confirmed": (y <= CONTRADICTED).astype(float).where(p > CONFIDENT),
-    }
-    groups = known.assign(**values).groupby("evidence")
-    means = {name: groups[name].mean() for name in ("p", "y", *values)}
-    return pd.DataFrame(means | {"cluster": groups["cluster"].first()})
+def _contradicted(of: Items) -> Floats:
+    return np.where(of.p > CONFIDENT, of.y < CONTRADICTED, np.nan)
+
+
+def _not_confirmed(of: Items) -> Floats:
+    return np.where(of.p > CONFIDENT, of.y <= CONTRADICTED, np.nan)
 
 
 def _known(part: pd.DataFrame) -> pd.DataFrame:
@@ -348,22 +400,15 @@ def _known(part: pd.DataFrame) -> pd.DataFrame:
     return known.assign(y=mean.fillna(known["y"]))[~repeated]
 
 
-def _bin(known: pd.DataFrame) -> pd.Series:
-    """Returns the bin of each stated probability; 1 is in the last."""
-    return (known["p"] * BINS + 1e-9).astype(int).clip(upper=BINS - 1)
-
-
-def _calibration_error(
-    known: pd.DataFrame, key: dict[str, Any], without: Sequence[pd.DataFrame]
-) -> Estimate:
+def _calibration_error(items: Items, key: dict[str, Any], without: Sequence[Items]) -> Estimate:
     """Returns the expected calibration error: the mean distance of p from y over bins.
 
     Chance alone makes it larger than 0, so compare it at equal n. In a bin with a clear sign,
     chance moves the error up and down, in the others only up. The lower end of the interval takes
     that into account; a plain bootstrap would exclude 0 for calibrated judges.
     """
-    gaps, counts = _binned(known)
-    n = known["evidence"].nunique()
+    gaps, counts = _binned(items)
+    n = len(items.names)
     if len(gaps) < 3:
         return undefined(n)
     total, verdicts = gaps.sum(axis=0), counts.sum()
@@ -385,26 +430,22 @@ def _calibration_error(
     up = change[:, 0] + np.abs(change[:, 2:]).sum(axis=1)
     low = value - float(np.quantile(up, (1 + LEVEL) / 2))
     high = value - float(np.quantile(change[:, 1], (1 - LEVEL) / 2))
-    codes = cluster_codes(known.drop_duplicates("evidence"))
-    if not high > low or (len(gaps) < n and not infers(codes)):
+    if not high > low or (len(gaps) < n and not infers(items.clusters)):
         return undefined(n, value)
     return Estimate(value, max(0.0, low), high, n)
 
 
-def _binned(known: pd.DataFrame) -> tuple[Floats, Floats]:
+def _binned(items: Items) -> tuple[Floats, Floats]:
     """Returns the sum of p - y and the number of verdicts, by cluster of items and bin."""
-    ordered = known.sort_values("evidence", kind="stable")
-    cluster = cluster_codes(ordered)
-    place = cluster * BINS + _bin(ordered).to_numpy()
-    size = (int(cluster.max(initial=-1)) + 1) * BINS
+    place = items.clusters[items.item] * BINS + items.bins
+    size = (int(items.clusters.max(initial=-1)) + 1) * BINS
     gaps, counts = (
-        np.bincount(place, weights, size).reshape(-1, BINS)
-        for weights in ((ordered["p"] - ordered["y"]).to_numpy(float), None)
+        np.bincount(place, weights, size).reshape(-1, BINS) for weights in (items.gaps, None)
     )
     return gaps.astype(float), counts.astype(float)
 
 
-def _by_draw(without: Sequence[pd.DataFrame]) -> Floats:
+def _by_draw(without: Sequence[Items]) -> Floats:
     """Returns the contribution of each draw to the mean gap of each bin."""
     means = np.stack([gaps.sum(axis=0) / counts.sum() for gaps, counts in map(_binned, without)])
     added: Floats = (1 - 1 / len(means)) * (means.mean(axis=0) - means)
