@@ -38,7 +38,7 @@ COLUMNS = (
     *("rubric_kind", "rubric_draw", "flipped", "series", "display", "probe", "cluster"),
     "repeats",
 )
-"""The columns that a panel keeps of each sample."""
+"""The columns that panels are made of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,7 @@ class Panel:
     n_stages: int
     ordinal: bool
     rows: pd.DataFrame
+    """The columns of `_numbered`, of which texts are numbers."""
     judge: IntArray
     """The index of each row's judge."""
     item: IntArray
@@ -115,7 +116,7 @@ class Panel:
     @cached_property
     def distances(self) -> FloatArray:
         """The unbiased squared Jousselme distance, by item and pair of judges."""
-        replicate = self.rows.groupby(["series", "replicate"]).ngroup().to_numpy(dtype=np.int64)
+        replicate = self.rows["repetition"].to_numpy()
         draw = self.rows["rubric_draw"].to_numpy(dtype=np.int64) if self.many_draws else None
         sides = [
             Verdicts(
@@ -131,9 +132,9 @@ class Panel:
     @cached_property
     def own_rubrics(self) -> bool:
         """Whether judges used different rubrics, so that they differ in judge and rubric."""
-        pairs = pd.DataFrame({"judge": self.judge, "rubric": self.rows["rubric"].to_numpy()})
-        used = pairs.drop_duplicates()
-        return len(used) < used["judge"].nunique() * used["rubric"].nunique()
+        rubrics, rubric = np.unique(self.rows["rubric"], return_inverse=True)
+        used = np.unique(self.judge * len(rubrics) + rubric)
+        return len(used) < len(np.unique(self.judge)) * len(rubrics)
 
     @cached_property
     def many_draws(self) -> bool:
@@ -160,12 +161,12 @@ class Panel:
     @cached_property
     def abstained(self) -> BoolArray:
         """Whether each row is an abstention."""
-        return (self.rows["status"] == "abstained").to_numpy(dtype=bool)
+        return self.rows["abstained"].to_numpy()
 
     @cached_property
     def unreadable(self) -> BoolArray:
         """Whether each row is neither scored nor an abstention."""
-        return ~self.rows["status"].isin(["scored", "abstained"]).to_numpy(dtype=bool)
+        return self.rows["unreadable"].to_numpy()
 
     @property
     def rates(self) -> dict[str, float]:
@@ -209,22 +210,42 @@ def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Panel]:
     """
     # Selecting columns first makes it fast to select rows.
     own = select_rows(frame[[*dict.fromkeys([*by, *COLUMNS])]], ~frame["is_swap"])
-    for group, part in own.groupby(list(by), observed=True):
-        rows = first_replicates(once_per_call(part, [JUDGE]))
-        judge, judges = pd.factorize(rows[JUDGE], sort=True)
-        item, evidence = pd.factorize(rows["evidence"], sort=True)
+    own = once_per_call(own, [*by, JUDGE])
+    names, evidence = (pd.factorize(own[name], sort=True)[1] for name in (JUDGE, "evidence"))
+    for group, part in _numbered(own).groupby([own[name] for name in by], observed=True):
+        rows = first_replicates(part)
+        judges, judge = np.unique(rows[JUDGE], return_inverse=True)
+        items, item = np.unique(rows["evidence"], return_inverse=True)
         yield Panel(
             key=dict(zip(by, group, strict=True)),
-            judges=tuple(map(str, judges)),
-            evidence=tuple(evidence.tolist()),
+            judges=tuple(map(str, names[judges])),
+            evidence=tuple(evidence[items].tolist()),
             n_stages=int(rows["n_stages"].max()),
-            ordinal=bool((rows["rubric_kind"] != "nominal").all()),
+            ordinal=not rows["nominal"].any(),
             rows=rows,
-            judge=judge.astype(np.int64),
-            item=item.astype(np.int64),
-            mask=rows["mask"].to_numpy(dtype=np.int64),
-            clusters=cluster_codes(rows.iloc[first_rows(item.astype(np.intp))]),
+            judge=judge,
+            item=item,
+            mask=rows["mask"].to_numpy(),
+            clusters=pd.factorize(rows["cluster"].to_numpy()[first_rows(item)])[0],
         )
+
+
+def _numbered(rows: pd.DataFrame) -> pd.DataFrame:
+    """Returns samples with numbers in place of texts, which are slow to select and to compare."""
+    texts = (JUDGE, "evidence", "rubric", "series")
+    display = rows["display"].where(rows["display"] != "")
+    columns = {
+        **{name: pd.factorize(rows[name], sort=True)[0] for name in texts},
+        "repetition": rows.groupby(["series", "replicate"]).ngroup(),
+        "shown": rows.groupby(["replicate", "flipped", "rubric_draw"]).ngroup(),
+        "display": pd.factorize(display)[0],  # -1 if it is unknown
+        "cluster": cluster_codes(rows),
+        "nominal": rows["rubric_kind"] == "nominal",
+        "abstained": rows["status"] == "abstained",
+        "unreadable": ~rows["status"].isin(["scored", "abstained"]),
+    }
+    kept = ["mask", "n_stages", "rubric_draw", "flipped", "probe", "repeats"]
+    return pd.DataFrame(columns | {name: rows[name] for name in kept})
 
 
 def mean_over_items(
@@ -370,7 +391,7 @@ def item_distances(
             "evidence": panel.evidence * len(pairs),
             "distance": panel.distances.T.ravel(),
         }
-        parts += [pd.DataFrame(values).assign(**panel.key)] if pairs else []
+        parts += [pd.DataFrame(panel.key | values)] if pairs else []
     columns = [*by, "judge", "other", "evidence", "distance"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 

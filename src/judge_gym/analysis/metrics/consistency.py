@@ -108,7 +108,7 @@ def _rows(panel: Panel) -> list[dict[str, Any]]:
             for name in COMPONENTS
         }
 
-    judges = [estimates(place) | _agreements(panel.of(place)) for place in range(panel.size[1])]
+    judges = [estimates(place) | _agreements(panel, place) for place in range(panel.size[1])]
     together = estimates()
     for name in ("alpha", "icc"):
         known = [one[name].value for one in judges if name in one and not np.isnan(one[name].value)]
@@ -190,9 +190,10 @@ def independence(frame: pd.DataFrame) -> pd.DataFrame:
     """
     own = own_rows(frame)
     same, rows = identical_texts(own), []
-    read = [*CELL_OF_REPLICATES, "replicate", "mask", "repeats"]
-    for key, part in own[read].groupby(CELL, observed=True):
-        if part.groupby(CELL_OF_REPLICATES)["replicate"].nunique().max() < 2:
+    cell = own.groupby(CELL_OF_REPLICATES, observed=True).ngroup()
+    samples = own[["replicate", "mask", "repeats"]].assign(cell=cell)
+    for key, part in samples.groupby([own[name] for name in CELL], observed=True):
+        if len(part[["cell", "replicate"]].drop_duplicates()) == part["cell"].nunique():
             continue
         row = {**dict(zip(CELL, key, strict=True)), "identical": same.get(key, np.nan)}
         row["repeats"] = bool(part["repeats"].any())
@@ -212,9 +213,9 @@ def independence(frame: pd.DataFrame) -> pd.DataFrame:
 def _neighbours(part: pd.DataFrame, key: list[str]) -> tuple[float, float, float]:
     """Returns how often neighbouring and shuffled replicates agree, and p of the difference."""
     scored = part[part["mask"] != 0].sort_values("replicate", kind="stable")
-    cell = scored.groupby(CELL_OF_REPLICATES).ngroup().to_numpy()
+    cell = scored["cell"].to_numpy()
     order = np.argsort(cell, kind="stable")
-    sizes = np.bincount(cell)
+    sizes = np.unique(cell, return_counts=True)[1]
     masks = scored["mask"].to_numpy()[order]
     masks = masks.astype(np.min_scalar_type(masks.max(initial=0)))  # fewer bytes to shuffle
     ends = np.split(masks, sizes.cumsum()[:-1])
@@ -235,10 +236,11 @@ def _neighbours(part: pd.DataFrame, key: list[str]) -> tuple[float, float, float
     rng, observed = seeded("neighbours", *key), int(agreed([one[None] for one in tables])[0])
     parts, step = [], max(1, HELD // pairs)
     for low in range(0, SHUFFLES, step):
-        shuffled = [np.empty((min(step, SHUFFLES - low), *one.shape), one.dtype) for one in tables]
-        for places in zip(*shuffled, strict=True):
-            for one, place in zip(tables, places, strict=True):
-                rng.permuted(one, axis=1, out=place)
+        shuffled = [np.repeat(one[None], min(step, SHUFFLES - low), axis=0) for one in tables]
+        # A single table is shuffled for all draws at once; several are, draw by draw.
+        for places in [shuffled] if len(tables) == 1 else zip(*shuffled, strict=True):
+            for place in places:
+                rng.permuted(place, axis=-1, out=place)
         parts.append(agreed(shuffled))
     drawn = np.concatenate(parts)
     above = int((drawn >= observed).sum())
@@ -259,52 +261,47 @@ def _variances(panel: Panel) -> dict[str, FloatArray]:
         cells = int(np.prod(panel.size))
         return pooled_variance(place, keys, cell, cells).reshape(panel.size)
 
+    def distinct(keys: pd.DataFrame) -> IntArray:
+        """Returns the number of distinct keys by judge."""
+        return np.bincount(judge[~keys.duplicated()], minlength=panel.size[1])
+
     scored = panel.mask != 0
-    rows, cell = panel.rows[scored], panel.cell[scored]
+    rows, cell, judge = panel.rows[scored], panel.cell[scored], panel.judge[scored]
     place = positions(rows)
-    asked = pd.DataFrame({"cell": cell, "rubric": rows["rubric"].to_numpy()})
-    asked["flipped"] = rows["flipped"].to_numpy()
+    asked = rows[["rubric", "flipped"]].assign(cell=cell)
     # Variance over replicates is within a series: a retest repeats the displays of the first.
-    total = within(asked.assign(series=rows["series"].to_numpy()))
-    displays = rows["display"].astype("string").fillna("").to_numpy()
-    same = asked.assign(display=displays)
+    total = within(asked.assign(series=rows["series"]))
+    same = asked.assign(display=rows["display"])
+    shown = np.bincount(judge, rows["display"] < 0, panel.size[1]) == 0
     # Some judges may have been retested, others not.
-    retested = panel.judge[scored][:, None] == np.arange(panel.size[1])
-    known = [
-        bool((displays[mine] != "").all())
-        and (
-            rows["series"][mine].nunique() > 1
-            or len(same[mine].drop_duplicates()) == len(asked[mine].drop_duplicates())
-        )
-        for mine in retested.T
-    ]
+    retested = distinct(rows[["series"]].assign(judge=judge)) > 1
+    known = shown & (retested | (distinct(same) == distinct(asked)))
     sampling = np.where(known, within(same), np.nan)
     return {"jitter": total, "sampling": sampling, "display": total - sampling}
 
 
-def _agreements(panel: Panel) -> dict[str, Estimate]:
-    """Returns alpha and, for ordered stages, the intraclass correlation of a single judge."""
-    scored = panel.mask != 0
+def _agreements(panel: Panel, judge: int) -> dict[str, Estimate]:
+    """Returns alpha and, for ordered stages, the intraclass correlation of a judge."""
+    scored = (panel.mask != 0) & (panel.judge == judge)
     item = panel.item[scored]
     if not scored.any():
         return {}
+    repeated = np.bincount(item, minlength=len(panel.clusters)) > 1
     if not panel.ordinal:
         found = {"alpha": _alpha(item, panel.mask[scored], "nominal", panel.clusters)}
         stages = panel.mask[scored]
     else:
         place = positions(panel.rows[scored])
-        key = ["icc", *map(str, panel.key.values())]
-        repeated = np.bincount(item, minlength=len(panel.clusters)) > 1
+        key = ["icc", *map(str, panel.key.values()), str([panel.judges[judge]])]
         icc = bootstrap(_icc(place, item), key=key, clusters=panel.clusters[repeated])
         found = {
             "alpha": _alpha(item, np.round(place, 9), "ordinal", panel.clusters),
             "icc": icc.clipped(high=1.0),
         }
         stages = place * (panel.n_stages - 1)
-    repeated = np.bincount(item, minlength=len(panel.clusters)) > 1
     # The replicates of an item are not independent: each of its stages counts once.
-    once = pd.DataFrame({"item": item, "stage": np.round(stages)}).drop_duplicates()
-    if supports_interval(panel.clusters[repeated], once["stage"]):
+    once = np.unique(np.column_stack([item, np.round(stages)]), axis=0)
+    if supports_interval(panel.clusters[repeated], once[:, 1]):
         return found
     return {name: undefined(one.n, one.value) for name, one in found.items()}
 

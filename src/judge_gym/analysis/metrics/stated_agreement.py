@@ -371,7 +371,7 @@ def _estimated(
     without: Sequence[Items],
 ) -> Estimate:
     drawn = [
-        pd.Series(one.mean(values(one)), one.names).reindex(items.names).to_numpy(float)
+        np.asarray(pd.Series(one.mean(values(one)), one.names).reindex(items.names), dtype=float)
         for one in without
     ]
     means = items.mean(values(items))

@@ -100,7 +100,10 @@ def _limit_p(observed: FloatArray, expected: FloatArray, squares: FloatArray, dr
 class _Scored(NamedTuple):
     """The scored verdicts on complete items, which are renumbered."""
 
-    rows: pd.DataFrame
+    shown: IntArray
+    """The number of each verdict's replicate and display."""
+    draw: IntArray
+    """The draw of each verdict's rubric."""
     item: IntArray
     judge: IntArray
     code: IntArray
@@ -114,7 +117,8 @@ def _scored(panel: Panel) -> _Scored:
     masks, code = np.unique(panel.mask[kept], return_inverse=True)
     bits = (masks[:, None] >> np.arange(panel.n_stages) & 1).astype(float)
     return _Scored(
-        panel.rows.loc[kept, ["replicate", "flipped", "rubric_draw"]],
+        panel.rows["shown"].to_numpy()[kept],
+        panel.rows["rubric_draw"].to_numpy()[kept],
         number[panel.item[kept]],
         panel.judge[kept],
         code.astype(np.int64),
@@ -125,8 +129,7 @@ def _scored(panel: Panel) -> _Scored:
 def _permuted_verdicts(panel: Panel, draws: int) -> Iterator[FloatArray]:
     """Yields distributions with labels exchanged within items and replicates, in chunks."""
     scored = _scored(panel)
-    shown = scored.rows.groupby(["replicate", "flipped", "rubric_draw"]).ngroup().to_numpy()
-    block = scored.item * (int(shown.max()) + 1) + shown
+    block = scored.item * (int(scored.shown.max()) + 1) + scored.shown
     order = np.argsort(block, kind="stable")
     _, starts, sizes = np.unique(block[order], return_index=True, return_counts=True)
     items, judges, codes = int(panel.complete.sum()), len(panel.judges), len(scored.spread)
@@ -161,7 +164,7 @@ def _shuffled(labels: IntArray, rng: np.random.Generator) -> IntArray:
 def _permuted_blocks(panel: Panel, draws: int) -> Iterator[FloatArray]:
     """Yields distributions with the judges of whole rubrics exchanged, in chunks."""
     scored = _scored(panel)
-    draw = pd.factorize(scored.rows["rubric_draw"])[0]
+    draw = pd.factorize(scored.draw)[0]
     _, first, unit = np.unique(
         scored.judge * (int(draw.max()) + 1) + draw, return_index=True, return_inverse=True
     )
