@@ -183,10 +183,7 @@ def combine_groups(
     if groups is None:
         groups = int(group.max()) + 1 if len(group) else 0
     panel = _Panel(masses, group, groups)
-    fused = panel.conjunctive()
-    table = COMBINE[rule](panel, fused)
-    conflict = np.maximum(-np.expm1(fused.logs), 0.0)
-    return CombinedGroups(Masses(masses.frame, groups, table), conflict, np.isneginf(fused.logs))
+    return panel.combined(rule, panel.conjunctive())
 
 
 class _Panel:
@@ -241,6 +238,12 @@ class _Panel:
                 logs[asked] += np.log(kept[asked] / (kept[asked] + lost[asked]))
             table = table._replace(weight=table.weight / kept[table.row])
         return Fused(table, logs)
+
+    def combined(self, rule: Rule, fused: Fused) -> CombinedGroups:
+        """Returns the combination by a rule, which starts from the conjunctive one."""
+        masses = Masses(self.masses.frame, self.groups, COMBINE[rule](self, fused))
+        conflict = np.maximum(-np.expm1(fused.logs), 0.0)
+        return CombinedGroups(masses, conflict, np.isneginf(fused.logs))
 
     def by_group(self) -> Iterator[tuple[IntArray, IntArray]]:
         """Yields groups with equally many sources, and the rows of each group."""
@@ -362,10 +365,10 @@ def rule_sensitivity(
     masses: Masses, group: IntArray, *, groups: int, alpha: float = ALPHA
 ) -> tuple[RuleEffect, ...]:
     """Combines the masses of each group by every rule, after discounting them by alpha."""
-    discounted = masses.discounted(alpha)
-    average = combine_groups(discounted, group, rule="average", groups=groups)
-    reference = leading_stages(average.masses.pignistic())
-    return tuple(_effect(discounted, group, rule, reference) for rule in RULES)
+    panel = _Panel(masses.discounted(alpha), group, groups)
+    fused = panel.conjunctive()
+    reference = leading_stages(panel.combined("average", fused).masses.pignistic())
+    return tuple(_effect(panel, fused, rule, reference) for rule in RULES)
 
 
 def leading_stages(pignistic: FloatArray) -> IntArray:
@@ -380,9 +383,9 @@ def leading_stages(pignistic: FloatArray) -> IntArray:
     return np.where(leads.sum(axis=1) == 1, leads.argmax(axis=1) + 1, 0)
 
 
-def _effect(masses: Masses, group: IntArray, rule: Rule, reference: IntArray) -> RuleEffect:
+def _effect(panel: _Panel, fused: Fused, rule: Rule, reference: IntArray) -> RuleEffect:
     try:
-        found = combine_groups(masses, group, rule=rule, groups=len(reference))
+        found = panel.combined(rule, fused)
     except DesignError as error:  # more tuples than the rule can visit
         none = np.zeros_like(reference)
         return RuleEffect(rule, 0, 0, 0, None, None, none, reason=error.message)

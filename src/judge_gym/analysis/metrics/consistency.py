@@ -192,8 +192,10 @@ def independence(frame: pd.DataFrame) -> pd.DataFrame:
     same, rows = identical_texts(own), []
     cell = own.groupby(CELL_OF_REPLICATES, observed=True).ngroup()
     samples = own[["replicate", "mask", "repeats"]].assign(cell=cell)
+    first = samples.groupby("cell")["replicate"].transform("first")
+    samples["again"] = samples["replicate"] != first
     for key, part in samples.groupby([own[name] for name in CELL], observed=True):
-        if len(part[["cell", "replicate"]].drop_duplicates()) == part["cell"].nunique():
+        if not part["again"].any():
             continue
         row = {**dict(zip(CELL, key, strict=True)), "identical": same.get(key, np.nan)}
         row["repeats"] = bool(part["repeats"].any())
@@ -237,8 +239,7 @@ def _neighbours(part: pd.DataFrame, key: list[str]) -> tuple[float, float, float
     parts, step = [], max(1, HELD // pairs)
     for low in range(0, SHUFFLES, step):
         shuffled = [np.repeat(one[None], min(step, SHUFFLES - low), axis=0) for one in tables]
-        # A single table is shuffled for all draws at once; several are, draw by draw.
-        for places in [shuffled] if len(tables) == 1 else zip(*shuffled, strict=True):
+        for places in zip(*shuffled, strict=True):
             for place in places:
                 rng.permuted(place, axis=-1, out=place)
         parts.append(agreed(shuffled))

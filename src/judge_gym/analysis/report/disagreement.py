@@ -158,10 +158,9 @@ def _rules(panels: Sequence[Panel]) -> pd.DataFrame:
         if judges < 2:
             continue
         group = np.repeat(np.arange(items), judges)
-        effects, opened = (
-            rule_sensitivity(masses, group, groups=items)
-            for masses in (panel.masses, panel.open_masses)
-        )
+        effects = opened = rule_sensitivity(panel.masses, group, groups=items)
+        if panel.abstained.any():
+            opened = rule_sensitivity(panel.open_masses, group, groups=items)
         for effect, other in zip(effects, opened, strict=True):
             clear = (effect.winners > 0) & (other.winners > 0)
             changed = (effect.winners != other.winners)[clear]
