@@ -31,6 +31,7 @@ def conflict(samples: Samples) -> pd.DataFrame:
     return pd.DataFrame([_row(panel) for panel in Dataset.of(samples).panels])
 
 
+@once_per_panel
 def _row(panel: Panel) -> dict[str, Any]:
     k, own, excess, joint = (
         mean_over_items(

@@ -117,6 +117,7 @@ def polarization(samples: Samples) -> pd.DataFrame:
     return found.assign(holm=among_known(holm, found["p_value"]))
 
 
+@once_per_panel
 def _row(panel: Panel) -> dict[str, Any]:
     items, null = int(panel.complete.sum()), panel_null(panel)
     return {
