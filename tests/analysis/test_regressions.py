@@ -1,12 +1,13 @@
 """Regressions against a sandwich written out, group means, and simulated clusters."""
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.miscmodels.ordinal_model import OrderedModel
 from statsmodels.regression.linear_model import OLS
 from statsmodels.regression.mixed_linear_model import MixedLM
 
@@ -20,6 +21,7 @@ from judge_gym.analysis.stats.regressions import (
     OWN,
     QUALITY,
     UNCRITICISED,
+    ordered_logit,
     random_intercept,
     regressions,
 )
@@ -168,21 +170,25 @@ def test_without_residual_variance_there_are_no_errors() -> None:
     assert not table["model"].str.contains(",").any()  # nothing for other models to differ on
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_ordered_logit_is_that_of_statsmodels(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = np.column_stack([rng.integers(0, 2, 200), rng.normal(size=200)]).astype(float)
+    stage = np.digitize(matrix @ [seed, -0.5] + rng.logistic(size=200), [-1, 0.3, 2])
+    groups = rng.integers(0, 15, 200)
+    clusters = {"cov_type": "cluster", "cov_kwds": {"groups": groups}}
+    model = OrderedModel(stage, matrix, distr="logit")
+    wanted = model.fit(method="bfgs", gtol=1e-8, disp=False, **clusters)
+    found = ordered_logit(stage, matrix, groups)
+    assert found is not None
+    np.testing.assert_allclose(found[0], wanted.params[:2], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found[1], wanted.bse[:2], rtol=1e-5)
+
+
 def test_a_model_that_does_not_converge_is_a_row_that_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Lost:
-        """A fit whose search ended nowhere."""
-
-        mle_retvals: ClassVar = {"converged": False}
-        params = bse = pvalues = np.full(9, np.nan)
-
-        def conf_int(self, alpha: float) -> np.ndarray:
-            return np.full((9, 2), np.nan)
-
-    monkeypatch.setattr(
-        "statsmodels.miscmodels.ordinal_model.OrderedModel.fit", lambda *_, **__: Lost()
-    )
+    monkeypatch.setattr("judge_gym.analysis.stats.regressions.ordered_logit", lambda *_: None)
     table = regressions(tidy(panel("lost", items=12)))
     assert note(table, "score, ordered logit", "all") == "not fitted: did not converge"
     assert np.isfinite(row(table, "score", "intercept")["se"])

@@ -7,7 +7,6 @@ A term with too few of them has an estimate and no error. An ordered logit and a
 show the sensitivity to the model.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -25,7 +24,12 @@ from judge_gym.analysis.frames import (
     usual_levels,
     varied_knobs,
 )
-from judge_gym.analysis.stats.clusters import MIN_FREEDOM, ClusteredFit, cluster_robust
+from judge_gym.analysis.stats.clusters import (
+    MIN_FREEDOM,
+    ClusteredFit,
+    cluster_robust,
+    cluster_sums,
+)
 from judge_gym.analysis.stats.intervals import Floats, seeded, t_quantile
 from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg
 from judge_gym.axes import Design
@@ -41,8 +45,9 @@ SENSITIVITY_CELLS = 5_000
 """The number of cells above which the ordered logit uses a random sample of the items."""
 SEPARATED = 15.0
 """Log odds that no sample can support: the estimate diverged."""
-GRADIENT = 1e-6
-"""The gradient of the mean log likelihood at which the ordered logit has converged."""
+GRADIENT, NEWTON_STEPS = 1e-10, 50
+"""The gradient of the mean log likelihood at which the ordered logit has converged, and the number
+of steps in which it must."""
 BLUEPRINT_KNOBS = ("verdict.method", "rubric.scale", "evidence.view")
 OTHERS = " under others' rubrics"
 ONE_LEVEL = "left out: one level"
@@ -312,20 +317,18 @@ def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     steps = matrix[:, 1:]
     freedoms = cluster_robust(rows["stage"].to_numpy(dtype=float), matrix, groups).freedoms[1:]
 
-    def fit() -> Any:
-        from statsmodels.miscmodels.ordinal_model import OrderedModel
-
-        model = OrderedModel(stage, steps, distr="logit")
-        model.cdf = special.expit  # the same function as scipy.stats.logistic.cdf, without checks
-        clusters = {"cov_type": "cluster", "cov_kwds": {"groups": groups}}
-        return model.fit(method="bfgs", gtol=GRADIENT, disp=False, **clusters)
-
-    found = _tried(fit, terms.names[1:], size, freedoms, note)
+    try:
+        fitted = ordered_logit(stage, steps, groups)
+    except np.linalg.LinAlgError as error:
+        return [{"term": "all", **size, "note": f"not fitted: {error}"}]
+    if fitted is None:
+        return [{"term": "all", **size, "note": "not fitted: did not converge"}]
+    found = _rows(ClusteredFit(*fitted, freedoms), terms.names[1:], size)
     # A term that separates stages perfectly has no finite estimate, and distorts the others.
-    for row, span in zip(found, np.ptp(steps, axis=0), strict=False):
-        if abs(row.get("estimate", 0.0)) * span > SEPARATED:
+    for row, span in zip(found, np.ptp(steps, axis=0), strict=True):
+        if abs(row["estimate"]) * span > SEPARATED:
             return [{"term": "all", **size, "note": f"not fitted: {row['term']} separates stages"}]
-    return found
+    return [{**row, "note": "; ".join(filter(None, [row["note"], note]))} for row in found]
 
 
 def _item_sample(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFrame, str]:
@@ -339,26 +342,6 @@ def _item_sample(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFram
     drawn = seeded("sensitivity", equation.model, len(rows)).permutation(len(items))[:count]
     kept = np.isin(groups, items[drawn])
     return terms.matrix[kept], rows[kept], f"{count} of {len(items)} clusters"
-
-
-def _tried(
-    fit: Callable[[], Any], names: Sequence[str], size: dict[str, int], freedoms: Floats, note: str
-) -> list[dict[str, Any]]:
-    """Returns the rows of an iterative model, or one row with the reason why it failed."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            found = fit()
-        except (np.linalg.LinAlgError, ValueError, ZeroDivisionError) as error:
-            return [{"term": "all", **size, "note": f"not fitted: {error}"}]
-        # The library's intervals are normal, which is too narrow with few clusters.
-        shown = slice(len(names))  # thresholds follow
-        fitted = ClusteredFit(found.params[shown], np.asarray(found.bse)[shown], freedoms)
-        rows = _rows(fitted, names, size)
-    if not found.mle_retvals["converged"]:
-        return [{"term": "all", **size, "note": "not fitted: did not converge"}]
-    remarks = [note, *sorted({" ".join(str(one.message).split()) for one in caught})]
-    return [{**row, "note": "; ".join(filter(None, [row["note"], *remarks]))} for row in rows]
 
 
 def _rows(fit: ClusteredFit, names: Sequence[str], size: dict[str, int]) -> list[dict[str, Any]]:
@@ -426,3 +409,49 @@ def random_intercept(y: Floats, matrix: Floats, groups: np.ndarray) -> RandomInt
     found = fitted(between)
     covariance = np.linalg.inv(found.bread) * found.rest / (n - terms)
     return RandomIntercept(found.params, np.sqrt(np.diag(covariance)), between)
+
+
+def ordered_logit(
+    stage: np.ndarray, matrix: Floats, groups: np.ndarray
+) -> tuple[Floats, Floats] | None:
+    """Fits proportional odds of stages by maximum likelihood, with thresholds between stages.
+
+    Returns the estimate of each column and its error, clustered on groups; None if the search does
+    not converge. Both are those of statsmodels' `OrderedModel`, which is slow to load and to fit.
+    """
+    found, place = np.unique(stage, return_inverse=True)
+    last = len(found) - 1
+    (n, terms), count = matrix.shape, len(np.unique(groups))
+    # A stage lies between two thresholds; beyond the lowest and the highest one there is none.
+    thresholds = np.eye(last + 2)[:, 1:-1]
+    upper, lower = (np.column_stack([-matrix, thresholds[place + side]]) for side in (1, 0))
+    top, bottom = np.where(place == last, np.inf, 0.0), np.where(place == 0, -np.inf, 0.0)
+
+    def shares(params: Floats) -> tuple[Floats, Floats]:
+        return special.expit(upper @ params + top), special.expit(lower @ params + bottom)
+
+    def likelihood(params: Floats) -> float:
+        above, below = shares(params)
+        with np.errstate(invalid="ignore", divide="ignore"):  # thresholds may have crossed
+            return float(np.log(above - below).sum())
+
+    below = np.cumsum(np.bincount(place))[:-1] / n
+    params: Floats = np.concatenate([np.zeros(terms), special.logit(below)])
+    for _ in range(NEWTON_STEPS):
+        above, below = shares(params)
+        rise, fall = (end * (1 - end) / (above - below) for end in (above, below))
+        scores = rise[:, None] * upper - fall[:, None] * lower
+        cross = (upper.T * (rise * fall)) @ lower
+        curvature = (upper.T * (rise * (1 - 2 * above - rise))) @ upper + cross + cross.T
+        curvature -= (lower.T * (fall * (1 - 2 * below + fall))) @ lower
+        if np.abs(scores.mean(axis=0)).max() < GRADIENT:
+            inverse, sums = np.linalg.inv(curvature), cluster_sums(scores, groups)
+            few = count / (count - 1) * (n - 1) / (n - len(params))
+            variances = few * ((sums @ inverse) ** 2).sum(axis=0)
+            return params[:terms], np.sqrt(variances[:terms])
+        step = -np.linalg.solve(curvature, scores.sum(axis=0))
+        least = likelihood(params) - 1e-9
+        while not likelihood(params + step) >= least:
+            step = step / 2
+        params = params + step
+    return None
