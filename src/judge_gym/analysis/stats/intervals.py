@@ -185,7 +185,7 @@ class Bounded:
         below = sums + weights[:, n] * min(least, float(known.min()))
         above = sums + weights[:, n] * max(self.high, float(known.max()))
         tail = (1 - self.level) / 2
-        low, high = float(np.quantile(below, tail)), float(np.quantile(above, 1 - tail))
+        low, high = _quantile(below, tail), _quantile(above, 1 - tail)
         return Estimate(float(known.mean()), low, high, n).clipped(self.low, self.high)
 
     def _proportion(self, successes: float, n: float) -> Estimate:
@@ -222,6 +222,15 @@ variances = Bounded(high=0.5, squared=True)
 """Estimates means of variances over repeats on the scale from 0 to 1, largest for 0 and 1."""
 above_chance = Bounded(low=-np.inf, squared=True)
 """Estimates means of what exceeds chance, which may be below 0 too."""
+
+
+def _quantile(values: Floats, share: float) -> float:
+    """Returns the same as `np.quantile`, whose checks take longer than the work."""
+    place = share * (len(values) - 1)
+    below = int(place)
+    low, high = np.partition(values, [below, below + 1])[below : below + 2]
+    part = place - below
+    return float(low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part))
 
 
 @cache
