@@ -201,6 +201,9 @@ def ratings(frame: pd.DataFrame) -> pd.DataFrame:
 # --- tables --------------------------------------------------------------------------------------
 
 
+RATINGS = ("most", "median", "expected")
+
+
 class _Measure(NamedTuple):
     name: str
     rating: Literal["most", "median", "expected"]
@@ -247,60 +250,74 @@ def ordinal_agreement(frame: OrdinalFrame) -> pd.DataFrame:
 
 
 def _table(frame: pd.DataFrame, measures: Sequence[_Measure]) -> pd.DataFrame:
-    own = own_rows(frame)
+    own = own_rows(frame)[[*ITEM, "cluster", "rubric"]]
     rated = ratings(frame)
-    without = without_each_draw(own, PANEL, ratings).values()
+    without = without_each_draw(own_rows(frame), PANEL, ratings).values()
     whole, *lacking_draw = (dict([*one.groupby(PANEL, observed=True)]) for one in (rated, *without))
     rows = []
     for group, part in own.groupby(PANEL, observed=True):
-        here = whole.get(group, rated[:0])
-        drawn = [one[group] for one in lacking_draw if group in one]
-        items = part.drop_duplicates("evidence")
-        clusters = pd.Series(cluster_codes(items), items["evidence"])
+        once = part.drop_duplicates("evidence")
+        order = np.argsort(once["evidence"].to_numpy())
+        items, clusters = pd.Index(once["evidence"])[order], cluster_codes(once)[order]
         judges = sorted(part[JUDGE].unique())
-        shared = bool((part.groupby("rubric")[JUDGE].nunique() == len(judges)).all())
+        pairs = len(part.drop_duplicates(["rubric", JUDGE]))
+        shared = pairs == part["rubric"].nunique() * len(judges)
+        drawn = [one[group] for one in lacking_draw if group in one]
+        wide, *lacking = (
+            _wide(one, items, judges) for one in (whole.get(group, rated[:0]), *drawn)
+        )
         for measure in measures:
-            wide, *lacking = (_wide(one, measure, judges) for one in (here, *drawn))
-            codes = clusters[wide.index].to_numpy()
-            found = _estimate(wide, measure, [*group, *judges], lacking, codes)
-            dropped = part["evidence"].nunique() - found.n
+            table, *others = (one[measure.rating] for one in (wide, *lacking))
+            found = _estimate(table, others, measure, [*group, *judges], clusters)
+            dropped = len(items) - found.n
             rows.append([*group, measure.name, len(judges), *found, dropped, shared])
     columns = ["measure", "judges", "value", "low", "high", "items", "dropped", "shared_rubric"]
     return pd.DataFrame(rows, columns=[*PANEL, *columns])
 
 
-def _wide(rated: pd.DataFrame, measure: _Measure, judges: Sequence[str]) -> pd.DataFrame:
-    """Returns ratings by item and judge, of the items that enough judges rated."""
-    wide = rated.pivot(index="evidence", columns=JUDGE, values=measure.rating)
-    wide = wide.reindex(columns=list(judges))
-    return wide[wide.notna().sum(axis=1) >= (measure.least or len(judges))]
+def _wide(rated: pd.DataFrame, items: pd.Index, judges: Sequence[str]) -> dict[str, Floats]:
+    """Returns each kind of rating by item and judge; missing ones are NaN."""
+    item = items.get_indexer(pd.Index(rated["evidence"]))
+    judge = pd.Index(judges).get_indexer(pd.Index(rated[JUDGE]))
+    found = {name: np.full((len(items), len(judges)), np.nan) for name in RATINGS}
+    for name, table in found.items():
+        table[item, judge] = rated[name]
+    return found
 
 
 def _estimate(
-    wide: pd.DataFrame,
-    measure: _Measure,
-    key: list[Any],
-    without: Sequence[pd.DataFrame],
-    clusters: Codes,
+    wide: Floats, without: Sequence[Floats], measure: _Measure, key: list[Any], clusters: Codes
 ) -> Estimate:
-    """Returns a measure with an interval over items and, if there are many, draws of rubrics."""
-    if wide.shape[1] < 2 or len(wide) < 2:
-        return undefined(len(wide))
-    statistic = _statistic(wide, measure)
-    if not supports_interval(clusters, wide):
-        return undefined(len(wide), statistic.value)
-    found = bootstrap(statistic, key=[measure.name, *key], clusters=clusters)
+    """Returns a measure with an interval over items and, if there are many, draws of rubrics.
+
+    Ratings are by item and judge; `without` has those without each draw.
+    """
+    kept = _rated(wide, measure)
+    n = int(kept.sum())
+    if wide.shape[1] < 2 or n < 2:
+        return undefined(n)
+    statistic = _statistic(wide[kept], measure)
+    if not supports_interval(clusters[kept], wide[kept]):
+        return undefined(n, statistic.value)
+    found = bootstrap(statistic, key=[measure.name, *key], clusters=clusters[kept])
     if without and found.known:
-        whole, *lacking = (
-            pd.Series(jackknife_values(_statistic(one, measure)), one.index).reindex(wide.index)
-            for one in (wide, *without)
-        )
-        found = widened_by_draws(found, pseudo_values(whole, np.stack(lacking)))
+        values = np.full((1 + len(without), len(wide)), np.nan)
+        for row, one in zip(values, (wide, *without), strict=True):
+            some = _rated(one, measure)
+            row[some] = jackknife_values(_statistic(one[some], measure))
+        found = widened_by_draws(found, pseudo_values(values[0, kept], values[1:, kept]))
     return found.clipped(high=1.0)
 
 
-def _statistic(wide: pd.DataFrame, measure: _Measure) -> SumStatistic:
-    rated = wide.to_numpy()
+def _rated(wide: Floats, measure: _Measure) -> npt.NDArray[np.bool_]:
+    """Returns whether enough judges rated each item."""
+    enough: npt.NDArray[np.bool_] = (~np.isnan(wide)).sum(axis=1) >= (
+        measure.least or wide.shape[1]
+    )
+    return enough
+
+
+def _statistic(rated: Floats, measure: _Measure) -> SumStatistic:
     if measure.counted:
         stages = np.unique(rated[~np.isnan(rated)])
         rated = (rated[:, :, None] == stages).sum(axis=1).astype(float)
