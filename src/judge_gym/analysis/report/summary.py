@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.frames import level_name, own_rows
+from judge_gym.analysis.frames import first_rows, level_name, own_rows
 from judge_gym.analysis.judges.sentence import points, signed_points
 from judge_gym.analysis.judges.setups import Setup, setups_of
+from judge_gym.analysis.panels import ratio
 from judge_gym.analysis.report.judges import judges_as_text
 from judge_gym.analysis.report.page import (
     Chart,
@@ -19,6 +20,7 @@ from judge_gym.analysis.report.page import (
     Summary,
 )
 from judge_gym.analysis.stats.contrasts import ALL
+from judge_gym.analysis.stats.intervals import Floats
 from judge_gym.records.judge_table import JudgeTable, KnobEffect, Quantity
 
 ReadTexts = Callable[[Sequence[int]], Mapping[int, str]]
@@ -167,22 +169,23 @@ def most_disputed(own: pd.DataFrame, count: int) -> list[Case]:
     scored = own[own["status"] == "scored"]
     if scored.empty:
         return []
-    setups = setups_of(scored)
-    shares = {setup.name: _stage_shares(setup) for setup in setups}
+    about = np.asarray(scored.groupby([*JUDGED], observed=True).ngroup(), dtype=np.intp)
+    judged = scored[[*JUDGED]].iloc[first_rows(about)]
+    tasks, items = judged["task"].tolist(), judged["evidence"].tolist()
+    last = judged["n_stages"].to_numpy() - 1
+    ordered = (judged["rubric_kind"] == "ordinal").to_numpy()
+    setups = setups_of(scored.assign(judged=about))
+    shares = {
+        setup.name: _stage_shares(setup, len(judged), int(last.max()) + 1) for setup in setups
+    }
     found: list[tuple[float, str, str, str, str]] = []
     for one, other in combinations(shares, 2):
-        left, right = shares[one].align(shares[other], join="inner", axis=0)
-        left, right = left.align(right, join="outer", axis=1, fill_value=0.0)
-        if left.empty:
-            continue
-        moved = (left - right).to_numpy()
-        ordered = left.index.get_level_values("rubric_kind") == "ordinal"
-        stages = left.index.get_level_values("n_stages").to_numpy(dtype=float)
-        means = np.abs(moved @ np.arange(moved.shape[1])) / np.maximum(stages - 1, 1)
+        moved = shares[one] - shares[other]
+        means = np.abs(moved @ np.arange(moved.shape[1])) / np.maximum(last, 1)
         gap = np.where(ordered, means, np.abs(moved).sum(axis=1) / 2)
-        for place in np.argsort(-gap, kind="stable")[:count]:
-            task, item = left.index[place][:2]
-            found.append((float(gap[place]), str(task), str(item), one, other))
+        both = np.flatnonzero(~np.isnan(gap))
+        for place in both[np.argsort(-gap[both], kind="stable")[:count]]:
+            found.append((float(gap[place]), str(tasks[place]), str(items[place]), one, other))
     by_name = {setup.name: setup for setup in setups}
     cases: dict[str, Case] = {}
     for gap, task, item, one, other in sorted(found, key=lambda row: (-row[0], *row[1:])):
@@ -192,14 +195,13 @@ def most_disputed(own: pd.DataFrame, count: int) -> list[Case]:
     return list(cases.values())
 
 
-def _stage_shares(setup: Setup) -> pd.DataFrame:
-    """Returns the share of each stage among a setup's verdicts on each item, a column per stage."""
-    rows = setup.rows
-    most = int(rows["n_stages"].max())
-    bits = (rows["mask"].to_numpy()[:, None] >> np.arange(most)) & 1
-    shares = pd.DataFrame(bits / np.maximum(bits.sum(axis=1, keepdims=True), 1))
-    index = pd.MultiIndex.from_arrays([rows[name].to_numpy() for name in JUDGED], names=JUDGED)
-    return shares.set_axis(index).groupby(level=[*range(len(JUDGED))]).mean()
+def _stage_shares(setup: Setup, judged: int, most: int) -> Floats:
+    """Returns the share of each stage among a setup's verdicts on what it judged, NaN elsewhere."""
+    code, masks = setup.rows["judged"].to_numpy(), setup.rows["mask"].to_numpy()
+    bits = (masks[:, None] >> np.arange(most)) & 1
+    each = bits / np.maximum(bits.sum(axis=1, keepdims=True), 1)
+    sums = np.column_stack([np.bincount(code, column, judged) for column in each.T])
+    return ratio(sums, np.bincount(code, minlength=judged)[:, None])
 
 
 def _typical(setup: Setup, task: str, item: str) -> pd.Series:
