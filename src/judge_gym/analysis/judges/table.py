@@ -12,7 +12,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import first_replicates, once_per_call, own_rows
+from judge_gym.analysis.frames import (
+    CELL_OF_REPLICATES,
+    first_replicates,
+    once_per_call,
+    own_rows,
+)
 from judge_gym.analysis.judges.sentence import sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
 from judge_gym.analysis.judges.standing import (
@@ -39,6 +44,11 @@ from judge_gym.records.judge_table import (
     TruthKind,
 )
 
+_READ = (
+    *("unit", "call_id", "asked", "status", "mask", "pair", "repeats", "usd", "seconds"),
+    *("view_usd", "view_seconds", "rubric_usd", "rubric_seconds"),
+    *("right", "agrees", "agrees_most", "test", "train"),
+)
 UNIT = ["concept", "evidence"]
 """What one verdict is about."""
 TIE = 3
@@ -241,7 +251,8 @@ class _Ratio(NamedTuple):
 
 def _unit_values(samples: pd.DataFrame, kind: TruthKind | None) -> dict[str, _Ratio]:
     """Returns the quantities of a setup by unit."""
-    rows = once_per_call(samples, ["unit"])
+    # Selecting columns first makes it fast to select rows.
+    rows = once_per_call(samples[[*dict.fromkeys([*CELL_OF_REPLICATES, *_READ])]], ["unit"])
     asked = rows[rows["asked"]]
     if asked.empty:
         return {}
