@@ -21,6 +21,9 @@ from judge_gym.errors import DesignError, unknown
 from judge_gym.records import STATUSES, TaskType
 
 Parsed = TypeVar("Parsed")
+TEXT = pd.StringDtype("python", na_value=np.nan)
+"""Text as Python strings, each distinct one once: on small frames, which most analyses make by the
+hundred, Arrow's calls take several times as long."""
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -37,14 +40,9 @@ class Columns:
 
     def text(self, name: str, empty: str | None = "") -> pd.Series:
         """Returns a column of text."""
-        values = self._column(name)
-        if values.dtype == "str":  # the usual case needs no copy
-            blank = values.isna() if empty == "" else values.isna() | (values == "")
-            if not blank.any():
-                return values
         codes, texts = self._parsed(name, _text)
         filled = [empty if text == "" else text for text in texts]
-        return pd.Series(pd.array(filled, dtype="str").take(codes))
+        return pd.Series(pd.array(filled, dtype=TEXT).take(codes))
 
     def required_text(self, name: str) -> pd.Series:
         """Returns a column of text without empty cells."""
@@ -286,7 +284,7 @@ def _whole_stages(stages: pd.Series) -> pd.Series:
     if not any("." in text for text in texts):
         return stages
     whole = [_WHOLE.sub(r"\1", text) for text in texts]
-    return pd.Series(pd.array(whole, dtype="str").take(codes))
+    return pd.Series(pd.array(whole, dtype=TEXT).take(codes))
 
 
 def _repeats(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
@@ -428,7 +426,7 @@ def first_rows(code: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
 
 def _repeated(names: Sequence[str], cells: npt.NDArray[np.intp], frame: pd.DataFrame) -> pd.Series:
     """Returns the name of each row's combination."""
-    return pd.Series(pd.array(names, dtype="str").take(cells), index=frame.index)
+    return pd.Series(pd.array(names, dtype=TEXT).take(cells), index=frame.index)
 
 
 def level_name(level: object) -> str:
