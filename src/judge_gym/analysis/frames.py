@@ -443,12 +443,13 @@ def cluster_codes(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
     >>> cluster_codes(rows).tolist()
     [0, 1, 0, 1]
     """
-    own = pd.factorize(rows["evidence"])[0].astype(np.int64)
-    named, names = pd.factorize(rows["cluster"])
-    if [*names] == [""]:
+    own = pd.factorize(rows["evidence"].to_numpy())[0].astype(np.int64)
+    given = rows["cluster"].to_numpy(dtype=object)
+    alone = given == ""
+    if alone.all():
         return own
-    codes = np.where(rows["cluster"] == "", len(names) + own, named)
-    return pd.factorize(codes)[0].astype(np.int64)
+    named, names = pd.factorize(given)
+    return pd.factorize(np.where(alone, len(names) + own, named))[0].astype(np.int64)
 
 
 def clusters_of(frame: pd.DataFrame, items: pd.Index) -> npt.NDArray[np.int64]:
