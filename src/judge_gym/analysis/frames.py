@@ -22,8 +22,8 @@ from judge_gym.records import STATUSES, TaskType
 
 Parsed = TypeVar("Parsed")
 TEXT = pd.StringDtype("python", na_value=np.nan)
-"""Text as Python strings, each distinct one once: on small frames, which most analyses make by the
-hundred, Arrow's calls take several times as long."""
+"""Text as Python strings, each distinct one once: small frames, which analyses make by the hundred,
+are grouped in two thirds of the time that Arrow strings take; large ones take longer."""
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
