@@ -60,6 +60,15 @@ def create_old_schema(connection: sa.Connection, revision: str) -> None:
 
     At revision 0008, probes need not name their run.
     """
+    old = _old_schema()
+    old.tables["probes"].c.run_id.nullable = revision == "0008"
+    old.create_all(connection)
+    connection.execute(old.tables["alembic_version"].insert().values(version_num=revision))
+
+
+@cache
+def _old_schema() -> sa.MetaData:
+    """Reads the tables of the old lab, with types and names that fit SQLite and Postgres."""
     old = sa.MetaData()
     with TemporaryDirectory() as folder:
         old_lab(Path(folder) / "old.db")
@@ -77,9 +86,7 @@ def create_old_schema(connection: sa.Connection, revision: str) -> None:
     for constraint in (one for table in old.tables.values() for one in table.constraints):
         constraint.name = sa.schema.conv(str(constraint.name))  # Postgres shortens long names
     old.tables["evidence"].c.pair.server_default = sa.DefaultClause(sa.false())
-    old.tables["probes"].c.run_id.nullable = revision == "0008"
-    old.create_all(connection)
-    connection.execute(old.tables["alembic_version"].insert().values(version_num=revision))
+    return old
 
 
 def recorded(

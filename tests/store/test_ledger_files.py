@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.records import Completion, Draw, Finish, Message, Request
-from judge_gym.store import Payer, Store, export_ledger, import_ledger
+from judge_gym.store import Attempt, Payer, Store, export_ledger, import_ledger
 from judge_gym.store.tables import attempts, calls, texts
-from stores import contents, fresh, recorded, rows
+from stores import blank, contents, fresh, rows
 
 ARTICLE = "A long article that many requests share. " * 50
 BASE = Request(
@@ -36,11 +36,15 @@ ENDPOINT = "https://lab.example/v1"
 MB = 2**20
 
 
-def record(store: Store, request: Request, said: str | None, finish: Finish = "stop") -> None:
+def attempt(request: Request, said: str | None, finish: Finish = "stop") -> Attempt:
     completion = Completion(said, finish, "gpt-5.2-2026", 10, 4, 0.25) if said is not None else None
     payer = Payer(1, "study", "study/tag", "scorer")
     error = None if completion else "overloaded"
-    recorded(store, request, payer, completion, error, ENDPOINT)
+    return Attempt(request.key(ENDPOINT), request, ENDPOINT, payer, 0.5, completion, error)
+
+
+def record(store: Store, request: Request, said: str | None, finish: Finish = "stop") -> None:
+    store.ledger.record([attempt(request, said, finish)])
 
 
 def numbered(count: int) -> Iterator[Request]:
@@ -69,7 +73,7 @@ def history(store: Store) -> dict[str, list[tuple[Any, ...]]]:
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[Store]:
     """Another lab's store."""
-    opened = Store.open(f"sqlite:///{tmp_path / 'elsewhere' / 'lab.db'}")
+    opened = Store.open(blank(tmp_path / "elsewhere" / "lab.db"))
     yield opened
     opened.close()
 
@@ -77,8 +81,8 @@ def other(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def filled(store: Store) -> Store:
     """A ledger with every kind of answer, and a call that none came to."""
-    for request, said in zip(numbered(250), ["VERDICT: A", "VERDICT: B"] * 125, strict=True):
-        record(store, request, said)
+    answers = zip(numbered(250), ["VERDICT: A", "VERDICT: B"] * 125, strict=True)
+    store.ledger.record([attempt(request, said) for request, said in answers])
     record(store, replace(BASE, draw=Draw("8")), None)
     for tried in (None, "first", "second", None):
         record(store, replace(BASE, draw=Draw("9")), tried)
