@@ -17,6 +17,7 @@ from judge_gym.lab import Lab
 from judge_gym.models.simulated.faults import Faults
 from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.store import tables as t
+from stores import blank
 
 KEY = "sk-secret-that-must-stay-secret"
 
@@ -49,9 +50,13 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small study of judges behind HTTP, in the folder that one works in."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LAB_KEY", KEY)
+    return write_study(tmp_path)
+
+
+def write_study(folder: Path) -> Path:
     lines = [json.dumps({"title": title, "text": text}) for title, text in TEXTS.items()]
-    (tmp_path / "e.jsonl").write_text("\n".join(lines))
-    path = tmp_path / "study.yaml"
+    (folder / "e.jsonl").write_text("\n".join(lines))
+    path = folder / "study.yaml"
     path.write_text(
         yaml.safe_dump(
             {
@@ -68,31 +73,45 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run(study: Path) -> tuple[str, list[tuple[Any, ...]]]:
+Ended = tuple[str, list[tuple[Any, ...]]]
+
+
+def run(study: Path) -> Ended:
     """How the study ended, and its verdicts."""
-    with Lab.open(f"sqlite:///{study.parent / 'lab.db'}") as lab:
+    file = study.parent / "lab.db"
+    new = not file.exists() and not file.with_suffix(".dbos.db").exists()
+    with Lab.open(blank(file) if new else f"sqlite:///{file}") as lab:
         status = lab.runs.run(study).status
         frame = lab.experiments.samples("wired")
     columns = ["judge.model", "evidence_title", "replicate", "status", "stages", "probe"]
     return status, sorted(map(tuple, frame[columns].fillna("").astype(str).to_numpy().tolist()))
 
 
+@pytest.fixture(scope="module")
+def untroubled(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """How the study ends without faults."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("untroubled")
+        patch.chdir(folder)
+        patch.setenv("LAB_KEY", KEY)
+        path = write_study(folder)
+        with served(folder):
+            return run(path)
+
+
 @pytest.mark.parametrize(
     "faults", ["429@1", "500@1", "503@1", "reset@1", "truncated@1", "html@1", "empty@1", "stall@1"]
 )
 def test_every_fault_that_passes_leaves_the_rows_of_an_untroubled_run(
-    study: Path, faults: str
+    untroubled: Ended, study: Path, faults: str
 ) -> None:
-    with served(study.parent) as url:
-        plain = run(study)
-    (study.parent / "lab.db").unlink()
     with served(study.parent, faults) as url:
         troubled = run(study)
         seen = stats(url)
         assert run(study) == troubled
         assert stats(url)["requests"] == seen["requests"], "what is there is not asked again"
-    assert plain[0] == "complete"
-    assert troubled == plain
+    assert untroubled[0] == "complete"
+    assert troubled == untroubled
     assert seen["outcomes"][faults.removesuffix("@1")] > 0
     assert seen["bodies"]["repeated"] == 0
 

@@ -17,7 +17,7 @@ from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
 from judge_gym.stages.rubric import AUTHOR_TOKENS
 from judge_gym.store.tables import attempts, calls, critiques, probes, rubrics, samples, views
-from stores import rows
+from stores import blank, rows
 
 WriteStudy = Callable[..., Path]
 KEYS = ["tag", "rubric_author", "evidence_title", "replicate", "is_swap", "flipped"]
@@ -65,7 +65,7 @@ class Hasty(Registry):
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Lab]:
     """An empty lab that cannot open a model."""
-    with Lab.open(f"sqlite:///{tmp_path / 'elsewhere' / 'lab.db'}") as opened:
+    with Lab.open(blank(tmp_path / "elsewhere" / "lab.db")) as opened:
         opened.models = Closed()
         opened.engine = Engine(opened.store, opened.models)
         yield opened

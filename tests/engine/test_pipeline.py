@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from conftest import OnlySections, Scripted
+from conftest import OnlySections, Scripted, study_file
 from engines import replace_engine
 from judge_gym import store
 from judge_gym.analysis.report import build_report
@@ -25,6 +25,7 @@ from judge_gym.models.simulated import SimulatedModel
 from judge_gym.models.simulated.prompts import understand
 from judge_gym.records import Completion, Request
 from judge_gym.store.tables import attempts, calls, metadata, rubrics, texts
+from stores import blank
 
 WriteStudy = Callable[..., Path]
 Answer = Completion | str | Exception | None
@@ -42,14 +43,39 @@ CELLS = ITEMS * JUDGES * SAMPLES
 @pytest.fixture
 def study(write_study: WriteStudy, tmp_path: Path) -> WriteStudy:
     """A study of three items, two judges and two samples."""
-    lines = [json.dumps({"title": f"T{n}", "text": text}) for n, text in enumerate(TEXTS)]
 
     def write(name: str = "study.yaml", **changes: Any) -> Path:
         path = write_study(name, **changes)
-        (tmp_path / "evidence.jsonl").write_text("\n".join(lines))
+        write_evidence(tmp_path)
         return path
 
     return write
+
+
+def write_evidence(folder: Path) -> None:
+    lines = [json.dumps({"title": f"T{n}", "text": text}) for n, text in enumerate(TEXTS)]
+    (folder / "evidence.jsonl").write_text("\n".join(lines))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a lab in which the study was run, to be copied."""
+    folder = tmp_path_factory.mktemp("finished")
+    path = study_file(folder)
+    write_evidence(folder)
+    with Lab.open(blank(folder / "lab.db")) as lab:
+        assert lab.runs.run(path).status == "complete"
+    return folder / "lab.db"
+
+
+@pytest.fixture
+def finished_lab(finished: Path, tmp_path: Path) -> Iterator[Lab]:
+    """A lab in which the study was run once; what is changed in it stays in its test."""
+    file = tmp_path / "finished.db"
+    for suffix in (".db", ".dbos.db"):
+        file.with_suffix(suffix).write_bytes(finished.with_suffix(suffix).read_bytes())
+    with Lab.open(f"sqlite:///{file}") as lab:
+        yield lab
 
 
 class Disturbed(Scripted):
@@ -308,8 +334,8 @@ def test_experiments_that_differ_in_one_knob_pay_once_for_what_they_share(
     assert (calls_of.iloc[0] == calls_of.iloc[1]) == ("scorer" in shared)
 
 
-def test_two_studies_share_what_they_ask_alike(lab: Lab, study: WriteStudy) -> None:
-    lab.runs.run(study())
+def test_two_studies_share_what_they_ask_alike(finished_lab: Lab, study: WriteStudy) -> None:
+    lab = finished_lab
     before = paid(lab)
     lab.runs.run(study("other.yaml", study="other", design={
         "evidence.editor": "sim:editor", "rubric.critic": "sim:critic", "probe.context": "same",
@@ -343,7 +369,7 @@ SEEN = ["judge.model", "rubric", "evidence", "replicate", "display"]
     ],
 )  # fmt: skip
 def test_a_changed_knob_pays_only_for_what_it_changes(
-    lab: Lab,
+    finished_lab: Lab,
     study: WriteStudy,
     knob: str,
     level: Any,
@@ -352,10 +378,9 @@ def test_a_changed_knob_pays_only_for_what_it_changes(
     probes: str,
 ) -> None:
     """A question is new where its knob is in the prompt, or where what it shows is new."""
-    path = study()
-    lab.runs.run(path)
+    lab = finished_lab
     base, before = lab.experiments.samples("small"), paid(lab)
-    lab.runs.run(path, overrides={knob: level})
+    lab.runs.run(study(), overrides={knob: level})
     frame = lab.experiments.samples("small")
     changed = frame[~frame["tag"].isin(base["tag"])]
     assert len(changed) == CELLS
@@ -380,8 +405,10 @@ def test_a_changed_knob_pays_only_for_what_it_changes(
     assert paid(lab) - before == +expected
 
 
-def test_another_view_pays_for_scores_and_probes_alone(lab: Lab, study: WriteStudy) -> None:
-    lab.runs.run(study())
+def test_another_view_pays_for_scores_and_probes_alone(
+    finished_lab: Lab, study: WriteStudy
+) -> None:
+    lab = finished_lab
     before = paid(lab)
     raw = {"evidence.view": "raw", "rubric.critic": "sim:critic"}
     lab.runs.run(study("raw.yaml", study="raw", design=raw))
@@ -749,7 +776,7 @@ def test_stage_by_stage_what_was_refused_stands_in_the_way_of_nothing_else(
     disturb(lab, answer)
     for workflow in ("evidence", "rubric", "score", "probe"):
         stepped = lab.runs.run(path, workflows=[workflow])
-    with Lab.open(f"sqlite:///{tmp_path / 'other.db'}") as other:
+    with Lab.open(blank(tmp_path / "other.db")) as other:
         disturb(other, answer)
         at_once = other.runs.run(path)
         assert [run.counts for run in stepped.runs] == [run.counts for run in at_once.runs]
