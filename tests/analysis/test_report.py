@@ -187,6 +187,19 @@ def test_a_report_has_the_facts_of_the_run(whole: Ran) -> None:
     assert all(value in page.words for value in facts.values())
 
 
+def test_a_summary_on_its_own_prints_what_the_whole_report_does(
+    whole: Ran, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Lab.open(whole.url) as lab:
+        brief = lab.reports.build("small", summary_only=True)
+    assert [question.title for question in brief.questions] == [reports.EXPECTED]
+    printed = []
+    for report in (brief, whole.report):
+        print_summary(report)
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+
+
 def test_its_tables_are_on_the_page(plain: Ran) -> None:
     page, frame = Page(plain.html), plain.samples
     assert page.tables.keys() == {table.title for table in plain.report.tables}

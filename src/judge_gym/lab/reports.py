@@ -52,6 +52,7 @@ class Reports:
         target: str,
         *,
         gates: Mapping[str, float] | None = None,
+        summary_only: bool = False,
         watch: Callable[[str, int, int], None] = lambda step, done, of: None,
     ) -> "Report":
         """Builds the tables and figures on a study or an experiment.
@@ -59,6 +60,7 @@ class Reports:
         Args:
             target: the study or tag.
             gates: where validity checks pass, if not at their defaults (`analysis.validity`).
+            summary_only: whether only the summary, hypotheses and checks are computed.
             watch: called with each step, how many are done, and of how many.
         """
         import pandas as pd
@@ -80,6 +82,7 @@ class Reports:
             declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
             texts=self._store.ledger.answers,
+            summary_only=summary_only,
             watch=watch,
         )
 
@@ -452,13 +455,20 @@ def _missing(summaries: Sequence[ExperimentSummary]) -> list[str]:
     ]
 
 
-def report_file(path: str | Path, *, gates: Mapping[str, float] | None = None) -> "Report":
+def report_file(
+    path: str | Path, *, gates: Mapping[str, float] | None = None, summary_only: bool = False
+) -> "Report":
     """Builds the tables and figures on the samples of a file, without a database."""
     from judge_gym.analysis.report import build_report
     from judge_gym.analysis.validity import Thresholds
 
-    samples, thresholds = read_samples(path), Thresholds.of(gates or {})
-    return build_report(Path(path).name, samples, None, thresholds=thresholds)
+    return build_report(
+        Path(path).name,
+        read_samples(path),
+        None,
+        thresholds=Thresholds.of(gates or {}),
+        summary_only=summary_only,
+    )
 
 
 def save_report(report: "Report", out: Path) -> None:

@@ -36,9 +36,11 @@ from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 __all__ = ["Chart", "Report", "ReportInput", "Section", "Table", "build_report"]
 Watch = Callable[[str, int, int], None]
 """Is called before each step with its name, how many steps are done, and of how many."""
-QUESTIONS: Mapping[str, Sequence[Callable[[ReportInput], Section | None]]] = {
+EXPECTED = "What was expected, and what was found?"
+Questions = Mapping[str, Sequence[Callable[[ReportInput], Section | None]]]
+QUESTIONS: Questions = {
     "Which judge?": (which_judge, findings.accuracy),
-    "What was expected, and what was found?": (findings.findings,),
+    EXPECTED: (findings.findings,),
     "What does each choice do?": (
         knob_effects,
         verdicts.axis_effects,
@@ -81,6 +83,7 @@ def build_report(
     declared: Declarations = NOTHING_DECLARED,
     label_usd: float = 0.0,
     texts: ReadTexts | None = None,
+    summary_only: bool = False,
     watch: Watch = lambda question, done, of: None,
 ) -> Report:
     """Builds a report on the samples of one or more experiments.
@@ -98,6 +101,8 @@ def build_report(
         declared: the contrasts, hypotheses and margin that the study declares, and since when.
         label_usd: what a person's label of a new item costs, for what to buy next.
         texts: reads the answers that the summary quotes; None if they are unknown.
+        summary_only: whether only what was expected and found is reported besides the summary,
+            which takes half as long.
         watch: called before each question with its title, how many are done, and of how many.
     """
     if samples.empty:
@@ -130,7 +135,10 @@ def build_report(
             "protocol: contested-concepts"
         )
     every = tuple(sorted(map(str, frame[JUDGE].unique())))
-    questions = tuple(_answered(given, every, watch))
+    chosen = {
+        title: QUESTIONS[title] for title in QUESTIONS if title == EXPECTED or not summary_only
+    }
+    questions = tuple(_answered(chosen, given, every, watch))
     found = [part.lead for question in questions for part in question.sections if _tested(part)]
     first = summary.summarize(given, frame, texts)
     first = replace(first, outcomes=" ".join(found))
@@ -156,10 +164,12 @@ def _tested(part: Section) -> bool:
     return any(table.title == "Hypotheses" for table in part.tables)
 
 
-def _answered(given: ReportInput, judges: tuple[str, ...], watch: Watch) -> Iterator[Question]:
+def _answered(
+    asked: Questions, given: ReportInput, judges: tuple[str, ...], watch: Watch
+) -> Iterator[Question]:
     """Yields the questions that the samples can answer; judges have one colour in all figures."""
-    for done, (title, sections) in enumerate(QUESTIONS.items()):
-        watch(title, done, len(QUESTIONS))
+    for done, (title, sections) in enumerate(asked.items()):
+        watch(title, done, len(asked))
         parts = [part for part in (section(given) for section in sections) if part is not None]
         if parts:
             yield Question(
