@@ -163,6 +163,8 @@ class Planner:
         self._stage_seconds: dict[tuple[StageName, str], float] = defaultdict(float)
         self._seen: set[str] = set()
         self._known: set[str] = set()
+        self._views: dict[str, str | None] = {}
+        """The views of the ledger by call: runs share them, and each is checked when it is read."""
         self.plan = Plan()
 
     def payers(self) -> dict[str, int]:
@@ -217,9 +219,11 @@ class Planner:
         if run.experiment.design.evidence.resolve().editor is None:
             return {item.id: item.text for item in pool.items}
         found = self._look_up(run, "neutralizer", stage.requests(pool.items))
-        texts = {}
-        for item, (_, answer) in zip(pool.items, found, strict=True):
-            text = stage.read(item, answer).text if answer else _shortened(item, stage.maker)
+        texts, maker = {}, stage.maker
+        for item, (key, answer) in zip(pool.items, found, strict=True):
+            if answer and key not in self._views:
+                self._views[key] = stage.read(item, answer).text
+            text = self._views[key] if answer else _shortened(item, maker)
             if text is not None:
                 texts[item.id] = text
         return texts
