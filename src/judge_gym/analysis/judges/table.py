@@ -49,6 +49,7 @@ _READ = (
     *("view_usd", "view_seconds", "rubric_usd", "rubric_seconds"),
     *("right", "agrees", "agrees_most", "test", "train"),
 )
+"""The columns of samples that a setup's quantities are computed from."""
 UNIT = ["concept", "evidence"]
 """What one verdict is about."""
 TIE = 3
