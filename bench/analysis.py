@@ -117,6 +117,7 @@ def measure(samples: int, told: Any) -> None:
     frame = timed("tidy", lambda: tidy(raw))
     for name, analysis in PARTS.items():
         timed(name, partial(analysis, frame))
+    timed("report: summary", lambda: build_report("bench", raw, None, summary_only=True))
     start = time.perf_counter()
     report = timed("report: every table", lambda: build_report("bench", raw, None))
     timed("report: the page", report.html)
