@@ -160,7 +160,8 @@ class Likelihood:
         used = values.count.any(axis=0)
         self._kernels = [kernel[np.ix_(used, used)] for kernel in kernels]
         count, mean = values.count[:, used], values.mean[:, used]
-        weights, self._pattern = np.unique(count, axis=0, return_inverse=True)
+        weights, pattern = np.unique(count, axis=0, return_inverse=True)
+        self._pattern = pattern.ravel()  # numpy 2.0 returns a column
         self._roots = np.sqrt(weights)
         self._n = np.bincount(self._pattern)
         patterns = range(len(weights))
