@@ -431,7 +431,7 @@ def _repeated(names: Sequence[str], cells: npt.NDArray[np.intp], frame: pd.DataF
 
 def level_name(level: object) -> str:
     """Returns a level as it is written in a study."""
-    if level == "" or pd.isna(level):  # type: ignore[call-overload]
+    if level == "" or pd.isna(level):  # type: ignore[call-overload]  # of any object
         return "unset"
     return str(level).lower() if isinstance(level, bool | np.bool_) else str(level)
 
@@ -445,11 +445,11 @@ def cluster_codes(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
     """
     own = pd.factorize(rows["evidence"].to_numpy())[0].astype(np.int64)
     given = rows["cluster"].to_numpy(dtype=object)
-    alone = given == ""
-    if alone.all():
+    unclustered = given == ""
+    if unclustered.all():
         return own
     named, names = pd.factorize(given)
-    return pd.factorize(np.where(alone, len(names) + own, named))[0].astype(np.int64)
+    return pd.factorize(np.where(unclustered, len(names) + own, named))[0].astype(np.int64)
 
 
 def clusters_of(frame: pd.DataFrame, items: pd.Index) -> npt.NDArray[np.int64]:

@@ -28,7 +28,7 @@ from judge_gym.analysis.metrics.stated_agreement import (
     OWN_RUBRICS,
     PEOPLE,
     SAME_RUBRIC,
-    Items,
+    VerdictsByItem,
     most_telling,
     stated_agreement,
 )
@@ -293,7 +293,9 @@ def overstated_agreement(samples: Samples, people: pd.DataFrame | None = None) -
     """
     whole, lacking = stated_agreement(samples, people)
     kind = most_telling(whole)
-    items, *without = (Items.of(part[part["reference"] == kind]) for part in (whole, *lacking))
+    items, *without = (
+        VerdictsByItem.of(part[part["reference"] == kind]) for part in (whole, *lacking)
+    )
     gaps = items.bias
     if gaps.empty:
         return _lacking("needs probes, and three verdicts of other judges on other displays")
@@ -423,7 +425,7 @@ def one_sample(
     """Tests a mean over items by Student's t, from five draws of rubrics on of draws too.
 
     `draws` are the contributions of draws of rubrics, by draw and item; `alike` is whether what is
-    compared is the same on most items. Items in clusters have CR2
+    compared is the same on most items. VerdictsByItem in clusters have CR2
     errors; with too few clusters there is no test, and the scope says so.
     """
     sides = [np.asarray(values, dtype=float)]

@@ -42,12 +42,12 @@ def report(
     from judge_gym.lab.reports import report_file, save_report
 
     gates = parse_pairs("--gate", gate)
-    brief = not (full or json or out)
+    summary_only = not (full or json or out)
     if file is not None and target is None:
-        built = report_file(file, gates=gates, summary_only=brief)
+        built = report_file(file, gates=gates, summary_only=summary_only)
     elif target is not None and file is None:
         with read_lab() as lab:
-            built = lab.reports.build(target, gates=gates, summary_only=brief)
+            built = lab.reports.build(target, gates=gates, summary_only=summary_only)
     else:
         raise DesignError("name a study or a tag, or give samples with --from FILE; not both")
     if out is not None:

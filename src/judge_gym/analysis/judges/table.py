@@ -44,7 +44,7 @@ from judge_gym.records.judge_table import (
     TruthKind,
 )
 
-_READ = (
+QUANTITY_COLUMNS = (
     *("unit", "call_id", "asked", "status", "mask", "pair", "repeats", "usd", "seconds"),
     *("view_usd", "view_seconds", "rubric_usd", "rubric_seconds"),
     *("right", "agrees", "agrees_most", "test", "train"),
@@ -253,7 +253,9 @@ class _Ratio(NamedTuple):
 def _unit_values(samples: pd.DataFrame, kind: TruthKind | None) -> dict[str, _Ratio]:
     """Returns the quantities of a setup by unit."""
     # Selecting columns first makes it fast to select rows.
-    rows = once_per_call(samples[[*dict.fromkeys([*CELL_OF_REPLICATES, *_READ])]], ["unit"])
+    rows = once_per_call(
+        samples[[*dict.fromkeys([*CELL_OF_REPLICATES, *QUANTITY_COLUMNS])]], ["unit"]
+    )
     asked = rows[rows["asked"]]
     if asked.empty:
         return {}
@@ -627,7 +629,7 @@ def _row(
         "standing": found.standings.get(place, "unknown"),
         **quantities,
     }
-    return row  # type: ignore[return-value]
+    return row  # type: ignore[return-value]  # the keys of `quantities` are not checked
 
 
 def _plain(level: Any) -> Any:

@@ -215,7 +215,7 @@ def _numbered(frame: pd.DataFrame, columns: Sequence[str]) -> _Ints:
     return numbers.to_numpy().astype(np.int64)
 
 
-class Items(NamedTuple):
+class VerdictsByItem(NamedTuple):
     """Verdicts with a reference, by item."""
 
     names: npt.NDArray[Any]
@@ -228,12 +228,12 @@ class Items(NamedTuple):
     y: Floats
 
     @staticmethod
-    def of(verdicts: pd.DataFrame) -> "Items":
+    def of(verdicts: pd.DataFrame) -> "VerdictsByItem":
         """Returns the verdicts with a reference, sorted by item."""
         known = _known(verdicts)
         item, names = pd.factorize(known["evidence"], sort=True)
         order = np.argsort(item, kind="stable")
-        return Items(
+        return VerdictsByItem(
             np.asarray(names),
             cluster_codes(known.iloc[first_rows(item)]),
             item[order].astype(np.int64),
@@ -241,11 +241,11 @@ class Items(NamedTuple):
             known["y"].to_numpy(float)[order],
         )
 
-    def where(self, kept: npt.NDArray[np.bool_]) -> "Items":
+    def where(self, kept: npt.NDArray[np.bool_]) -> "VerdictsByItem":
         """Returns some of the verdicts; items without any are left out."""
         items, item = np.unique(self.item[kept], return_inverse=True)
         clusters = pd.factorize(self.clusters[items])[0]
-        return Items(self.names[items], clusters, item, self.p[kept], self.y[kept])
+        return VerdictsByItem(self.names[items], clusters, item, self.p[kept], self.y[kept])
 
     def mean(self, values: Floats) -> Floats:
         """Returns the mean by item of a value of each verdict, ignoring missing values."""
@@ -348,7 +348,7 @@ def reliability(
     return pd.DataFrame(rows, columns=columns)
 
 
-_Group = tuple[dict[str, Any], pd.DataFrame, Items, list[Items]]
+_Group = tuple[dict[str, Any], pd.DataFrame, VerdictsByItem, list[VerdictsByItem]]
 """The key of a group, its verdicts, those with a reference, and these without each draw."""
 
 
@@ -356,19 +356,19 @@ def _groups(
     verdicts: pd.DataFrame, by: Sequence[str], without: Sequence[pd.DataFrame]
 ) -> Iterator[_Group]:
     if not by:
-        yield {}, verdicts, Items.of(verdicts), [Items.of(one) for one in without]
+        yield {}, verdicts, VerdictsByItem.of(verdicts), [VerdictsByItem.of(one) for one in without]
         return
     lacking = [dict(list(one.groupby(list(by), observed=True))) for one in without]
     for key, part in verdicts.groupby(list(by), observed=True):
-        drawn = [Items.of(one[key]) for one in lacking if key in one]
-        yield dict(zip(by, key, strict=True)), part, Items.of(part), drawn
+        drawn = [VerdictsByItem.of(one[key]) for one in lacking if key in one]
+        yield dict(zip(by, key, strict=True)), part, VerdictsByItem.of(part), drawn
 
 
 def _estimated(
     estimate: Estimator,
-    values: Callable[[Items], Floats],
-    items: Items,
-    without: Sequence[Items],
+    values: Callable[[VerdictsByItem], Floats],
+    items: VerdictsByItem,
+    without: Sequence[VerdictsByItem],
 ) -> Estimate:
     drawn = [
         np.asarray(pd.Series(one.mean(values(one)), one.names).reindex(items.names), dtype=float)
@@ -378,11 +378,11 @@ def _estimated(
     return estimate_over_items(estimate, means, drawn, items.clusters, mean_over_draws=False)
 
 
-def _contradicted(of: Items) -> Floats:
+def _contradicted(of: VerdictsByItem) -> Floats:
     return np.where(of.p > CONFIDENT, of.y < CONTRADICTED, np.nan)
 
 
-def _not_confirmed(of: Items) -> Floats:
+def _not_confirmed(of: VerdictsByItem) -> Floats:
     return np.where(of.p > CONFIDENT, of.y <= CONTRADICTED, np.nan)
 
 
@@ -400,7 +400,9 @@ def _known(part: pd.DataFrame) -> pd.DataFrame:
     return known.assign(y=mean.fillna(known["y"]))[~repeated]
 
 
-def _calibration_error(items: Items, key: dict[str, Any], without: Sequence[Items]) -> Estimate:
+def _calibration_error(
+    items: VerdictsByItem, key: dict[str, Any], without: Sequence[VerdictsByItem]
+) -> Estimate:
     """Returns the expected calibration error: the mean distance of p from y over bins.
 
     Chance alone makes it larger than 0, so compare it at equal n. In a bin with a clear sign,
@@ -435,7 +437,7 @@ def _calibration_error(items: Items, key: dict[str, Any], without: Sequence[Item
     return Estimate(value, max(0.0, low), high, n)
 
 
-def _binned(items: Items) -> tuple[Floats, Floats]:
+def _binned(items: VerdictsByItem) -> tuple[Floats, Floats]:
     """Returns the sum of p - y and the number of verdicts, by cluster of items and bin."""
     place = items.clusters[items.item] * BINS + items.bins
     size = (int(items.clusters.max(initial=-1)) + 1) * BINS
@@ -445,7 +447,7 @@ def _binned(items: Items) -> tuple[Floats, Floats]:
     return gaps.astype(float), counts.astype(float)
 
 
-def _by_draw(without: Sequence[Items]) -> Floats:
+def _by_draw(without: Sequence[VerdictsByItem]) -> Floats:
     """Returns the contribution of each draw to the mean gap of each bin."""
     means = np.stack([gaps.sum(axis=0) / counts.sum() for gaps, counts in map(_binned, without)])
     added: Floats = (1 - 1 / len(means)) * (means.mean(axis=0) - means)

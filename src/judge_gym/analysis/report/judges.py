@@ -146,7 +146,7 @@ def _long(table: JudgeTable) -> pd.DataFrame:
     rows = []
     for row in table["rows"]:
         for name in SCALES:
-            found: Quantity | None = row[name]  # type: ignore[literal-required]
+            found: Quantity | None = row[name]  # type: ignore[literal-required]  # a key of JudgeRow
             if found is not None:
                 shown = table["kind"] if name == "truth" else name
                 ends = {key: found[key] for key in ("value", "low", "high", "n")}

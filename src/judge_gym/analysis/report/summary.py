@@ -63,7 +63,7 @@ def _ranked(table: JudgeTable) -> Chart | None:
     }
     rows = []
     for row in table["rows"]:
-        quantity: Quantity | None = row[name]  # type: ignore[literal-required]
+        quantity: Quantity | None = row[name]  # type: ignore[literal-required]  # a key of JudgeRow
         if quantity is not None:
             numbers = {key: quantity[key] for key in ("value", "low", "high")}
             rows.append({"setup": row["setup"], "judge.model": row["judge"], **numbers})

@@ -202,6 +202,7 @@ def ratings(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 RATINGS = ("most", "median", "expected")
+"""The kinds of rating of an item by a judge, which are columns of `ratings`."""
 
 
 class _Measure(NamedTuple):
