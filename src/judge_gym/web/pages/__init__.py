@@ -7,7 +7,6 @@ from judge_gym.web.pages import (
     compare,
     evidence,
     experiment,
-    figures,
     home,
     items,
     new_study,
@@ -35,7 +34,6 @@ _STUDIES = (
     experiment,
     sample,
     compare,
-    figures,
     report,
 )
 _SUITES = (suite_evals, suite_runs, suites)  # the most specific paths come first

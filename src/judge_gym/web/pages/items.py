@@ -108,7 +108,7 @@ def items(
     return render(
         request,
         "study_items.html.j2",
-        **study_page(lab, name, "items", [one["judge"] for one in setups]),
+        **study_page(name, "items", [one["judge"] for one in setups]),
         rows=[
             {**row, "cells": [cell_view(row, cell) for cell in row["cells"]]} for row in page.rows
         ],
@@ -152,13 +152,13 @@ def part(
     return render(
         request,
         "_item.html.j2",
-        **study_page(lab, study, "items", [one["judge"] for one in setups]),
+        **study_page(study, "items", [one["judge"] for one in setups]),
         filters=filters,
         drawer=drawer(lab, study, filters, of, item, a, b),
     )
 
 
-def study_page(lab: Lab, name: str, tab: str, judges: Sequence[str] = ()) -> dict[str, Any]:
+def study_page(name: str, tab: str, judges: Sequence[str] = ()) -> dict[str, Any]:
     """Returns what every tab of a study needs: its name, the open tab, and colours of judges."""
     return {"study": name, "tab": tab, "colours": judge_colours(judges)}
 

@@ -44,7 +44,7 @@ def runs(
     return render(
         request,
         "study_runs.html.j2",
-        **study_page(lab, name, "runs"),
+        **study_page(name, "runs"),
         file=found["text"],
         rows=rows,
         totals=totals(rows) if whole else None,
