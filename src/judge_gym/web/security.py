@@ -115,7 +115,7 @@ class Authenticator:
             )
         if caller.csrf is None:
             return
-        if origin and _host(origin.partition("://")[2], port=True) != _host(host, port=True):
+        if origin and origin.lower().partition("://")[2].strip() != host.lower().strip():
             raise ScopeError("the request comes from another site")
         if not hmac.compare_digest(csrf.encode(), caller.csrf.encode()):
             raise ScopeError(
@@ -175,11 +175,9 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _host(header: str, *, port: bool = False) -> str:
-    """Returns the name in a Host header without brackets, and without its port unless asked."""
+def _host(header: str) -> str:
+    """Returns the name in a Host header without brackets and without its port."""
     name = header.strip().lower()
-    if port:
-        return name
     if name.startswith("["):
         return name[1:].partition("]")[0]
     return name.rpartition(":")[0] if name.count(":") == 1 else name

@@ -1,9 +1,9 @@
 """Sample: one verdict with its prompt, its answer, how the verdict was read, and its cost."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,7 +11,7 @@ from judge_gym.axes import Design
 from judge_gym.lab import Lab
 from judge_gym.records import Message
 from judge_gym.stages.verdicts import deciding_lines
-from judge_gym.web.api.parameters import LARGEST, OpenLab
+from judge_gym.web.api.parameters import Id, OpenLab
 from judge_gym.web.pages.filters import Filters, Text
 from judge_gym.web.rendering import render
 
@@ -45,7 +45,7 @@ class Call(NamedTuple):
 def sample(
     request: Request,
     lab: OpenLab,
-    id: Annotated[int, Path(ge=1, le=LARGEST)],
+    id: Id,
     filters: Filters,
     tag: Text = None,
 ) -> Response:
