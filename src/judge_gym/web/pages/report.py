@@ -1,7 +1,6 @@
 """The report on a study, shown on a page and as files to download."""
 
 import re
-from dataclasses import asdict
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
@@ -51,7 +50,7 @@ def progress(lab: OpenLab, reports: Builder, study: Name) -> Response:
     return Json(
         {
             "building": state.building,
-            "step": asdict(state.step) if state.step else None,
+            "step": state.step,
             "built": report.at if report else None,
             "complete": report is not None and report.complete,
         }
