@@ -38,7 +38,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal
 
-from judge_gym.client.connection import Connection
+from judge_gym.client.connection import Noun
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.judge_table import JudgeTable
@@ -47,11 +47,8 @@ from judge_gym.records.requests import UsageColumn, Workflow
 '''
 NOUN = '''
 
-class {name}:
+class {name}(Noun):
     """The noun `{noun}` of a remote lab."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._call = connection.call
 '''
 METHOD = '''
     def {method}({parameters}) -> {response}:

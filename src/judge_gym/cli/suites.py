@@ -329,8 +329,7 @@ def run_and_post(
     with remote_lab(remote) as client, ExitStack() as stack:
 
         def on_start(run: "SuiteRun") -> None:
-            poster = posters[run.id] = stack.enter_context(Poster(lab.suites, client))
-            poster.follow(run)
+            poster = posters[run.id] = stack.enter_context(Poster(lab.suites, client, run))
             if poster.error:
                 notes(f"{poster.error}; results are stored here meanwhile")
 

@@ -103,6 +103,13 @@ class Connection:
         return answer
 
 
+class Noun:
+    """A part of a remote lab, whose methods call verbs."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._call = connection.call
+
+
 @cache
 def _reader(verb: Verb) -> TypeAdapter[Any]:
     """Returns what reads the response of a verb."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal
 
-from judge_gym.client.connection import Connection
+from judge_gym.client.connection import Noun
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.judge_table import JudgeTable
@@ -14,11 +14,8 @@ from judge_gym.records.planning import NextPurchase, PowerPlan
 from judge_gym.records.requests import UsageColumn, Workflow
 
 
-class Evidence:
+class Evidence(Noun):
     """The noun `evidence` of a remote lab."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._call = connection.call
 
     def list_windows(self) -> Sequence[responses.WindowRow]:
         """Returns every window with its number of items and how it was filled."""
@@ -89,11 +86,8 @@ class Evidence:
         return self._call("evidence.list_pool_items", locals())
 
 
-class Labels:
+class Labels(Noun):
     """The noun `labels` of a remote lab."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._call = connection.call
 
     def list(self) -> Sequence[responses.LabelRow]:
         """Returns all labels, in the order in which they were given."""
@@ -121,11 +115,8 @@ class Labels:
         return self._call("labels.split", locals())
 
 
-class Experiments:
+class Experiments(Noun):
     """The noun `experiments` of a remote lab."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._call = connection.call
 
     def list(
         self, *, study: str | None = None, task_type: TaskType | None = None
@@ -241,11 +232,8 @@ class Experiments:
         return self._call("experiments.template", locals())
 
 
-class Runs:
+class Runs(Noun):
     """The noun `runs` of a remote lab."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._call = connection.call
 
     def plan(
         self,
@@ -353,11 +341,8 @@ class Runs:
         return self._call("runs.logs", locals())
 
 
-class Reports:
+class Reports(Noun):
     """The noun `reports` of a remote lab."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._call = connection.call
 
     def judges(self, target: str, *, others: Sequence[str] = ()) -> JudgeTable:
         """Returns the judge table: which setup is best, how good it is, and at what price."""
@@ -405,11 +390,8 @@ class Reports:
         return self._call("reports.usage", locals())
 
 
-class Suites:
+class Suites(Noun):
     """The noun `suites` of a remote lab."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._call = connection.call
 
     def list_tasks(self, suite: str, version: str) -> Sequence[str]:
         """Returns the evals of a version of a suite whose files are stored, by their paths."""
@@ -515,11 +497,8 @@ class Suites:
         return self._call("suites.due", locals())
 
 
-class Failures:
+class Failures(Noun):
     """The noun `failures` of a remote lab."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._call = connection.call
 
     def start(
         self,
@@ -555,11 +534,8 @@ class Failures:
         return self._call("failures.record_action", locals())
 
 
-class Admin:
+class Admin(Noun):
     """The noun `admin` of a remote lab."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._call = connection.call
 
     def tables(self) -> Sequence[responses.TableInfo]:
         """Returns the readable tables with columns, keys and row counts; tokens are not one."""

@@ -64,12 +64,12 @@ class LocalRuns(Protocol):
 
 
 class Poster:
-    """Posts one run, from `follow` to `finish`."""
+    """Posts one run, from its opening to `finish`."""
 
-    def __init__(self, runs: LocalRuns, client: Client) -> None:
+    def __init__(self, runs: LocalRuns, client: Client, run: SuiteRun) -> None:
         self._runs = runs
         self._client = client
-        self._run: SuiteRun | None = None
+        self._run = run
         self._remote: int | None = None
         self._posted: dict[Target, datetime] = {}
         self._refused: dict[Target, str] = {}
@@ -78,6 +78,12 @@ class Poster:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> "Poster":
+        """Starts posting; raises an error that no retry solves, such as a read-only token."""
+        self._post()
+        if self._error is not None and not self._error.retry:
+            raise self._error
+        self._thread = threading.Thread(target=self._repeat, name="posting", daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,22 +94,12 @@ class Poster:
         """Why posting does not succeed at present; empty where it does."""
         return self._error.message if self._error else ""
 
-    def follow(self, run: SuiteRun) -> None:
-        """Starts posting; raises an error that no retry solves, such as a read-only token."""
-        self._run = run
-        self._post()
-        if self._error is not None and not self._error.retry:
-            raise self._error
-        self._thread = threading.Thread(target=self._repeat, name="posting", daemon=True)
-        self._thread.start()
-
     def finish(self) -> Posted:
         """Posts the remaining results and returns how many the remote lab has."""
         self._stop()
-        assert self._run is not None
         if self._error is None or self._error.retry:
             self._post()
-        rows = self._rows()
+        rows = self._runs.results(self._run.id)
         stored = sum(self._posted.get(_target(row)) == row.at for row in rows)
         return Posted(
             self._client.url,
@@ -135,7 +131,7 @@ class Poster:
             self._error = None
             if self._remote is None:
                 self._remote = self._open()
-            for row in self._rows():
+            for row in self._runs.results(self._run.id):
                 if self._posted.get(_target(row)) != row.at and _target(row) not in self._refused:
                     self._send(self._remote, row)
         except JudgeGymError as error:
@@ -144,7 +140,6 @@ class Poster:
     def _open(self) -> int:
         """Returns the run's number in the remote lab, after posting the files of its evals."""
         run, suites = self._run, self._client.suites
-        assert run is not None
         known = set(suites.list_tasks(run.suite, run.version))
         batch: list[dict[str, Any]] = []
         size = 0
@@ -184,10 +179,6 @@ class Poster:
             self._refused[_target(row)] = error.message
         else:
             self._posted[_target(row)] = row.at
-
-    def _rows(self) -> Sequence[SuiteResult]:
-        assert self._run is not None
-        return self._runs.results(self._run.id)
 
 
 def _target(row: SuiteResult) -> Target:

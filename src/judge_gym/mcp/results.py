@@ -53,9 +53,8 @@ def _table(
     """Returns the rows of a list in columns."""
     [kind] = get_args(verb.response)
     if not is_typeddict(_plain(kind)):  # a list of names, or rows of any table
-        known = list(dict.fromkeys(name for row in items for name in row)) if items else []
-        rows = [[row.get(name) for name in known] for row in items]
-        return {"columns": known, "rows": marked(rows, Annotated[Any, *get_args(kind)[1:], ""])}
+        table = _in_columns(items)
+        return {**table, "rows": marked(table["rows"], Annotated[Any, *get_args(kind)[1:], ""])}
     hints = _hints(kind)
     present = {name for row in items for name in row}
     known = [*hints, *sorted(present - {*hints})]

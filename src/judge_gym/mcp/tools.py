@@ -149,7 +149,9 @@ def arguments_schema(verb: Verb) -> dict[str, Any]:
 def _knobs_schema() -> dict[str, Any]:
     """Returns the schema of knobs by path, with their levels and questions."""
     properties: dict[str, Any] = {}
-    for path, knob in _knobs().items():
+    for path, knob in Design.knobs().items():
+        if path == "judge.model":
+            continue
         text = f"{knob.question} Default: {knob.default!r}."
         if knob.open:
             properties[path] = {"description": f"{text} Takes {knob.choices}."}
@@ -157,10 +159,6 @@ def _knobs_schema() -> dict[str, Any]:
             properties[path] = {"enum": [*knob.levels], "description": text}
     text = "Knobs by path, those that are not at their default; the blueprint's names work too."
     return {"type": "object", "description": text, "properties": properties}
-
-
-def _knobs() -> dict[str, Any]:
-    return {path: knob for path, knob in Design.knobs().items() if path != "judge.model"}
 
 
 def _without_titles(part: Any) -> Any:

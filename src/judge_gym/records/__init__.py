@@ -14,21 +14,15 @@ from judge_gym.records.evidence import Evidence, Pool, TaskType, View, Window
 from judge_gym.records.hashes import bare_endpoint, content_hash, digest, storable
 from judge_gym.records.origins import Origin, find_origin, search_origins
 from judge_gym.records.outcomes import (
-    FILESYSTEM,
-    INCONCLUSIVE,
-    SEARCH,
     EvalResult,
     EvalSource,
     Failed,
     Inconclusive,
-    InconclusiveReason,
     Outcome,
     Passed,
     StepResult,
-    StepStatus,
     SuiteResult,
     SuiteRun,
-    search_step,
 )
 from judge_gym.records.rubrics import (
     RUBRIC_KINDS,
@@ -42,14 +36,10 @@ from judge_gym.records.rubrics import (
     provided_rubric,
 )
 from judge_gym.records.samples import Probe, Sample
-from judge_gym.records.searches import Search, split_searches, with_searches
 from judge_gym.records.verdicts import STATUSES, Display, Status, Verdict
 
 __all__ = [
-    "FILESYSTEM",
-    "INCONCLUSIVE",
     "RUBRIC_KINDS",
-    "SEARCH",
     "STAGES",
     "STATUSES",
     "Benchmark",
@@ -63,7 +53,6 @@ __all__ = [
     "Failed",
     "Finish",
     "Inconclusive",
-    "InconclusiveReason",
     "Message",
     "NominalRubric",
     "OrdinalRubric",
@@ -77,11 +66,9 @@ __all__ = [
     "Rubric",
     "RubricStage",
     "Sample",
-    "Search",
     "StageName",
     "Status",
     "StepResult",
-    "StepStatus",
     "SuiteResult",
     "SuiteRun",
     "TaskType",
@@ -95,8 +82,5 @@ __all__ = [
     "graded",
     "provided_rubric",
     "search_origins",
-    "search_step",
-    "split_searches",
     "storable",
-    "with_searches",
 ]

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from judge_gym.records.hashes import bare_endpoint, digest, storable
 
 Finish = Literal["stop", "length", "refusal"]
 Role = Literal["system", "user", "assistant"]
 StageName = Literal["neutralizer", "rubricer", "critic", "scorer", "prober"]
-STAGES: tuple[StageName, ...] = ("neutralizer", "rubricer", "critic", "scorer", "prober")
+STAGES: tuple[StageName, ...] = get_args(StageName)
 
 
 @dataclass(frozen=True, slots=True)

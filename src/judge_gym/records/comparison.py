@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from typing_extensions import TypedDict
 
 from judge_gym.records.judge_table import JudgeRow, Quantity
-from judge_gym.records.responses import UNTRUSTED
+from judge_gym.records.responses import UNTRUSTED, UntrustedText
 
 Endpoint = Literal["accuracy", "agreement", "stage"]
 
@@ -13,14 +13,14 @@ Endpoint = Literal["accuracy", "agreement", "stage"]
 class ComparedItem(TypedDict):
     """An item on which the usual verdicts of A and B differ."""
 
-    concept: Annotated[str, UNTRUSTED]
-    task: Annotated[str, UNTRUSTED]
+    concept: UntrustedText
+    task: UntrustedText
     """The task of A that asked about it."""
     evidence: Any
-    title: Annotated[str, UNTRUSTED]
-    a: Annotated[str, UNTRUSTED]
+    title: UntrustedText
+    a: UntrustedText
     """The usual verdict of A, with how often it was given: `polite, 3 of 5`."""
-    b: Annotated[str, UNTRUSTED]
+    b: UntrustedText
     tag_a: str
     tag_b: str
     truth: Annotated[str | None, UNTRUSTED]
@@ -32,8 +32,8 @@ class ComparedItem(TypedDict):
 class SetupComparison(TypedDict):
     """Two setups side by side, with a sentence that states the result."""
 
-    sentence: Annotated[str, UNTRUSTED]
-    stage_sentence: Annotated[str, UNTRUSTED]
+    sentence: UntrustedText
+    stage_sentence: UntrustedText
     """How far apart their mean stages are, where the sentence is about quality; else empty."""
     endpoint: Endpoint | None
     """What the sentence compares: quality where it is known, else the mean stage."""

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
-from judge_gym.records.responses import UNTRUSTED
+from judge_gym.records.responses import UNTRUSTED, AnyRow, UntrustedText
 
 MIN_CLUSTERS = 20
 """The number of clusters of items below which setups are not compared."""
@@ -40,10 +40,10 @@ class JudgeRow(TypedDict):
     Shares lie between 0 and 1. Every quantity after `standing` may be null.
     """
 
-    setup: Annotated[str, UNTRUSTED]
+    setup: UntrustedText
     """The model and what differs from the usual design: `gpt-4o, method subset`."""
     judge: str
-    knobs: Annotated[dict[str, Any], UNTRUSTED]
+    knobs: AnyRow
     """The level of each knob that varies between setups."""
     rubric: str
     """The source of its rubric: `own`, `provided` or a model."""
@@ -110,7 +110,7 @@ class SplitUse(TypedDict):
 class JudgeTable(TypedDict):
     """The setups of studies or experiments, the best first, with a sentence on top."""
 
-    sentence: Annotated[str, UNTRUSTED]
+    sentence: UntrustedText
     chosen: Annotated[str | None, UNTRUSTED]
     """The setup that the sentence recommends."""
     chosen_quality: ChosenQuality | None

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from judge_gym.records.searches import Search
 
 InconclusiveReason = Literal["infrastructure", "rate_limit", "judge_error"]
-INCONCLUSIVE: tuple[InconclusiveReason, ...] = ("infrastructure", "rate_limit", "judge_error")
+INCONCLUSIVE: tuple[InconclusiveReason, ...] = get_args(InconclusiveReason)
 FILESYSTEM = "filesystem"
 """The step in which a reply's files are read and written."""
 IN_PROCESS = "in-process"

@@ -4,9 +4,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from judge_gym.records.responses import UNTRUSTED
-
-Named = Annotated[str, UNTRUSTED]
+from judge_gym.records.responses import UNTRUSTED, UntrustedText
 
 
 class Purchase(TypedDict):
@@ -28,8 +26,8 @@ class NextPurchase(TypedDict):
     """What to buy next for one quantity of a study."""
 
     study: str
-    sentence: Named
-    quantity: Named
+    sentence: UntrustedText
+    quantity: UntrustedText
     value: float | None
     half_width: float | None
     """Half the width of the 95 % interval to expect with the data so far."""

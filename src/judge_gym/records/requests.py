@@ -64,6 +64,36 @@ class NoArguments(VerbRequest):
     """A verb without arguments."""
 
 
+class OfId(VerbRequest):
+    """Something that has a number."""
+
+    id: Id
+
+
+class OfName(VerbRequest):
+    """Something that has a name."""
+
+    name: Name
+
+
+class OfStudy(VerbRequest):
+    """A study."""
+
+    study: Name
+
+
+class OfTarget(VerbRequest):
+    """A study or an experiment."""
+
+    target: Target
+
+
+class OptionalTarget(VerbRequest):
+    """A study or an experiment, or everything."""
+
+    target: Target | None = None
+
+
 # --- evidence ------------------------------------------------------------------------------------
 
 
@@ -79,12 +109,6 @@ class OfWindow(VerbRequest):
     """A window."""
 
     window_id: Id
-
-
-class OfItem(VerbRequest):
-    """An item of evidence."""
-
-    id: Id
 
 
 class Item(VerbRequest):
@@ -148,12 +172,6 @@ class FreezePool(VerbRequest):
     name: Name
     window_id: Id | None = None
     experiment_tag: Annotated[Name | None, Field(description="Freeze its evidence.")] = None
-
-
-class OfPool(VerbRequest):
-    """A frozen pool."""
-
-    name: Name
 
 
 class DiffPools(VerbRequest):
@@ -236,10 +254,9 @@ class ListSamples(OfExperiment):
     evidence: Id | None = None
 
 
-class OfStudyItems(VerbRequest):
+class OfStudyItems(OfStudy):
     """Which items of a study are listed, in which order, for which setups."""
 
-    study: Name
     sort: Annotated[
         Literal["disagreement", "position"],
         Field(description="Largest disagreement first, or the order of the pool."),
@@ -266,24 +283,12 @@ class ShowJudgedItem(OfStudyItems):
     evidence: Id
 
 
-class SetupsOfStudy(VerbRequest):
-    """A study."""
-
-    study: Name
-
-
 class Cleanup(OfExperiment):
     """What is deleted of an experiment."""
 
     ledger: Annotated[bool, Field(description="Also answers that only it uses.")] = False
     forget: Annotated[bool, Field(description="Also its tag, which else stays known.")] = False
     force: Annotated[bool, Field(description="Even if it may be running.")] = False
-
-
-class OfStudy(VerbRequest):
-    """A study."""
-
-    name: Name
 
 
 class ExportCsv(VerbRequest):
@@ -302,17 +307,15 @@ class ExportFile(VerbRequest):
     path: NewFile
 
 
-class WriteReport(VerbRequest):
+class WriteReport(OfTarget):
     """Whose report is written, and where."""
 
-    target: Target
     path: NewFile
 
 
-class JudgesOf(VerbRequest):
+class JudgesOf(OfTarget):
     """Whose judges are compared."""
 
-    target: Target
     others: Annotated[
         Sequence[Target],
         Field(max_length=1000, description="More studies or experiments, in the same table."),
@@ -326,27 +329,19 @@ class CompareSetups(JudgesOf):
     b: Annotated[Name | None, Field(description="The baseline.")] = None
 
 
-class ReportTable(VerbRequest):
+class ReportTable(OfTarget):
     """A table of a report."""
 
-    target: Target
     table: Annotated[Name, Field(description="One of `tables` of reports_show.")]
 
 
-class Usage(VerbRequest):
+class Usage(OptionalTarget):
     """Whose cost is added up, and how."""
 
-    target: Target | None = None
     by: Annotated[Sequence[UsageColumn] | None, Field(max_length=5)] = None
 
 
 # --- runs ----------------------------------------------------------------------------------------
-
-
-class OfTarget(VerbRequest):
-    """A study or an experiment."""
-
-    target: Target
 
 
 class PlanNext(OfTarget):
@@ -479,10 +474,9 @@ class Reparse(OfTarget):
     write: Annotated[bool, Field(description="Change the records; else only compare.")] = False
 
 
-class RunStatus(VerbRequest):
+class RunStatus(OptionalTarget):
     """Whose runs are shown."""
 
-    target: Target | None = None
     limit: Annotated[int, Field(ge=1, le=1000, description="Experiments at most.")] = 20
 
 
@@ -490,12 +484,6 @@ class Wait(OfTarget):
     """What is waited for, and how long."""
 
     timeout: Annotated[float, Field(ge=0, le=50, description="Seconds.")] = 30
-
-
-class OptionalTarget(VerbRequest):
-    """A study or an experiment, or everything."""
-
-    target: Target | None = None
 
 
 # --- admin ---------------------------------------------------------------------------------------
@@ -532,12 +520,6 @@ class OfModel(VerbRequest):
     """A model."""
 
     id: Annotated[Name, Field(description="Its id, or its bare name.")]
-
-
-class OfCall(VerbRequest):
-    """A call of the ledger."""
-
-    id: Id
 
 
 # --- suites --------------------------------------------------------------------------------------
@@ -667,10 +649,15 @@ class SaveEval(VerbRequest):
     isolation: Word = ""
 
 
-class ListRuns(VerbRequest):
-    """Which runs are listed."""
+class OptionalSuite(VerbRequest):
+    """A suite, or all."""
 
     suite: Name | None = None
+
+
+class ListRuns(OptionalSuite):
+    """Which runs are listed."""
+
     model: Name | None = None
 
 
@@ -684,12 +671,6 @@ class OfEval(VerbRequest):
     """A result of a suite run."""
 
     eval: Id
-
-
-class OptionalSuite(VerbRequest):
-    """A suite, or all."""
-
-    suite: Name | None = None
 
 
 class History(OfSuiteVersion):

@@ -20,6 +20,7 @@ from judge_gym.triage.report import (
     write_report,
 )
 from judge_gym.triage.report_reader import (
+    FailureSection,
     PriorReport,
     ReportedFailure,
     read_failure_sections,
@@ -41,6 +42,7 @@ __all__ = [
     "UNDECIDED",
     "Case",
     "Facts",
+    "FailureSection",
     "FailureStudy",
     "Finding",
     "Fix",

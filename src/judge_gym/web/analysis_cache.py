@@ -7,19 +7,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from fastapi import Depends
-from starlette.requests import Request
-
-from judge_gym.errors import BusyError, DesignError, NotFoundError
+from judge_gym.errors import BusyError, ConflictError, DesignError, NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.lab.imports import load_analysis
+from judge_gym.lab.reports import Reports
+from judge_gym.web.api.parameters import from_app
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from judge_gym.analysis.report import Section
 
 MAX_SAMPLES = 100_000
 """Samples that a page analyses at most; a report takes any number."""
@@ -31,18 +28,7 @@ INKS = {"light": "#1c1f24", "dark": "#e6e9ee"}
 """The colour of text in figures by colour scheme, as in the style sheet."""
 
 
-class Results(Protocol):
-    """The analysis of one or more experiments."""
-
-    @property
-    def sections(self) -> "Sequence[Section]":
-        """The sections of a report."""
-
-
-S = TypeVar("S")
-T = TypeVar("T", bound=Results)
-_Key = tuple[str, tuple[str, ...]]
-Analyse = Callable[[Lab, tuple[str, ...]], Results]
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -54,7 +40,7 @@ class _Entry:
 
 
 class AnalysisCache:
-    """Caches analyses by function and experiments until the experiments change.
+    """Caches analyses by function and name until the data change.
 
     One analysis is computed at a time, so that other pages stay fast.
     """
@@ -62,32 +48,41 @@ class AnalysisCache:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._lock = threading.Lock()
-        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
 
-    def get(self, analyse: Callable[[Lab, tuple[str, ...]], T], tags: Sequence[str]) -> T:
-        """Returns what a function finds about experiments."""
+    def experiment(self, analyse: Callable[[Lab, str], T], tag: str) -> T:
+        """Returns what a function finds about an experiment."""
         with self._turn():
-            results: T = self._entry(analyse, tuple(tags)).results
+            results: T = self._experiment(analyse, tag).results
             return results
 
-    def study(self, analyse: Callable[[Lab, str], S], name: str) -> S:
-        """Returns what a function finds about a study; kept until its data change, at any age.
+    def study(self, analyse: Callable[[Reports, str], T], name: str) -> T | None:
+        """Returns what reports find about a study, or None if it has no verdicts yet.
 
-        A reader who comes back does not use the test part of a split once more.
+        Kept until its data change, at any age: a reader who comes back does not use the test part
+        of a split once more.
         """
+
+        def find() -> T | None:
+            refuse_large(self._lab, [row["tag"] for row in self._lab.experiments.find_study(name)])
+            try:
+                return analyse(self._lab.reports, name)
+            except ConflictError:
+                return None
+
         with self._turn():
-            version, key = self._lab.reports.study_version(name), (analyse.__qualname__, (name,))
-            entry = self._kept(key, version, lambda: analyse(self._lab, name), max_age=math.inf)
-            found: S = entry.results
+            version = self._lab.reports.study_version(name)
+            entry = self._kept((analyse.__qualname__, name), version, find, max_age=math.inf)
+            found: T | None = entry.results
             return found
 
-    def figure(self, analyse: Analyse, tags: Sequence[str], name: str, theme: str) -> str:
-        """Returns a figure of an analysis as SVG, for a light or a dark page."""
+    def figure(self, analyse: Callable[[Lab, str], Any], tag: str, name: str, theme: str) -> str:
+        """Returns a figure of an experiment's analysis as SVG, for a light or a dark page."""
         from judge_gym.analysis import figures
         from judge_gym.analysis.report.page import slug
 
         with self._turn():
-            entry = self._entry(analyse, tuple(tags))
+            entry = self._experiment(analyse, tag)
             sections = entry.results.sections
             charts = {slug(chart.title): chart for part in sections for chart in part.charts}
             if name not in charts:
@@ -108,18 +103,13 @@ class AnalysisCache:
         finally:
             self._lock.release()
 
-    def _entry(self, analyse: Analyse, tags: tuple[str, ...]) -> _Entry:
-        version = [_version(self._lab, tag) for tag in tags]
-        key = (analyse.__qualname__, tags)
-        return self._kept(key, version, lambda: analyse(self._lab, tags))
+    def _experiment(self, analyse: Callable[[Lab, str], Any], tag: str) -> _Entry:
+        version = [(run.run_id, run.done, run.statuses) for run in self._lab.runs.progress(tag)]
+        key = (analyse.__qualname__, tag)
+        return self._kept(key, version, lambda: analyse(self._lab, tag), max_age=MAX_AGE)
 
     def _kept(
-        self,
-        key: _Key,
-        version: object,
-        analyse: Callable[[], Any],
-        *,
-        max_age: float = MAX_AGE,
+        self, key: tuple[str, str], version: object, analyse: Callable[[], Any], *, max_age: float
     ) -> _Entry:
         entry, now = self._entries.pop(key, None), time.monotonic()
         if entry is None or entry.version != version or now - entry.at > max_age:
@@ -128,10 +118,6 @@ class AnalysisCache:
         while len(self._entries) > MAX_ENTRIES:
             self._entries.popitem(last=False)
         return entry
-
-
-def _version(lab: Lab, tag: str) -> object:
-    return [(run.run_id, run.done, run.statuses) for run in lab.runs.progress(tag)]
 
 
 def count_samples(lab: Lab, tag: str) -> int:
@@ -162,10 +148,4 @@ def tidy_samples(lab: Lab, tags: Sequence[str]) -> "pd.DataFrame | None":
     return tidy(lab.experiments.samples(*tags), source=tags[0]) if count else None
 
 
-def analysis_cache(request: Request) -> AnalysisCache:
-    """Returns the cache of the lab that is served."""
-    cache: AnalysisCache = request.app.state.analyses
-    return cache
-
-
-Analyses = Annotated[AnalysisCache, Depends(analysis_cache)]
+Analyses = Annotated[AnalysisCache, from_app("analyses")]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 CONTEXT = 3
@@ -119,14 +120,8 @@ def _folded(lines: Sequence[DiffLine], context: int) -> Iterator[DiffLine]:
         for place in range(change - context, change + context + 1)
         if 0 <= place < len(lines)
     }
-    hidden = 0
-    for place, line in enumerate(lines):
-        if place not in shown:
-            hidden += 1
-            continue
-        if hidden:
-            yield DiffLine("gap", hidden=hidden)
-            hidden = 0
-        yield line
-    if hidden:
-        yield DiffLine("gap", hidden=hidden)
+    for kept, places in groupby(range(len(lines)), shown.__contains__):
+        if kept:
+            yield from (lines[place] for place in places)
+        else:
+            yield DiffLine("gap", hidden=len(list(places)))

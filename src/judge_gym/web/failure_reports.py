@@ -6,19 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judge_gym.store import SuiteRun
-from judge_gym.triage import RunInfo, read_failure_sections, read_report, report_path
+from judge_gym.triage import (
+    FailureSection,
+    RunInfo,
+    read_failure_sections,
+    read_report,
+    report_path,
+)
 
 MAX_BYTES = 4_000_000
 """Longer reports are not read."""
-
-
-@dataclass(frozen=True, slots=True)
-class FailureAnalysis:
-    """What a report says about one failure."""
-
-    classification: str
-    text: str
-    """The report's section, as Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +26,7 @@ class RunReport:
     """Its path in the folder that is served."""
     text: str
     """The whole report, as Markdown."""
-    failures: Mapping[str, FailureAnalysis]
+    failures: Mapping[str, FailureSection]
     """By the failure's name."""
 
     def classes(self) -> list[tuple[str, int]]:
@@ -56,9 +53,7 @@ def find_report(folder: Path, run: SuiteRun) -> RunReport | None:
         matches = report.run and run.key.startswith(report.run) and report.version == run.version
         if matches and report.date >= newest:
             newest = report.date
-            failures = {
-                part.eval.removesuffix("#0"): FailureAnalysis(part.classification, part.text)
-                for part in read_failure_sections(text)
-            }
+            sections = read_failure_sections(text)
+            failures = {part.eval.removesuffix("#0"): part for part in sections}
             found = RunReport(source, text, failures)
     return found

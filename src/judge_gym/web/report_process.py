@@ -1,7 +1,7 @@
 """Builds a report in a process of its own and writes its progress, a JSON document a line.
 
-`{"step": "Which judge?", "done": 3, "of": 15}` while it is built, `{"ready": true}` when its page
-can be shown, and at the end `{}` or `{"error": "..."}`.
+`{"step": {"name": "Which judge?", "done": 3, "of": 15}}` while it is built, `{"ready": true}` when
+its page can be shown, and at the end `{}` or `{"error": "..."}`.
 """
 
 import json
@@ -21,9 +21,12 @@ def main(study: str, folder: str) -> int:
     try:
         with Lab.open() as lab:
             report = lab.reports.build(
-                study, watch=lambda step, done, of: report_progress(step=step, done=done, of=of)
+                study,
+                watch=lambda name, done, of: report_progress(
+                    step={"name": name, "done": done, "of": of}
+                ),
             )
-        report_progress(step="Drawing figures", done=1, of=1)
+        report_progress(step={"name": "Drawing figures", "done": 1, "of": 1})
         for name, content in report.files():
             file = Path(folder) / name
             file.parent.mkdir(parents=True, exist_ok=True)

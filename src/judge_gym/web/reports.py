@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,15 +39,6 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What is being done for a report."""
-
-    name: str
-    done: int
-    of: int
-
-
-@dataclass(frozen=True, slots=True)
 class ReportState:
     """The last report that was built, if any, and whether another is being built."""
 
@@ -54,7 +46,8 @@ class ReportState:
     building: bool
     current: bool
     """Whether the data are unchanged since the build started."""
-    step: Step | None = None
+    step: Mapping[str, Any] | None = None
+    """What is being done for it: the step's name, how much is done, and of how much."""
 
 
 @dataclass(slots=True)
@@ -62,7 +55,7 @@ class _Entry:
     report: Report | None = None
     pending: Report | None = None
     process: "subprocess.Popen[bytes] | None" = None
-    step: Step | None = None
+    step: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -157,8 +150,7 @@ class ReportBuilder:
             with self._lock:
                 if message.get("ready"):
                     entry.report = report
-                if "step" in message:
-                    entry.step = Step(message["step"], message["done"], message["of"])
+                entry.step = message.get("step", entry.step)
         return error
 
     def _forget_oldest(self) -> None:

@@ -6,7 +6,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
+
+from starlette.requests import cookie_parser
 
 from judge_gym.errors import ScopeError, TokenError
 from judge_gym.store.tokens import Scope, Token, hash_of, new_secret
@@ -78,7 +79,7 @@ class Authenticator:
         kind, _, secret = authorization.partition(" ")
         if authorization:
             return self._caller(secret.strip()) if kind.lower() in ("bearer", "token") else None
-        session = self._session(cookies)
+        session = cookie_parser(cookies).get(self.cookie)
         kept = self._sessions.get(hash_of(session)) if session else None
         return self._caller(kept, csrf=self._csrf(session)) if kept and session else None
 
@@ -115,7 +116,7 @@ class Authenticator:
             )
         if caller.csrf is None:
             return
-        if origin and _host(origin.partition("://")[2], port=True) != _host(host, port=True):
+        if origin and origin.lower().partition("://")[2].strip() != host.lower().strip():
             raise ScopeError("the request comes from another site")
         if not hmac.compare_digest(csrf.encode(), caller.csrf.encode()):
             raise ScopeError(
@@ -127,13 +128,6 @@ class Authenticator:
             return Caller("local", "write", csrf)
         found = self._find_token(secret)
         return Caller(found.name, found.scope, csrf) if found else None
-
-    def _session(self, cookies: str) -> str | None:
-        try:
-            found = SimpleCookie(cookies).get(self.cookie)
-        except CookieError:
-            return None
-        return found.value if found else None
 
     def _csrf(self, session: str) -> str:
         return hmac.digest(self._key, session.encode(), "sha256").hex()
@@ -175,11 +169,9 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _host(header: str, *, port: bool = False) -> str:
-    """Returns the name in a Host header without brackets, and without its port unless asked."""
+def _host(header: str) -> str:
+    """Returns the name in a Host header without brackets and without its port."""
     name = header.strip().lower()
-    if port:
-        return name
     if name.startswith("["):
         return name[1:].partition("]")[0]
     return name.rpartition(":")[0] if name.count(":") == 1 else name

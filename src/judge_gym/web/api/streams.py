@@ -5,7 +5,7 @@ from dataclasses import asdict
 from importlib import metadata
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response, StreamingResponse
 
@@ -14,14 +14,14 @@ from judge_gym.lab.suite_files import File, zip_parts
 from judge_gym.records.requests import Target
 from judge_gym.web import tables
 from judge_gym.web.api.errors import STREAM_ERRORS
-from judge_gym.web.api.parameters import LARGEST, OpenLab
+from judge_gym.web.api.parameters import LARGEST, Id, OpenLab, from_app
 from judge_gym.web.events import SUITE_RUN, RunWatcher
 from judge_gym.web.security import Caller
 
 public = APIRouter(tags=["server"])
 router = APIRouter(tags=["server"])
 TEXT = {"schema": {"type": "string"}}
-Number = Annotated[int, Path(ge=1, le=LARGEST)]
+Watcher = Annotated[RunWatcher, from_app("watcher")]
 Targets = Annotated[
     list[Target] | None,
     Query(max_length=1000, description="Tags and studies; everything where none is given."),
@@ -80,14 +80,14 @@ Archive: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/suites/runs/{run}/zip", response_class=Response, responses=Archive)
-def suite_run_zip(lab: OpenLab, run: Number) -> Response:
+def suite_run_zip(lab: OpenLab, run: Id) -> Response:
     """Returns the files of a suite run: task, reply, output and step logs of each eval."""
     lab.suites.find_run(run)
     return _archive(lab.suites.files(run), f"suite-run-{run}")
 
 
 @router.get("/suites/evals/{eval}/zip", response_class=Response, responses=Archive)
-def suite_eval_zip(lab: OpenLab, eval: Number) -> Response:
+def suite_eval_zip(lab: OpenLab, eval: Id) -> Response:
     """Returns the files of one result of a suite run."""
     row = lab.suites.find_result(eval)
     return _archive(lab.suites.files(row.run_id, eval=eval), f"suite-eval-{eval}")
@@ -98,9 +98,8 @@ def _archive(files: Iterator[File], name: str) -> Response:
     return StreamingResponse(zip_parts(files), media_type=ZIP, headers=attached)
 
 
-def _watched(request: Request, lab: OpenLab, target: Target | None = None) -> str | None:
+def _watched(watcher: Watcher, lab: OpenLab, target: Target | None = None) -> str | None:
     """Refuses an unknown target before the stream starts: later, an error has no status."""
-    watcher: RunWatcher = request.app.state.watcher
     watcher.check_capacity()
     if target is not None and target.startswith(SUITE_RUN):
         lab.runs.status(target)
@@ -116,13 +115,12 @@ def _watched(request: Request, lab: OpenLab, target: Target | None = None) -> st
     | {200: {"content": {"text/event-stream": {"example": "event: status\ndata: {...}\n\n"}}}},
 )
 async def events(
-    request: Request,
+    watcher: Watcher,
     target: Annotated[str | None, Depends(_watched)],
     last_event_id: Annotated[
         int, Header(ge=0, le=LARGEST, description="Continue after this event.")
     ] = 0,
 ) -> AsyncIterator[ServerSentEvent]:
     """Streams `event` for each event of a run, `status` for each change, and `end`."""
-    watcher: RunWatcher = request.app.state.watcher
     async for event in watcher.follow(target, last_event_id):
         yield event

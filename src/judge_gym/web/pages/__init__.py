@@ -7,7 +7,6 @@ from judge_gym.web.pages import (
     compare,
     evidence,
     experiment,
-    figures,
     home,
     items,
     new_study,
@@ -25,19 +24,8 @@ from judge_gym.web.pages import (
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
-_STUDIES = (
-    home,
-    new_study,
-    study,
-    items,
-    purchases,
-    runs,
-    experiment,
-    sample,
-    compare,
-    figures,
-    report,
-)
+_STUDIES = (home, new_study, study, items, purchases, runs, compare, report)
+_RECORDS = (experiment, sample, evidence, usage, calls)
 _SUITES = (suite_evals, suite_runs, suites)  # the most specific paths come first
-for _page in (*_STUDIES, evidence, usage, calls, *_SUITES):
+for _page in (*_STUDIES, *_RECORDS, *_SUITES):
     router.include_router(_page.router)

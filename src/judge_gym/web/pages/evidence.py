@@ -2,17 +2,17 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.lab import Lab
 from judge_gym.stages.fidelity import flagged, marked
 from judge_gym.store import Page
-from judge_gym.web.api.parameters import LARGEST, Cursor, Name, OpenLab
+from judge_gym.web.api.parameters import LARGEST, Cursor, Id, Name, OpenLab
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -22,7 +22,6 @@ LONGEST = 100_000
 COMPARABLE = 20_000_000
 """Pairs of words up to which two texts are compared word by word."""
 WORD = re.compile(r"\s*\S+|\s+$")
-Id = Annotated[int, Path(ge=1, le=LARGEST)]
 Place = Annotated[int, Query(ge=0, le=LARGEST)]
 Piece = tuple[str, bool]
 """Some text, and whether to mark it."""
@@ -141,7 +140,9 @@ def _difference(lab: Lab, before: str, after: str) -> dict[str, Any]:
 
 def _view(view: Mapping[str, Any], source: str, compare: str) -> View:
     text, checks = (view["text"] or "")[:LONGEST], view["checks"]
-    parts: tuple[list[Piece], list[Piece]] = (list(_marked(text, checks)), [])
+    parts: tuple[list[Piece], list[Piece]] = ([(text, False)], [])
+    if checks:
+        parts = (marked(text, checks), [])
     if compare == "words":
         parts = word_differences(source, text) or parts
     return View(
@@ -152,10 +153,6 @@ def _view(view: Mapping[str, Any], source: str, compare: str) -> View:
         bool(checks) and flagged(checks),
         *parts,
     )
-
-
-def _marked(text: str, checks: Mapping[str, Any] | None) -> Iterator[Piece]:
-    yield from marked(text, checks) if checks else [(text, False)]
 
 
 def word_differences(source: str, text: str) -> tuple[list[Piece], list[Piece]] | None:

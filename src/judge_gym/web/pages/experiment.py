@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -126,14 +126,13 @@ class ExperimentResults:
     calibration_title: str = ""
 
 
-def analyse(lab: Lab, tags: tuple[str, ...]) -> ExperimentResults:
+def analyse(lab: Lab, tag: str) -> ExperimentResults:
     """Analyses one experiment; calibration uses the probes of all judges of the same design."""
     from judge_gym.analysis.metrics.consistency import conflicting_cells
     from judge_gym.analysis.panels import Dataset
     from judge_gym.analysis.report import ReportInput, disagreement, verdicts
 
-    [tag] = tags
-    frame = tidy_samples(lab, tags)
+    frame = tidy_samples(lab, [tag])
     if frame is None:
         return ExperimentResults((), [], [])
     own = frame[~frame["is_swap"]]
@@ -214,8 +213,20 @@ def _stages(own: "pd.DataFrame", beliefs: "Section | None") -> list[dict[str, An
 @router.get("/parts/experiment")
 def parts(request: Request, analyses: Analyses, tag: Name) -> Response:
     """Returns a part of the page: the results."""
-    results = analyses.get(analyse, [tag])
+    results = analyses.experiment(analyse, tag)
     return render(request, "_experiment.html.j2", tag=tag, results=results)
+
+
+@router.get("/figures/experiment/{name}.svg")
+def figure(
+    analyses: Analyses,
+    name: Name,
+    tag: Annotated[Name, Query()],
+    theme: Literal["light", "dark"] = "light",
+) -> Response:
+    """Returns a figure of the results as an image of its own, so that no page waits for it."""
+    svg = analyses.figure(analyse, tag, name, theme)
+    return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-cache"})
 
 
 @router.get("/parts/experiment/usage")

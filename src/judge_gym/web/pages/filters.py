@@ -1,4 +1,4 @@
-"""Filters of samples, as they stand in a page's URL."""
+"""Filters as they stand in a page's URL, and those of samples."""
 
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -24,7 +24,17 @@ Number = Annotated[Annotated[int, Field(ge=1, le=LARGEST)] | None, EMPTY_IS_NONE
 Text = Annotated[Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$")] | None, EMPTY_IS_NONE]
 
 
-class SampleFilter(BaseModel):
+class QueryFilter(BaseModel):
+    """A filter in the query of a page."""
+
+    def query(self, **more: Any) -> str:
+        """Returns the filter as a query string, with further parameters; defaults are left out."""
+        values, defaults = {**self.model_dump(), **more}, type(self)().model_dump()
+        given = {name: v for name, v in values.items() if v not in (None, defaults.get(name))}
+        return urlencode(given, doseq=True)
+
+
+class SampleFilter(QueryFilter):
     """Which samples to show."""
 
     run: Number = None
@@ -40,11 +50,6 @@ class SampleFilter(BaseModel):
         swap = None if self.swap is None else self.swap == "1"
         kept = self.model_dump(exclude={"swap", "conflicting"})
         return Selection(**kept, swap=swap, disputed=self.conflicting is not None)
-
-    def query(self, **more: Any) -> str:
-        """Returns the filter as a query string, with further parameters; None is left out."""
-        values = {**self.model_dump(), **more}
-        return urlencode({name: value for name, value in values.items() if value is not None})
 
 
 def _filters(filters: Annotated[SampleFilter, Query()]) -> SampleFilter:

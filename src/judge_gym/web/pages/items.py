@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,7 +13,7 @@ from judge_gym.records import STATUSES, Status
 from judge_gym.records.palette import judge_colours
 from judge_gym.web.api.parameters import LARGEST, Name, OpenLab
 from judge_gym.web.pages.evidence import word_differences
-from judge_gym.web.pages.filters import EMPTY_IS_NONE, Number, Text
+from judge_gym.web.pages.filters import EMPTY_IS_NONE, Number, QueryFilter, Text
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -26,31 +25,24 @@ LONGEST = 20_000
 """Characters of a text that the drawer shows."""
 
 
-class ItemFilter(BaseModel):
+class ItemFilter(QueryFilter):
     """Which items are shown, in which order, with which columns."""
 
     search: Text = None
     task: Text = None
     status: Annotated[Status | None, EMPTY_IS_NONE] = None
     wrong: Annotated[Literal["1"] | None, EMPTY_IS_NONE] = None
-    sort: Literal["disagreement", "position"] = "disagreement"
     setup: Annotated[list[Name], Field(max_length=100)] = []
     after: Annotated[Annotated[int, Field(ge=0, le=LARGEST)] | None, EMPTY_IS_NONE] = None
+    sort: Literal["disagreement", "position"] = "disagreement"
 
     def asked(self) -> dict[str, Any]:
         """Returns the filter as the lab takes it."""
         return {
-            **{name: getattr(self, name) for name in ("search", "task", "status", "sort")},
+            **self.model_dump(include={"search", "task", "status", "sort"}),
             "wrong": self.wrong is not None,
             "setups": self.setup,
         }
-
-    def query(self, **more: Any) -> str:
-        """Returns the filter as a query string, with further parameters; None is left out."""
-        values = {**self.model_dump(exclude={"sort"}), "sort": self.sort, **more}
-        if values["sort"] == "disagreement":
-            del values["sort"]
-        return urlencode({k: v for k, v in values.items() if v not in (None, [])}, doseq=True)
 
 
 def _filters(filters: Annotated[ItemFilter, Query()]) -> ItemFilter:
@@ -108,7 +100,7 @@ def items(
     return render(
         request,
         "study_items.html.j2",
-        **study_page(lab, name, "items", [one["judge"] for one in setups]),
+        **study_page(name, "items", [one["judge"] for one in setups]),
         rows=[
             {**row, "cells": [cell_view(row, cell) for cell in row["cells"]]} for row in page.rows
         ],
@@ -152,13 +144,13 @@ def part(
     return render(
         request,
         "_item.html.j2",
-        **study_page(lab, study, "items", [one["judge"] for one in setups]),
+        **study_page(study, "items", [one["judge"] for one in setups]),
         filters=filters,
         drawer=drawer(lab, study, filters, of, item, a, b),
     )
 
 
-def study_page(lab: Lab, name: str, tab: str, judges: Sequence[str] = ()) -> dict[str, Any]:
+def study_page(name: str, tab: str, judges: Sequence[str] = ()) -> dict[str, Any]:
     """Returns what every tab of a study needs: its name, the open tab, and colours of judges."""
     return {"study": name, "tab": tab, "colours": judge_colours(judges)}
 

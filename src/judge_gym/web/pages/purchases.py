@@ -6,9 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.errors import ConflictError
-from judge_gym.lab import Lab
-from judge_gym.records.planning import NextPurchase
+from judge_gym.lab.reports import Reports
 from judge_gym.web.analysis_cache import Analyses, refuse_large
 from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.pages.filters import EMPTY_IS_NONE
@@ -17,21 +15,10 @@ from judge_gym.web.rendering import render
 router = APIRouter()
 
 
-def next_purchase(lab: Lab, study: str) -> NextPurchase | None:
-    """Returns what to buy next for the main quantity of a study, or None without verdicts."""
-    refuse_large(lab, [row["tag"] for row in lab.experiments.find_study(study)])
-    try:
-        return lab.reports.plan_next(study)
-    except ConflictError:
-        return None
-
-
 @router.get("/parts/study/next")
-def next_part(
-    request: Request, lab: OpenLab, analyses: Analyses, study: Annotated[Name, Query()]
-) -> Response:
+def next_part(request: Request, analyses: Analyses, study: Annotated[Name, Query()]) -> Response:
     """Returns a part of a page: what to buy next, in a sentence."""
-    found = analyses.study(next_purchase, study)
+    found = analyses.study(Reports.plan_next, study)
     return render(request, "_next_purchase.html.j2", found=found, study=study, whole=False)
 
 

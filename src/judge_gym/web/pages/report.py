@@ -1,20 +1,20 @@
 """The report on a study, shown on a page and as files to download."""
 
 import re
-from dataclasses import asdict
-from typing import Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from judge_gym.errors import ConflictError
-from judge_gym.web.api.parameters import Name, OpenLab
+from judge_gym.web.api.parameters import Name, OpenLab, from_app
 from judge_gym.web.middleware import HEADERS, Json
 from judge_gym.web.rendering import render
 from judge_gym.web.reports import ReportBuilder
 
 router = APIRouter()
+Builder = Annotated[ReportBuilder, from_app("reports")]
 CSP = "Content-Security-Policy"
 FRAMING = {CSP: f"{HEADERS[CSP]}; frame-src 'self'"}
 """Lets the page show the report in a frame."""
@@ -33,26 +33,24 @@ TYPES = {
 
 
 @router.get("/report/{study}")
-def report(request: Request, lab: OpenLab, study: Name) -> Response:
+def report(request: Request, lab: OpenLab, reports: Builder, study: Name) -> Response:
     """Shows the report, or a page that waits for it."""
     lab.experiments.show_study(study)
-    reports: ReportBuilder = request.app.state.reports
     page = render(request, "report.html.j2", study=study, state=reports.request(study))
     page.headers.update(FRAMING)
     return page
 
 
 @router.get("/report/{study}/progress")
-def progress(request: Request, lab: OpenLab, study: Name) -> Response:
+def progress(lab: OpenLab, reports: Builder, study: Name) -> Response:
     """Returns how far the report is: its step, and whether page and files can be shown."""
     lab.experiments.show_study(study)
-    reports: ReportBuilder = request.app.state.reports
     state = reports.request(study)
     report = state.report
     return Json(
         {
             "building": state.building,
-            "step": asdict(state.step) if state.step else None,
+            "step": state.step,
             "built": report.at if report else None,
             "complete": report is not None and report.complete,
         }
@@ -61,15 +59,14 @@ def progress(request: Request, lab: OpenLab, study: Name) -> Response:
 
 @router.get("/report/{study}/{file}")
 def report_file(
-    request: Request,
     lab: OpenLab,
+    reports: Builder,
     study: Name,
     file: Literal["report.html", "report.md", "report.zip"],
     download: bool = False,
 ) -> Response:
     """Returns a file of the last report that was built."""
     lab.experiments.show_study(study)
-    reports: ReportBuilder = request.app.state.reports
     built = reports.request(study).report
     if built is None or built.error:
         raise ConflictError(

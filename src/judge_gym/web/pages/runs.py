@@ -3,16 +3,16 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.lab import Lab
 from judge_gym.records.requests import CallLimits
 from judge_gym.studies.file import Caps
-from judge_gym.web.api.parameters import LARGEST, Cursor, Name, OpenLab
+from judge_gym.web.api.parameters import Before, Cursor, Name, OpenLab
 from judge_gym.web.middleware import Json
 from judge_gym.web.pages.items import study_page
 from judge_gym.web.pages.usage import totals as usage_totals
@@ -32,7 +32,7 @@ def runs(
     lab: OpenLab,
     name: Name,
     after: Cursor = None,
-    before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
+    before: Before = None,
 ) -> Response:
     """Shows a study with the experiments after a tag, and the log before an event."""
     found = lab.experiments.show_study(name)
@@ -44,7 +44,7 @@ def runs(
     return render(
         request,
         "study_runs.html.j2",
-        **study_page(lab, name, "runs"),
+        **study_page(name, "runs"),
         file=found["text"],
         rows=rows,
         totals=totals(rows) if whole else None,

@@ -1,17 +1,17 @@
 """Sample: one verdict with its prompt, its answer, how the verdict was read, and its cost."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.axes import Design
 from judge_gym.lab import Lab
-from judge_gym.records import Message
+from judge_gym.records import Display, Message
 from judge_gym.stages.verdicts import deciding_lines
-from judge_gym.web.api.parameters import LARGEST, OpenLab
+from judge_gym.web.api.parameters import Id, OpenLab
 from judge_gym.web.pages.filters import Filters, Text
 from judge_gym.web.rendering import render
 
@@ -45,7 +45,7 @@ class Call(NamedTuple):
 def sample(
     request: Request,
     lab: OpenLab,
-    id: Annotated[int, Path(ge=1, le=LARGEST)],
+    id: Id,
     filters: Filters,
     tag: Text = None,
 ) -> Response:
@@ -58,6 +58,7 @@ def sample(
     design = Design.of(about["design"])
     rubrics = lab.experiments.list_rubrics(row["tag"])
     rubric = next(found for found in rubrics if found["id"] == row["rubric"])
+    display = displayed(row, rubric)
     scored = _call(lab, row["call_id"])
     probe = _call(lab, row["probe_call_id"]) if row["probe_call_id"] else None
     return render(
@@ -66,9 +67,9 @@ def sample(
         row=row,
         design=design,
         rubric=rubric,
-        display=displayed(row, rubric),
+        display=display,
         call=scored,
-        answer=read(scored.answer, row, rubric, design),
+        answer=read(scored.answer, row, display, design),
         probe=probe,
         probe_messages=_new_messages(probe, scored) if probe else [],
         before=before[0]["sample"] if before else None,
@@ -91,32 +92,31 @@ def _new_messages(probe: Call, scored: Call) -> Sequence[Message]:
 def displayed(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the rubric's stages in the order shown, each with its label and whether chosen."""
     chosen = {int(stage) for stage in row["stages"].split()}
-    places = []
-    for pair in row["display"].split():
-        label, stage = pair.split("=")
-        name, *criteria = rubric["stages"][int(stage) - 1]
-        places.append(
-            {
-                "label": label,
-                "stage": int(stage),
-                "name": name,
-                "criteria": criteria,
-                "chosen": int(stage) in chosen,
-            }
-        )
-    return places
+    shown = Display.parse(row["display"])
+    return [
+        {
+            "label": label,
+            "stage": stage,
+            "name": rubric["stages"][stage - 1][0],
+            "criteria": rubric["stages"][stage - 1][1:],
+            "chosen": stage in chosen,
+        }
+        for label, stage in zip(shown.labels, shown.stages, strict=True)
+    ]
 
 
 def read(
-    answer: str | None, row: Mapping[str, Any], rubric: Mapping[str, Any], design: Design
+    answer: str | None,
+    row: Mapping[str, Any],
+    display: Sequence[Mapping[str, Any]],
+    design: Design,
 ) -> list[Line]:
     """Returns an answer's lines, and whether the verdict was read from each."""
     if answer is None:
         return []
     verdict = design.verdict.resolve()
-    labels = [pair.split("=")[0] for pair in row["display"].split()]
     # Of a pair shown in reverse the row has the stages of the responses, not those shown.
-    names = {stage["label"]: stage["name"] for stage in displayed(row, rubric)}
+    names = {stage["label"]: stage["name"] for stage in display}
     lines = answer.splitlines()
     if verdict.json:
         named = [number for number, line in enumerate(lines) if '"verdict"' in line.lower()]
@@ -124,7 +124,7 @@ def read(
     else:
         marked = deciding_lines(
             answer,
-            labels,
+            list(names),
             method=verdict.method,
             abstain=verdict.abstain,
             names=None if row["flipped"] else names,

@@ -8,11 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.axes import Design
-from judge_gym.errors import ConflictError
-from judge_gym.lab import Lab
+from judge_gym.lab.reports import Reports
 from judge_gym.records import STATUSES, Status
-from judge_gym.records.judge_table import JudgeTable
-from judge_gym.web.analysis_cache import Analyses, refuse_large
+from judge_gym.web.analysis_cache import Analyses
 from judge_gym.web.api.parameters import Cursor, Name, OpenLab
 from judge_gym.web.pages.filters import EMPTY_IS_NONE
 from judge_gym.web.pages.items import cell_view, study_page
@@ -32,7 +30,7 @@ Study = Annotated[Name, Query()]
 def findings(request: Request, lab: OpenLab, name: Name) -> Response:
     """Shows which judge to use, and where judges disagree."""
     found = lab.experiments.show_study(name)
-    page = study_page(lab, name, "findings")
+    page = study_page(name, "findings")
     return render(request, "study_findings.html.j2", **page, file=found["text"])
 
 
@@ -40,7 +38,7 @@ def findings(request: Request, lab: OpenLab, name: Name) -> Response:
 def judges(request: Request, lab: OpenLab, name: Name) -> Response:
     """Shows the whole judge table."""
     lab.experiments.show_study(name)
-    return render(request, "study_judges.html.j2", **study_page(lab, name, "judges"))
+    return render(request, "study_judges.html.j2", **study_page(name, "judges"))
 
 
 @router.get("/studies/{name}/design")
@@ -51,7 +49,7 @@ def design(request: Request, lab: OpenLab, name: Name) -> Response:
     return render(
         request,
         "study_design.html.j2",
-        **study_page(lab, name, "design", [row["design"]["judge.model"] for row in rows]),
+        **study_page(name, "design", [row["design"]["judge.model"] for row in rows]),
         file=found["text"],
         budget={cap: value for cap, value in found["budget"].items() if value},
         tasks=_tasks(rows),
@@ -88,30 +86,21 @@ def _knobs(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 # --- the answer, which is loaded after the page ---------------------------------------------------
 
 
-def judge_table(lab: Lab, study: str) -> JudgeTable | None:
-    """Returns the judge table of a study, or None if it has no verdicts yet."""
-    refuse_large(lab, [row["tag"] for row in lab.experiments.find_study(study)])
-    try:
-        return lab.reports.judges(study)
-    except ConflictError:
-        return None
-
-
 @router.get("/parts/study/sentence")
-def sentence(request: Request, lab: OpenLab, analyses: Analyses, study: Study) -> Response:
+def sentence(request: Request, analyses: Analyses, study: Study) -> Response:
     """Returns a part of a page: the sentence that answers which judge to use."""
-    table = analyses.study(judge_table, study)
+    table = analyses.study(Reports.judges, study)
     return render(request, "_sentence.html.j2", table=table, study=study)
 
 
 @router.get("/parts/study/judges")
 def judges_part(
-    request: Request, lab: OpenLab, analyses: Analyses, study: Study, whole: bool = False
+    request: Request, analyses: Analyses, study: Study, whole: bool = False
 ) -> Response:
     """Returns a part of a page: the sentence and the judge table, in short or whole."""
-    table = analyses.study(judge_table, study)
+    table = analyses.study(Reports.judges, study)
     judges = [row["judge"] for row in table["rows"]] if table else []
-    page = study_page(lab, study, "judges", judges)
+    page = study_page(study, "judges", judges)
     return render(request, "_judge_table.html.j2", **page, table=table, whole=whole)
 
 
@@ -124,7 +113,7 @@ def disputed(request: Request, lab: OpenLab, study: Study) -> Response:
     return render(
         request,
         "_disputed.html.j2",
-        **study_page(lab, study, "findings", [one["judge"] for one in setups]),
+        **study_page(study, "findings", [one["judge"] for one in setups]),
         rows=[{**row, "cells": [cell_view(row, cell) for cell in row["cells"]]} for row in rows],
         judges={one["setup"]: one["judge"] for one in setups},
     )

@@ -17,7 +17,7 @@ from judge_gym.web.api.parameters import OpenLab
 from judge_gym.web.diff import CONTEXT, FileDiff, compare_files
 from judge_gym.web.failure_reports import find_report
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Text
-from judge_gym.web.pages.suite_paths import OutcomeFilter, Replicate, RunNumber, SuitePlace
+from judge_gym.web.pages.suite_paths import OutcomeFilter, Place, Replicate, RunOfPlace
 from judge_gym.web.pages.suite_runs import comparable, eval_mark
 from judge_gym.web.rendering import render
 
@@ -59,8 +59,8 @@ class Neighbours:
 def one_eval(
     request: Request,
     lab: OpenLab,
-    name: str,
-    run: RunNumber,
+    place: Place,
+    report: RunOfPlace,
     category: str,
     eval: str,
     replicate: Replicate = 0,
@@ -70,9 +70,7 @@ def one_eval(
     outcome: OutcomeFilter = None,
 ) -> Response:
     """Shows an eval of a run; the query names the tab and the file."""
-    place = SuitePlace.of_request(request, name)
-    report = place.find(lab, run)
-    key = (f"{category}/{eval}", replicate)
+    run, key = report.run.id, (f"{category}/{eval}", replicate)
     row = next((r for r in report.results if (r.result.path, r.result.replicate) == key), None)
     if row is None:
         raise NotFoundError(f"run {run} has no result of {key[0]}, replicate {replicate}")

@@ -4,20 +4,19 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
-from fastapi import Path, Query
+from fastapi import Depends, Query
 from starlette.requests import Request
 
 from judge_gym.engine.suite_reports import SuiteReport
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.records import SuiteRun
-from judge_gym.web.api.parameters import LARGEST
+from judge_gym.web.api.parameters import LARGEST, Id, OpenLab
 from judge_gym.web.pages.filters import EMPTY_IS_NONE
 
 KINDS = {"experiment": "condition", "model": "model"}
 """What the first part of a page's path names, by that part."""
 OutcomeKind = Literal["passed", "failed", "inconclusive"]
-RunNumber = Annotated[int, Path(ge=1, le=LARGEST)]
 Replicate = Annotated[int, Query(ge=0, le=LARGEST)]
 OutcomeFilter = Annotated[OutcomeKind | None, EMPTY_IS_NONE, Query()]
 
@@ -54,12 +53,11 @@ class SuitePlace:
         """Returns whether a run belongs to it."""
         return bool(getattr(run, self.kind) == self.name)
 
-    def find(self, lab: Lab, run: int) -> SuiteReport:
-        """Returns the report of one of its runs."""
-        report = lab.suites.report(run)
-        if not self.has(report.run):
-            raise NotFoundError(f"run {run} does not belong to the {self.kind} {self.name!r}")
-        return report
+    def reports(self, lab: Lab, suite: str | None = None) -> list[SuiteReport]:
+        """Returns the reports of its runs, or of those of a suite, oldest first."""
+        model = self.name if self.kind == "model" else None
+        found = lab.suites.reports(suite=suite, model=model)
+        return [report for report in found if self.has(report.run)]
 
     def run(self, run: int, **query: Any) -> str:
         """Returns the address of a run."""
@@ -78,6 +76,20 @@ class SuitePlace:
         parts = "/".join(quote(part, safe="") for part in path.split("/", 1))
         chosen = {"replicate": replicate or None, **query}
         return f"{self.home}/run/{run}/{parts}{_query(chosen)}"
+
+
+Place = Annotated[SuitePlace, Depends(SuitePlace.of_request)]
+
+
+def _find_run(lab: OpenLab, place: Place, run: Id) -> SuiteReport:
+    report = lab.suites.report(run)
+    if not place.has(report.run):
+        raise NotFoundError(f"run {run} does not belong to the {place.kind} {place.name!r}")
+    return report
+
+
+RunOfPlace = Annotated[SuiteReport, Depends(_find_run)]
+"""The report of the run that a page's path names."""
 
 
 def _query(values: dict[str, Any]) -> str:

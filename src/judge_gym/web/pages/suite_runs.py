@@ -21,8 +21,8 @@ from judge_gym.triage import result_name
 from judge_gym.web.api.parameters import OpenLab
 from judge_gym.web.failure_reports import RunReport, find_report
 from judge_gym.web.pages.filters import Number, Text
-from judge_gym.web.pages.suite_paths import OutcomeFilter, RunNumber, SuitePlace
-from judge_gym.web.pages.suites import history, run_row
+from judge_gym.web.pages.suite_paths import OutcomeFilter, Place, RunOfPlace, SuitePlace
+from judge_gym.web.pages.suites import categories, history, run_row
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -79,11 +79,9 @@ def new_run(
 
 @router.get("/experiment/{name:path}/run/{run}/report")
 @router.get("/model/{name:path}/run/{run}/report")
-def run_report(request: Request, lab: OpenLab, name: str, run: RunNumber) -> Response:
+def run_report(request: Request, lab: OpenLab, place: Place, report: RunOfPlace) -> Response:
     """Shows the newest report on the failures of a run."""
-    place = SuitePlace.of_request(request, name)
-    report = place.find(lab, run)
-    found = find_report(lab.folder, report.run)
+    run, found = report.run.id, find_report(lab.folder, report.run)
     if found is None:
         raise NotFoundError(f"there is no report on run {run}; judge-gym analyze {run} writes one")
     links = {
@@ -96,23 +94,16 @@ def run_report(request: Request, lab: OpenLab, name: str, run: RunNumber) -> Res
 @router.get("/experiment/{name:path}/run/{run}/{category}")
 @router.get("/model/{name:path}/run/{run}/{category}")
 def run_category(
-    request: Request, lab: OpenLab, name: str, run: RunNumber, category: str
+    request: Request, lab: OpenLab, place: Place, report: RunOfPlace, category: str
 ) -> Response:
     """Shows a category of a run: its evals, how they went in past runs, and scores over time."""
-    place = SuitePlace.of_request(request, name)
-    report = place.find(lab, run)
     rows = [row for row in report.results if row.result.category == category]
     targets = [path for path in report.run.evals if path.startswith(f"{category}/")]
-    known = _categories(report)
+    known = categories(report.run.evals)
     if not targets:
-        raise NotFoundError(f"run {run} has no category {category!r}", choices=known)
+        raise NotFoundError(f"run {report.run.id} has no category {category!r}", choices=known)
     past = comparable(lab, report)
-    model = place.name if place.kind == "model" else None
-    compared = [
-        other
-        for other in lab.suites.reports(suite=report.run.suite, model=model)
-        if place.has(other.run)
-    ]
+    compared = place.reports(lab, report.run.suite)
     return render(
         request,
         "suite_category.html.j2",
@@ -132,12 +123,14 @@ def run_category(
 @router.get("/experiment/{name:path}/run/{run}")
 @router.get("/model/{name:path}/run/{run}")
 def one_run(
-    request: Request, lab: OpenLab, name: str, run: RunNumber, outcome: OutcomeFilter = None
+    request: Request,
+    lab: OpenLab,
+    place: Place,
+    report: RunOfPlace,
+    outcome: OutcomeFilter = None,
 ) -> Response:
     """Shows a run: its progress and controls, its score, its categories, and its evals."""
-    place = SuitePlace.of_request(request, name)
-    report = place.find(lab, run)
-    found = find_report(lab.folder, report.run)
+    run, found = report.run.id, find_report(lab.folder, report.run)
     earlier = comparable(lab, report)[:-1]
     events = lab.runs.events(0, [report.run.payer])
     unfinished = report.event is not None and not report.ended
@@ -167,7 +160,7 @@ def one_run(
                     if path.startswith(f"{category}/")
                 ],
             }
-            for category in _categories(report)
+            for category in categories(report.run.evals)
         ],
         evals=_eval_rows(place, shown, found, outcome),
         results=len(report.results),
@@ -240,10 +233,6 @@ def eval_mark(place: SuitePlace, report: SuiteReport, path: str) -> Mark:
     first = min((result.replicate for result in own), default=0)
     link = place.eval(report.run.id, path, first) if own else ""
     return Mark(kind, text, link, f"{path}: {outcome} in run {report.run.id}, {when}")
-
-
-def _categories(report: SuiteReport) -> list[str]:
-    return sorted({path.partition("/")[0] for path in report.run.evals})
 
 
 def score_row(report: SuiteReport, category: str) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """Suites: the leaderboard, scores over time, and the runs of a condition or a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,15 +16,14 @@ from judge_gym.lab import Lab
 from judge_gym.lab.suite_scores import leaderboard_rows, score_rows
 from judge_gym.records.responses import LeaderboardRow
 from judge_gym.web.analysis_cache import INKS
-from judge_gym.web.api.parameters import LARGEST, Name, OpenLab
+from judge_gym.web.api.parameters import Before, Name, OpenLab
 from judge_gym.web.pages.filters import Text
-from judge_gym.web.pages.suite_paths import KINDS, SuitePlace
+from judge_gym.web.pages.suite_paths import KINDS, Place, SuitePlace
 from judge_gym.web.rendering import render
 
 router = APIRouter()
 PAGE = 50
 """Runs per page."""
-Before = Annotated[int | None, Query(ge=1, le=LARGEST)]
 Point = tuple[str, datetime, float, float, float]
 """A name, and the time, score and interval of a run."""
 
@@ -115,22 +114,20 @@ def history(
     ]
     evals = lab.suites.list_tasks(chosen.suite, chosen.version)
     rows = score_rows(own, chosen.version, evals, category)
-    of: Literal["experiment", "model"] = "model" if model is None else "experiment"
+    asked = {"model": model, "condition": condition, "category": category}
     return {
         "suite": chosen.suite,
         "version": chosen.version,
         "versions": [(run.suite, run.version) for run in reversed(known.values())],
         "category": category,
-        "categories": sorted({path.partition("/")[0] for path in evals}),
+        "categories": categories(evals),
         "condition": condition,
         "query": {
             "suite": chosen.suite,
             "version": chosen.version,
-            **({"model": model} if model is not None else {}),
-            **({"condition": condition} if condition is not None else {}),
-            **({"category": category} if category is not None else {}),
+            **{name: value for name, value in asked.items() if value is not None},
         },
-        "by": KINDS[of],
+        "by": "model" if model is None else "condition",
         "rows": [
             {**row, "link": SuitePlace("model", row["model"]).run(row["run"])}
             for row in reversed(rows)
@@ -138,30 +135,33 @@ def history(
     }
 
 
+def categories(evals: Iterable[str]) -> list[str]:
+    """Returns the categories of evals by their paths."""
+    return sorted({path.partition("/")[0] for path in evals})
+
+
 @router.get("/experiment/{name:path}")
 @router.get("/model/{name:path}")
 def group(
     request: Request,
     lab: OpenLab,
-    name: str,
+    place: Place,
     before: Before = None,
     version: Text = None,
     category: Text = None,
 ) -> Response:
     """Shows the runs of a condition or of a model, with their scores over time."""
-    place = SuitePlace.of_request(request, name)
-    model = name if place.kind == "model" else None
-    reports = [report for report in lab.suites.reports(model=model) if place.has(report.run)]
+    reports = place.reports(lab)
     if not reports:
-        raise NotFoundError(f"there is no suite run of the {place.kind} {name!r}")
+        raise NotFoundError(f"there is no suite run of the {place.kind} {place.name!r}")
     return render(
         request,
         "suite_group.html.j2",
         of=place.of,
         kind=place.kind,
-        name=name,
+        name=place.name,
         boards=_boards(leaderboard_rows(reports)),
-        history=history(lab, reports, version, category, **{place.kind: name}),
+        history=history(lab, reports, version, category, **{place.kind: place.name}),
         **_page(reports, before, place.of, version=version, category=category),
     )
 
