@@ -182,6 +182,9 @@ CASES = [
     Case("mismatch", ["export", "--format", "parquet", "--out", "a.csv"], ["a.csv", ".parquet"]),
     Case("out", ["export", "--out", "no/such/folder/x.csv"], ["no/such/folder"]),
     Case("page", ["report", "small", "--out", "no/such/folder/x.html"], ["no/such/folder"]),
+    # before the report is built, so a study that is missing is not looked for
+    Case("page-first", ["report", "nosuch", "--out", "no/such/x.html"], ["no/such"]),
+    Case("page-suffix", ["report", "nosuch", "--out", "x.pdf"], ["'.pdf'"], choices=[".html"]),
     Case("example", ["init", "new", "--example", "nosuch"], ["'nosuch'"],
          choices=["support", "contested", "review"]),
     Case("task-type", ["status", "--type", "poll"], ["'poll'"], choices=["ecc", "benchmark"]),

@@ -356,6 +356,8 @@ CASES: dict[str, tuple[str, list[str], Change]] = {
     "unknown-judge": (f"{JUDGEBENCH} pairs.jsonl --judge sim:nobody", ["sim:nobody"], nothing),
     "twice": (f"{JUDGEBENCH} pairs.jsonl --judge sim:hasty --judge sim:hasty", ["twice"], nothing),
     "hosted": (f"{JUDGEBENCH} pairs.jsonl --judge openai:gpt-5.2", ["openai:gpt-5.2"], nothing),
+    "no-folder-of-page": (f"{JUDGEBENCH} pairs.jsonl --judge sim:hasty --out no/such/x.html",
+                          ["no/such"], nothing),
     "pairs-as-judged": (f"{JUDGEBENCH} --judged pairs.jsonl", ["pairs.jsonl:1", "judgments"],
                         nothing),
     "judged-text": (f"{JUDGEBENCH} --judged bench/benchmark.toml", ["benchmark.toml:1", "JSON"],

@@ -47,12 +47,15 @@ def judgebench(
     """Score judges on JudgeBench's pairs, run now or recorded, and compare several."""
     from judge_gym.analysis.judges.pairs import score_pairs
     from judge_gym.analysis.report.pairs import build_pair_report
+    from judge_gym.lab.texts import check_folder
     from judge_gym.sources.judgebench import read_judgments
 
     if not judge and not judged:
         raise DesignError("name a judge with --judge MODEL, or recorded judgments with --judged")
     if judge and pairs is None:
         raise DesignError("--judge needs the pairs: judge-gym benchmark judgebench PAIRS.jsonl")
+    if out is not None:
+        check_folder(out)
     recorded = _by_judge([(path, read_judgments(path)) for path in judged or []])
     by_judge: dict[str, Sequence[JudgedPair]] = {
         name: judgments.pairs for name, judgments in recorded.items()

@@ -39,9 +39,11 @@ def report(
     json: AsJson = False,
 ) -> None:
     """Report which judge to use, on a study or a file of samples; --full prints every table."""
-    from judge_gym.lab.reports import report_file, save_report
+    from judge_gym.lab.reports import check_report_path, report_file, save_report
 
     gates = parse_pairs("--gate", gate)
+    if out is not None:
+        check_report_path(out)
     summary_only = not (full or json or out)
     if file is not None and target is None:
         built = report_file(file, gates=gates, summary_only=summary_only)

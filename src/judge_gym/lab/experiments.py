@@ -33,7 +33,7 @@ from judge_gym.lab.sample_frames import (
     stored_samples,
     write_samples,
 )
-from judge_gym.lab.texts import files_of, new_file, prepare_text
+from judge_gym.lab.texts import check_folder, files_of, new_file, prepare_text
 from judge_gym.models import Registry
 from judge_gym.records import Pool, TaskType
 from judge_gym.records.inputs import STUDY_SUFFIXES
@@ -625,6 +625,7 @@ class Experiments:
     def export(self, targets: Sequence[str], out: Path, *, format: str | None = None) -> int:
         """Writes tidy rows to a file and returns how many."""
         chosen = file_format(out, format)
+        check_folder(out)
         frame = self.exported_samples(*targets)
         if frame.empty:
             raise ConflictError("there are no samples to export yet; run a study first")

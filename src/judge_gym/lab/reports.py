@@ -13,7 +13,7 @@ from judge_gym.lab.labels import Labels
 from judge_gym.lab.power import power_sentence, study_sizes
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.sample_frames import read_samples, stored_samples
-from judge_gym.lab.texts import new_file
+from judge_gym.lab.texts import check_folder, new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.judge_table import JudgeTable
@@ -471,15 +471,22 @@ def report_file(
     )
 
 
+def check_report_path(out: Path) -> None:
+    """Raises if no report can be written to a path; to be called before one is built."""
+    if out.suffix not in ("", ".html", ".htm", ".md"):
+        choices = (".html", ".md")
+        raise DesignError(unknown("kind of file", out.suffix, choices), choices=choices)
+    if out.suffix:
+        check_folder(out)
+
+
 def save_report(report: "Report", out: Path) -> None:
     """Writes a page (.html), its text (.md), or a folder with both, every table and figure."""
+    check_report_path(out)
     if out.suffix in (".html", ".htm"):
         out.write_text(report.html(), encoding="utf-8")
     elif out.suffix == ".md":
         out.write_text(report.markdown(), encoding="utf-8")
-    elif out.suffix:
-        choices = (".html", ".md")
-        raise DesignError(unknown("kind of file", out.suffix, choices), choices=choices)
     else:
         for name, content in report.files():
             file = out / name

@@ -124,6 +124,12 @@ def refuse_outside(path: str, folder: Path) -> None:
         raise DesignError(f"{path!r} is not below the folder of the lab; name files there")
 
 
+def check_folder(file: Path) -> None:
+    """Raises if the folder of a file is missing; to be called before its content is computed."""
+    if not file.parent.is_dir():
+        raise DesignError(f"there is no folder {file.parent} for {file.name}")
+
+
 def new_file(path: str, folder: Path, suffixes: Sequence[str]) -> Path:
     """Returns the place of a new file below a folder, for whoever sends its path; makes its folder.
 
