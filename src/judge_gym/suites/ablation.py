@@ -152,37 +152,40 @@ def ablate(
 ) -> tuple[Effect, ...]:
     """Compares each condition with the base, paired by eval."""
     # Every command knows conditions; what compares them costs a second to load.
-    from judge_gym.analysis.stats.paired_tests import paired_difference
+    from judge_gym.analysis.stats.paired_tests import (
+        among_known,
+        benjamini_hochberg,
+        paired_difference,
+    )
 
     ours = counts(base)
     sides = {name: counts(results) for name, results in under.items()}
     tested = {name: _changes(ours, theirs) for name, theirs in sides.items()}
     every = [change for changes in tested.values() for change in changes]
-    corrected = iter(_corrected([change.p for change in every]))
+    corrected = iter(among_known(benjamini_hochberg, [change.p for change in every]).tolist())
     made = []
     for name, theirs in sides.items():
         evals = sorted(ours.keys() | theirs.keys())
         paired = paired_difference(
             _shares(theirs, evals), _shares(ours, evals), key=["ablation", name]
         )
-        changes = tuple(
-            Change(c.eval, c.base, c.under, c.replicates, c.p, next(corrected))
-            for c in tested[name]
-        )
+        changes = tuple(replace(change, q=next(corrected)) for change in tested[name])
         known = {change.eval for change in changes}
         unpaired = tuple(path for path in evals if path not in known)
         made.append((name, paired, changes, unpaired))
-    q = _corrected([paired.p for _, paired, _, _ in made])
+    q = among_known(benjamini_hochberg, [paired.p for _, paired, _, _ in made]).tolist()
     return tuple(
-        Effect(name, _clipped(paired.difference), paired.p, paired.test, own, changes, unpaired)
+        Effect(
+            name,
+            paired.difference.clipped(-1.0, 1.0),
+            paired.p,
+            paired.test,
+            own,
+            changes,
+            unpaired,
+        )
         for (name, paired, changes, unpaired), own in zip(made, q, strict=True)
     )
-
-
-def _clipped(difference: "Estimate") -> "Estimate":
-    """Returns a difference with its interval limited to [-1, 1]."""
-    low, high = (min(max(end, -1.0), 1.0) for end in (difference.low, difference.high))
-    return difference._replace(low=low, high=high)
 
 
 def _shares(side: Counts, evals: Sequence[str]) -> list[float]:
@@ -201,16 +204,3 @@ def _changes(base: Counts, under: Counts) -> list[Change]:
             p = float(scipy.stats.fisher_exact([[now, m - now], [was, n - was]])[1])
             made.append(Change(path, was / n, now / m, (n, m), p, nan))
     return made
-
-
-def _corrected(p: Sequence[float]) -> list[float]:
-    """Corrects the known p-values by the method of Benjamini and Hochberg."""
-    import numpy as np
-
-    from judge_gym.analysis.stats.paired_tests import benjamini_hochberg
-
-    values = np.asarray(p, dtype=float)
-    known = np.isfinite(values)
-    if known.any():
-        values[known] = benjamini_hochberg(values[known])
-    return [float(value) for value in values]
