@@ -570,7 +570,7 @@ def _other_forms() -> list[World]:
     means = tuple(
         Quantity(
             f"people's mean, {name}",
-            scenarios.PredictionPowered(1 / 3, *columns),
+            scenarios.PredictionPowered(1 / 3, columns),
             lambda true: true.endpoint("stage", "people"),
         )
         for name, columns in (

@@ -340,15 +340,14 @@ class PredictionPowered:
 
     labelled: float
     """The share of items with labels."""
-    value: str
-    low: str
-    high: str
+    columns: tuple[str, str, str]
+    """Those of the mean and of the ends of its interval."""
 
     def __call__(self, panels: Panels) -> pd.DataFrame:
         """Returns value, low and high of each panel."""
         labels = _labels(panels, self.labelled)
         found = prediction_powered(ordinal(panels.of("plain")), labels)
-        return found[[self.value, self.low, self.high]].set_axis(list(COLUMNS), axis=1)
+        return found[list(self.columns)].set_axis(list(COLUMNS), axis=1)
 
 
 @dataclass(frozen=True, slots=True)

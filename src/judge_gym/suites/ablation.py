@@ -152,40 +152,30 @@ def ablate(
 ) -> tuple[Effect, ...]:
     """Compares each condition with the base, paired by eval."""
     # Every command knows conditions; what compares them costs a second to load.
-    from judge_gym.analysis.stats.paired_tests import (
-        among_known,
-        benjamini_hochberg,
-        paired_difference,
-    )
+    from judge_gym.analysis.stats import paired_tests
+
+    def corrected(p: Sequence[float]) -> list[float]:
+        found: list[float] = paired_tests.among_known(paired_tests.benjamini_hochberg, p).tolist()
+        return found
 
     ours = counts(base)
     sides = {name: counts(results) for name, results in under.items()}
     tested = {name: _changes(ours, theirs) for name, theirs in sides.items()}
     every = [change for changes in tested.values() for change in changes]
-    corrected = iter(among_known(benjamini_hochberg, [change.p for change in every]).tolist())
-    made = []
+    q = iter(corrected([change.p for change in every]))
+    effects = []
     for name, theirs in sides.items():
         evals = sorted(ours.keys() | theirs.keys())
-        paired = paired_difference(
+        paired = paired_tests.paired_difference(
             _shares(theirs, evals), _shares(ours, evals), key=["ablation", name]
         )
-        changes = tuple(replace(change, q=next(corrected)) for change in tested[name])
+        difference = paired.difference.clipped(-1.0, 1.0)
+        changes = tuple(replace(change, q=next(q)) for change in tested[name])
         known = {change.eval for change in changes}
         unpaired = tuple(path for path in evals if path not in known)
-        made.append((name, paired, changes, unpaired))
-    q = among_known(benjamini_hochberg, [paired.p for _, paired, _, _ in made]).tolist()
-    return tuple(
-        Effect(
-            name,
-            paired.difference.clipped(-1.0, 1.0),
-            paired.p,
-            paired.test,
-            own,
-            changes,
-            unpaired,
-        )
-        for (name, paired, changes, unpaired), own in zip(made, q, strict=True)
-    )
+        effects.append(Effect(name, difference, paired.p, paired.test, nan, changes, unpaired))
+    q = iter(corrected([effect.p for effect in effects]))
+    return tuple(replace(effect, q=next(q)) for effect in effects)
 
 
 def _shares(side: Counts, evals: Sequence[str]) -> list[float]:
