@@ -136,7 +136,8 @@ def run_eval(
     results = [StepResult(FILESYSTEM, "failed" if error else "passed", 0.0, error)]
     for name in COMMANDS:
         if name not in suite.steps or (task.pipeline == "static" and name not in STATIC):
-            results.append(_not_applicable(suite, name))
+            reason = "the eval is static" if name in suite.steps else "the suite has no such step"
+            results.append(StepResult(name, "skipped", 0.0, reason))
         elif stopped := next((r.name for r in results if _stops(r)), None):
             results.append(_skipped(name, stopped))
         elif name == "install":
@@ -207,11 +208,6 @@ def _stops(result: StepResult) -> bool:
 
 def _skipped(name: str, after: str) -> StepResult:
     return StepResult(name, "skipped", 0.0, f"{after} did not pass")
-
-
-def _not_applicable(suite: Suite, name: str) -> StepResult:
-    reason = "the eval is static" if name in suite.steps else "the suite has no such step"
-    return StepResult(name, "skipped", 0.0, reason)
 
 
 # --- the steps -----------------------------------------------------------------------------------
