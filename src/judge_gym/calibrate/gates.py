@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from judge_gym.analysis.stats import paired_tests
+
 Outcome = Literal["passes", "conservative", "biased", "fails", "withheld", "no data"]
 FALSE_ALARM = 0.05
 """The chance that a run of a correct analysis fails."""
@@ -58,12 +60,8 @@ def p_above(count: int, n: int, most: float) -> float:
 
 def holm(p: Sequence[float], family: int | None = None) -> list[float]:
     """Returns p-values corrected for all gates of a run, of which these may be only some."""
-    gates = max(len(p), family or 0)
-    order = np.argsort(np.asarray(p), kind="stable")
-    found, least = [1.0] * len(p), 0.0
-    for place, gate in enumerate(order):
-        least = max(least, min(1.0, (gates - place) * p[gate]))
-        found[gate] = least
+    left_out = max(len(p), family or 0) - len(p)
+    found: list[float] = paired_tests.holm([*p, *[1.0] * left_out])[: len(p)].tolist()
     return found
 
 

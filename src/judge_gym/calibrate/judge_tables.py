@@ -10,6 +10,7 @@ import pandas as pd
 from judge_gym.analysis.frames import JUDGE, tidy
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.calibrate.scenarios import (
+    COLUMNS,
     DIFFICULTIES,
     RATERS,
     PairJudge,
@@ -23,7 +24,6 @@ from judge_gym.records.judge_table import JudgeTable
 
 SETUPS = ("plain", "twin", "much biased")
 """The conditions that tables of several setups compare: two are equal, one is worse."""
-COLUMNS = ["value", "low", "high"]
 
 
 def _by_panel(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:

@@ -180,15 +180,7 @@ def evidence(panel: int, condition: Condition, shape: Shape) -> list[Evidence]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """A target, and the number of its draw of the rubric."""
-
-    asked: ScoreTarget
-    draw: int = 0
-
-
-def _targets(panel: int, condition: Condition, shape: Shape) -> list[_Target]:
+def _targets(panel: int, condition: Condition, shape: Shape) -> list[ScoreTarget]:
     """Returns all targets of a panel under a condition."""
     rubrics, replicates = [condition.rubric], shape.replicates
     if condition.drawn_from:
@@ -198,22 +190,19 @@ def _targets(panel: int, condition: Condition, shape: Shape) -> list[_Target]:
     items = evidence(panel, condition, shape)
     # A rubric that is drawn twice gives new verdicts, so replicates are numbered over all draws.
     return [
-        _Target(
-            ScoreTarget(rubric, item, item.text, draw * replicates + number, condition.is_swap),
-            draw,
-        )
+        ScoreTarget(rubric, item, item.text, draw * replicates + number, condition.is_swap)
         for draw, rubric in enumerate(rubrics)
         for item in items
         for number in range(replicates)
     ]
 
 
-def _judged(condition: Condition, targets: Sequence[_Target], shape: Shape) -> pd.DataFrame:
+def _judged(condition: Condition, targets: Sequence[ScoreTarget], shape: Shape) -> pd.DataFrame:
     """Returns one row per verdict, from real prompts and simulated answers."""
     scorer = Scorer(condition.design, shape.seed, str(shape.seed))
-    asked = [target.asked for target in targets]
-    given = answers(scorer.requests(asked))
-    samples = [scorer.read(*pair) for pair in zip(asked, given, strict=True)]
+    given = answers(scorer.requests(targets))
+    samples = [scorer.read(*pair) for pair in zip(targets, given, strict=True)]
+    per_draw = PER_DRAW if condition.drawn_from else shape.replicates
     first = list(conditions()).index(condition.name) * CALLS
     return pd.DataFrame([_row(sample) for sample in samples]).assign(
         probe=_probes(condition, samples, shape) if condition.probed else np.nan,
@@ -223,8 +212,8 @@ def _judged(condition: Condition, targets: Sequence[_Target], shape: Shape) -> p
         task_type=condition.task,
         series=str(shape.seed),
         n_stages=condition.rubric.scale,
-        rubric=[target.asked.rubric.id for target in targets],
-        rubric_draw=[target.draw for target in targets],
+        rubric=[target.rubric.id for target in targets],
+        rubric_draw=[target.replicate // per_draw for target in targets],
         rubric_author=condition.rubric.author,
         is_swap=condition.is_swap,
         **{knob: condition.design.values()[knob] for knob in _knobs()},

@@ -30,12 +30,13 @@ from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
+from judge_gym.analysis.stats.regressions import regressions
 from judge_gym.calibrate import judge_tables, scenarios
 from judge_gym.calibrate.gates import PRINTED_FROM
 from judge_gym.calibrate.prompted import Prompted
 from judge_gym.calibrate.synthetic import LOGISTIC_BIAS, SECONDS, USD, Synthetic
 from judge_gym.calibrate.truth import Endpoint, TrueValues
-from judge_gym.calibrate.worlds import LEANING, PLAIN, Analysis, Panels, Shape, Source
+from judge_gym.calibrate.worlds import BIASED, LEANING, PLAIN, Analysis, Panels, Shape, Source
 
 Estimator = Callable[[Panels], pd.DataFrame]
 
@@ -129,12 +130,8 @@ class _Read:
         return table[self.columns].set_axis(names, axis=1)
 
 
-def _stages_of_designs(frame: pd.DataFrame) -> pd.DataFrame:
-    return contrasts(frame, endpoints=["stage"])
-
-
-def _stages_of_judges(frame: pd.DataFrame) -> pd.DataFrame:
-    return judge_contrasts(frame, endpoints=["stage"])
+_stages_of_designs = partial(contrasts, endpoints=["stage"])
+_stages_of_judges = partial(judge_contrasts, endpoints=["stage"])
 
 
 def _overconfidence(frame: pd.DataFrame) -> pd.DataFrame:
@@ -157,6 +154,13 @@ def _ordinal_agreement(frame: pd.DataFrame) -> pd.DataFrame:
     return ordinal_agreement(ordinal(frame))
 
 
+def _regressed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Returns the regressions of each panel, with only the term of the second judge."""
+    parts = [regressions(part.reset_index(drop=True)) for _, part in frame.groupby("pool")]
+    table = pd.concat(parts, ignore_index=True)
+    return table[table["term"].isin([f"{JUDGE}={BIASED}", "all"])]
+
+
 def _tested(
     hypothesis: Callable[[pd.DataFrame], HypothesisResult], frame: pd.DataFrame
 ) -> pd.DataFrame:
@@ -166,6 +170,7 @@ def _tested(
 
 
 DIFFERENCE, DISTANCE = "value low high", "distance distance_low distance_high"
+COEFFICIENT = "estimate low high"
 
 
 def _endpoint(name: str, condition: str, endpoint: str, truth: Endpoint) -> Quantity:
@@ -351,14 +356,13 @@ REPLICATES = Quantity(
 )
 
 
-def _regression(name: str, model: scenarios.Model) -> Quantity:
-    estimate = scenarios.JudgeEffect(model, PAIR)
-    return Quantity(name, estimate, lambda true: true.endpoint("stage", "biased", "plain"))
-
-
-REGRESSIONS = (
-    _regression("regression: judge", "score"),
-    _regression("regression: judge, random intercept", "score, random intercept"),
+REGRESSIONS = tuple(
+    Quantity(
+        f"regression: judge{kind}",
+        _Read(_regressed, *PAIR, columns=COEFFICIENT, at={"model": f"score{kind}"}),
+        lambda true: true.endpoint("stage", "biased", "plain"),
+    )
+    for kind in ("", ", random intercept")
 )
 
 
@@ -566,7 +570,7 @@ def _other_forms() -> list[World]:
     means = tuple(
         Quantity(
             f"people's mean, {name}",
-            scenarios.PredictionPowered(1 / 3, *columns),
+            scenarios.PredictionPowered(1 / 3, columns),
             lambda true: true.endpoint("stage", "people"),
         )
         for name, columns in (
@@ -577,7 +581,12 @@ def _other_forms() -> list[World]:
     labels = Synthetic("labels of people")
     logit = Quantity(
         "regression: judge, ordered logit",
-        scenarios.JudgeEffect("score, ordered logit", ("logistic", "logistic, biased")),
+        _Read(
+            _regressed,
+            *("logistic", "logistic, biased"),
+            columns=COEFFICIENT,
+            at={"model": "score, ordered logit"},
+        ),
         lambda true: LOGISTIC_BIAS,
         biased=True,  # maximum likelihood overstates odds in small samples
     )

@@ -4,7 +4,7 @@ Each is a callable of `Panels` that returns one row per panel, with the truth wh
 panel to panel or has a closed form of its own.
 """
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -26,13 +26,24 @@ from judge_gym.calibrate.synthetic import CONCEPT, STAGES, Judge, chances, posit
 from judge_gym.calibrate.truth import FloatArray, generator
 from judge_gym.calibrate.worlds import BIASED, PLAIN, Panels
 
-Row = dict[str, float]
+Row = dict[str, Any]
+COLUMNS = ("value", "low", "high")
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 """Positions and weights by which means over a normal distribution are computed."""
 
 
-def _rows(found: Iterator[Row]) -> pd.DataFrame:
-    return pd.DataFrame(list(found))
+class ByPanel(ABC):
+    """An estimator that analyses each panel by itself."""
+
+    __slots__ = ()
+
+    def __call__(self, panels: Panels) -> pd.DataFrame:
+        """Returns the row of each panel."""
+        return pd.DataFrame([self._row(panels, panel) for panel in panels.numbers])
+
+    @abstractmethod
+    def _row(self, panels: Panels, panel: int) -> Row:
+        """Returns value, low, high and truth of a panel, and p where there is a test."""
 
 
 # --- concepts ------------------------------------------------------------------------------------
@@ -105,15 +116,11 @@ def _concepts(
 
 
 @dataclass(frozen=True, slots=True)
-class ContestedDistance:
+class ContestedDistance(ByPanel):
     """The first hypothesis; the truth is that of these concepts, or of all if it claims so."""
 
     contested: Arm
     control: Arm
-
-    def __call__(self, panels: Panels) -> pd.DataFrame:
-        """Returns value, low, high, truth and p of each panel."""
-        return _rows(self._row(panels, panel) for panel in panels.numbers)
 
     def _row(self, panels: Panels, panel: int) -> Row:
         frame, (contested, control) = _concepts((self.contested, self.control), panels, panel)
@@ -123,18 +130,14 @@ class ContestedDistance:
         if general:
             truth = self.contested.expected_distance() - self.control.expected_distance()
         p = found.p if general else np.nan  # of these concepts, no claim about others is tested
-        return {**found.estimate.named("value", "low", "high"), "truth": truth, "p": p}
+        return {**found.estimate.named(*COLUMNS), "truth": truth, "p": p}
 
 
 @dataclass(frozen=True, slots=True)
-class DoseResponse:
+class DoseResponse(ByPanel):
     """The slope of the distance over the dose, of these concepts, or of all if it claims so."""
 
     arms: tuple[Arm, ...]
-
-    def __call__(self, panels: Panels) -> pd.DataFrame:
-        """Returns value, low, high and truth of each panel."""
-        return _rows(self._row(panels, panel) for panel in panels.numbers)
 
     def _row(self, panels: Panels, panel: int) -> Row:
         frame, true = _concepts(self.arms, panels, panel)
@@ -144,22 +147,18 @@ class DoseResponse:
             true = [[arm.expected_distance()] * arm.concepts for arm in self.arms]
         dose = np.repeat([arm.dose for arm in self.arms], [len(one) for one in true])
         slope = np.polyfit(dose.astype(float), np.concatenate(true), 1)[0]
-        return {**{name: row[name] for name in ("value", "low", "high")}, "truth": float(slope)}
+        return {**{name: row[name] for name in COLUMNS}, "truth": float(slope)}
 
 
 # --- rubrics -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class RubricQuality:
+class RubricQuality(ByPanel):
     """The effect of rubric quality on the score, where rubrics differ but quality is irrelevant."""
 
     rubrics: int
     spread: float = 0.5
-
-    def __call__(self, panels: Panels) -> pd.DataFrame:
-        """Returns value, low, high, truth and p of each panel."""
-        return _rows(self._row(panels, panel) for panel in panels.numbers)
 
     def _row(self, panels: Panels, panel: int) -> Row:
         rng = panels.generator(panel, "rubric quality")
@@ -193,42 +192,10 @@ class RubricQuality:
         table = regressions(frame, sensitivity=False)
         [row] = table[(table["model"] == "score") & (table["term"] == QUALITY)].to_dict("records")
         return {
-            **dict(
-                zip(("value", "low", "high", "p"), _of(row, "estimate low high p"), strict=True)
-            ),
+            "value": row["estimate"],
+            **{name: row[name] for name in ("low", "high", "p")},
             "truth": 0.0,
         }
-
-
-def _of(row: dict[Any, Any], names: str) -> list[float]:
-    return [float(row[name]) for name in names.split()]
-
-
-# --- regressions ---------------------------------------------------------------------------------
-
-
-Model = Literal["score", "score, random intercept", "score, ordered logit"]
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeEffect:
-    """The coefficient of a judge in a regression of the score."""
-
-    model: Model
-    conditions: tuple[str, str]
-
-    def __call__(self, panels: Panels) -> pd.DataFrame:
-        """Returns value, low and high of each panel."""
-        table = panels.analysed(_regressed, *self.conditions)
-        found = table[table["model"] == self.model]
-        return found[["estimate", "low", "high"]].set_axis(["value", "low", "high"], axis=1)
-
-
-def _regressed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the regressions of each panel, with only the term of the second judge."""
-    parts = [regressions(part.reset_index(drop=True)) for _, part in frame.groupby("pool")]
-    table = pd.concat(parts, ignore_index=True)
-    return table[table["term"].isin([f"{JUDGE}={BIASED}", "all"])]
 
 
 # --- judged pairs --------------------------------------------------------------------------------
@@ -285,16 +252,12 @@ OfPairs = Literal["accuracy", "position bias", "difference"]
 
 
 @dataclass(frozen=True, slots=True)
-class PairComparison:
+class PairComparison(ByPanel):
     """Two judges of pairs: accuracy of the first, position bias, difference, or its test."""
 
     first: PairJudge
     second: PairJudge
     of: OfPairs
-
-    def __call__(self, panels: Panels) -> pd.DataFrame:
-        """Returns value, low, high, truth and p of each panel."""
-        return _rows(self._row(panels, panel) for panel in panels.numbers)
 
     def _row(self, panels: Panels, panel: int) -> Row:
         found = compare_judges(judged_pairs(panels, panel, first=self.first, second=self.second))
@@ -377,32 +340,27 @@ class PredictionPowered:
 
     labelled: float
     """The share of items with labels."""
-    value: str
-    low: str
-    high: str
+    columns: tuple[str, str, str]
+    """Those of the mean and of the ends of its interval."""
 
     def __call__(self, panels: Panels) -> pd.DataFrame:
         """Returns value, low and high of each panel."""
         labels = _labels(panels, self.labelled)
         found = prediction_powered(ordinal(panels.of("plain")), labels)
-        return found[[self.value, self.low, self.high]].set_axis(["value", "low", "high"], axis=1)
+        return found[list(self.columns)].set_axis(list(COLUMNS), axis=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Prevalence:
+class Prevalence(ByPanel):
     """A prevalence corrected for error rates that other items show."""
 
     rate: float = 0.3
     right: tuple[float, float] = (0.85, 0.9)
     """The chance of a right call on positive and on negative items."""
 
-    def __call__(self, panels: Panels) -> pd.DataFrame:
-        """Returns value, low, high and truth of each panel."""
-        return _rows(self._row(panels, panel) for panel in panels.numbers)
-
     def _row(self, panels: Panels, panel: int) -> Row:
         rng, n = panels.generator(panel, "prevalence"), panels.shape.items
         called = self.rate * self.right[0] + (1 - self.rate) * (1 - self.right[1])
         shares = called, *self.right
         found = rogan_gladen(*((rng.random(n) < share).astype(float) for share in shares))
-        return {**found.named("value", "low", "high"), "truth": self.rate}
+        return {**found.named(*COLUMNS), "truth": self.rate}

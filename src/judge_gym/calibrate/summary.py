@@ -75,28 +75,24 @@ def _coverage_lines(found: Calibration) -> Iterator[str]:
     yield f"| quantity | world | {title} | withheld by rule | largest bias |"
     yield "| --- | --- | --- | --- | --- |"
     for (name, world), part in both.groupby(["name", "world"], sort=False):
-        cells = [
-            f"n={row['items']}: {_covered(row['coverage'], row['printed'])}"
-            for row in part.sort_values("items").to_dict("records")
-        ]
         rules = part.loc[part["printed"] < 1, "withheld"].unique()
         bias = float((part["bias"].abs() / part["spread"].where(part["spread"] > 0)).max())
         shown = f"{bias:.2f} sd" if np.isfinite(bias) else "–"
-        yield f"| {name} | {world} | {', '.join(cells)} | {'; '.join(rules)} | {shown} |"
-
-
-def _covered(coverage: float, printed: float) -> str:
-    if np.isnan(coverage):
-        return "withheld"
-    return f"{coverage:.1%}" + (f" ({printed:.1%})" if printed < 1 else "")
+        yield f"| {name} | {world} | {_cells(part, 'coverage')} | {'; '.join(rules)} | {shown} |"
 
 
 def _test_lines(tests: pd.DataFrame) -> Iterator[str]:
     yield "| test | world | effect | p at most 0.05 at n items |"
     yield "| --- | --- | --- | --- |"
     for (name, world, effect), part in tests.groupby(["name", "world", "effect"], sort=False):
-        cells = [
-            f"n={row['items']}: {_covered(row['rejected'], row['printed'])}"
-            for row in part.sort_values("items").to_dict("records")
-        ]
-        yield f"| {name} | {world} | {effect} | {', '.join(cells)} |"
+        yield f"| {name} | {world} | {effect} | {_cells(part, 'rejected')} |"
+
+
+def _cells(part: pd.DataFrame, column: str) -> str:
+    """Returns a rate by the number of items, with the share of panels that print one."""
+    cells = []
+    for row in part.sort_values("items").to_dict("records"):
+        printed = f" ({row['printed']:.1%})" if row["printed"] < 1 else ""
+        rate = "withheld" if np.isnan(row[column]) else f"{row[column]:.1%}{printed}"
+        cells.append(f"n={row['items']}: {rate}")
+    return ", ".join(cells)

@@ -91,16 +91,13 @@ LOGISTIC_BIAS = 0.8
 """The bias of a judge in log odds."""
 _SUBSET = {"verdict.method": "subset"}
 _CONTROL = {"task_type": "control", "concept": "another concept"}
-_PLAIN = Judge()
-_BIASED = Judge(BIASED, 0.5)
-_LEANING = Judge(LEANING, position=0.8, label=0.4)
 CONDITIONS: dict[str, Judge] = {
-    "plain": _PLAIN,
+    "plain": Judge(),
     "twin": Judge(f"{PLAIN}?family=sim-twin"),
-    "biased": _BIASED,
+    "biased": Judge(BIASED, 0.5),
     "much biased": Judge(BIASED, 1.2),
     "much biased down": Judge(BIASED, -1.2),
-    "leaning": _LEANING,
+    "leaning": Judge(LEANING, position=0.8, label=0.4),
     "cautious": Judge(abstains=(0.25, 0.25)),
     "plain, subset": Judge(subset=True, columns=_SUBSET),
     "biased, subset": Judge(BIASED, 0.5, subset=True, columns=_SUBSET),

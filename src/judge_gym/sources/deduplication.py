@@ -31,14 +31,10 @@ UNSPACED = re.compile(
 )
 
 
-def _permutations() -> tuple[Hashes, Hashes]:
-    """Returns the factors and offsets of permutations of 32-bit numbers; odd factors permute."""
-    rng, count = np.random.RandomState(1), BANDS * ROWS
-    factors = rng.randint(0, 2**31, count, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
-    return factors, rng.randint(0, 2**32, count, dtype=np.uint32)
-
-
-PERMUTATIONS = _permutations()
+_RANDOM = np.random.RandomState(1)
+FACTORS = _RANDOM.randint(0, 2**31, BANDS * ROWS, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
+OFFSETS = _RANDOM.randint(0, 2**32, BANDS * ROWS, dtype=np.uint32)
+"""Of permutations of 32-bit numbers; odd factors permute."""
 
 
 def canonical_url(url: str) -> str:
@@ -126,9 +122,8 @@ def _signature(shingles: Hashes) -> Hashes:
     mixed ^= mixed >> np.uint32(13)
     mixed *= np.uint32(0xC2B2AE35)
     mixed ^= mixed >> np.uint32(16)
-    factors, offsets = PERMUTATIONS
     least = [
-        (mixed[start : start + BATCH, np.newaxis] * factors + offsets).min(axis=0)
+        (mixed[start : start + BATCH, np.newaxis] * FACTORS + OFFSETS).min(axis=0)
         for start in range(0, mixed.size, BATCH)
     ]
     signature: Hashes = np.minimum.reduce(least)

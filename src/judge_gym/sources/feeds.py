@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -86,20 +86,18 @@ def _read_feed(page: Page) -> tuple[list[SearchHit], str]:
     metadata = {"feed": bare_endpoint(page.url)}
     if dash and len(region) == 2:
         metadata["country"] = region.upper()
-    hits = _hits(parsed.entries, str(parsed.feed.get("title") or ""), metadata)
-    return [hit for hit in hits if hit.url or not cut], cut
-
-
-def _hits(entries: Sequence[Any], outlet: str, metadata: dict[str, str]) -> Iterator[SearchHit]:
-    for entry in entries:
-        yield SearchHit(
+    hits = [
+        SearchHit(
             url=str(entry.get("link") or ""),
             title=str(entry.get("title") or ""),
             date=_iso(entry.get("published_parsed") or entry.get("updated_parsed")),
-            source=outlet,
+            source=str(parsed.feed.get("title") or ""),
             text=partial(_own_text, entry),
             metadata=metadata,
         )
+        for entry in parsed.entries
+    ]
+    return [hit for hit in hits if hit.url or not cut], cut
 
 
 def _iso(when: struct_time | None) -> str:

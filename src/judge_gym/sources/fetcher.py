@@ -225,31 +225,27 @@ class _FetchJob:
 
         The host's slot is held until the caller takes a page, which limits the pages in memory.
         """
-        result: FetchResult = FetchFailure(url, f"more than {MAX_REDIRECTS} redirects")
         current = url
         for _ in range(MAX_REDIRECTS + 1):
             refusal = self._invalid_address(url, current)
             if not refusal and not robots_file and not self.trusted:
                 refusal = await self._robots_refusal(current)
             if refusal:
-                result = replace(refusal, url=url)
-                break
+                return await self._deliver(replace(refusal, url=url), robots_file)
             async with self._slot(current):
                 found = await self._attempts(current, html=self.html and not robots_file)
                 if isinstance(found, str):
                     current = found
                     continue
-                result = replace(found, url=url)
-                if not robots_file:
-                    await self._deliver(result)
-                return result
-        if not robots_file:
-            await self._deliver(result)
-        return result
+                return await self._deliver(replace(found, url=url), robots_file)
+        failure = FetchFailure(url, f"more than {MAX_REDIRECTS} redirects")
+        return await self._deliver(failure, robots_file)
 
-    async def _deliver(self, result: FetchResult) -> None:
-        self.results.put(result)
-        await self._acknowledged.acquire()
+    async def _deliver(self, result: FetchResult, robots_file: bool) -> FetchResult:
+        if not robots_file:
+            self.results.put(result)
+            await self._acknowledged.acquire()
+        return result
 
     def _invalid_address(self, start: str, url: str) -> FetchFailure | None:
         try:

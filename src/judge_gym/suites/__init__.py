@@ -1,11 +1,11 @@
 """Code-generation evals: load a suite, read replies, run them in a sandbox, score, schedule."""
 
 from judge_gym.suites.ablation import CONDITIONS, Condition, Effect, ablate, ablations
-from judge_gym.suites.generation import Reply, own_guidelines, read_reply, requests
+from judge_gym.suites.generation import own_guidelines, read_reply, requests
 from judge_gym.suites.loader import SHIPPED, CodeTask, Step, Suite, load_suite
-from judge_gym.suites.sandbox import Interrupted, Job, JobResult, Limits, isolations, run
-from judge_gym.suites.schedule import Attempt, Due, due, interval
-from judge_gym.suites.scores import LeaderboardRow, RunScore, leaderboard, run_score
+from judge_gym.suites.sandbox import Interrupted, Job, Limits, isolations, run
+from judge_gym.suites.schedule import Attempt, due, interval
+from judge_gym.suites.scores import RunScore, leaderboard, run_score
 from judge_gym.suites.selection import select
 from judge_gym.suites.steps import Sandbox, check_answers, open_sandbox, run_eval, run_reply
 
@@ -15,14 +15,10 @@ __all__ = [
     "Attempt",
     "CodeTask",
     "Condition",
-    "Due",
     "Effect",
     "Interrupted",
     "Job",
-    "JobResult",
-    "LeaderboardRow",
     "Limits",
-    "Reply",
     "RunScore",
     "Sandbox",
     "Step",

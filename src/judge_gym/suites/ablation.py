@@ -152,37 +152,30 @@ def ablate(
 ) -> tuple[Effect, ...]:
     """Compares each condition with the base, paired by eval."""
     # Every command knows conditions; what compares them costs a second to load.
-    from judge_gym.analysis.stats.paired_tests import paired_difference
+    from judge_gym.analysis.stats import paired_tests
+
+    def corrected(p: Sequence[float]) -> list[float]:
+        found: list[float] = paired_tests.among_known(paired_tests.benjamini_hochberg, p).tolist()
+        return found
 
     ours = counts(base)
     sides = {name: counts(results) for name, results in under.items()}
     tested = {name: _changes(ours, theirs) for name, theirs in sides.items()}
     every = [change for changes in tested.values() for change in changes]
-    corrected = iter(_corrected([change.p for change in every]))
-    made = []
+    q = iter(corrected([change.p for change in every]))
+    effects = []
     for name, theirs in sides.items():
         evals = sorted(ours.keys() | theirs.keys())
-        paired = paired_difference(
+        paired = paired_tests.paired_difference(
             _shares(theirs, evals), _shares(ours, evals), key=["ablation", name]
         )
-        changes = tuple(
-            Change(c.eval, c.base, c.under, c.replicates, c.p, next(corrected))
-            for c in tested[name]
-        )
+        difference = paired.difference.clipped(-1.0, 1.0)
+        changes = tuple(replace(change, q=next(q)) for change in tested[name])
         known = {change.eval for change in changes}
         unpaired = tuple(path for path in evals if path not in known)
-        made.append((name, paired, changes, unpaired))
-    q = _corrected([paired.p for _, paired, _, _ in made])
-    return tuple(
-        Effect(name, _clipped(paired.difference), paired.p, paired.test, own, changes, unpaired)
-        for (name, paired, changes, unpaired), own in zip(made, q, strict=True)
-    )
-
-
-def _clipped(difference: "Estimate") -> "Estimate":
-    """Returns a difference with its interval limited to [-1, 1]."""
-    low, high = (min(max(end, -1.0), 1.0) for end in (difference.low, difference.high))
-    return difference._replace(low=low, high=high)
+        effects.append(Effect(name, difference, paired.p, paired.test, nan, changes, unpaired))
+    q = iter(corrected([effect.p for effect in effects]))
+    return tuple(replace(effect, q=next(q)) for effect in effects)
 
 
 def _shares(side: Counts, evals: Sequence[str]) -> list[float]:
@@ -201,16 +194,3 @@ def _changes(base: Counts, under: Counts) -> list[Change]:
             p = float(scipy.stats.fisher_exact([[now, m - now], [was, n - was]])[1])
             made.append(Change(path, was / n, now / m, (n, m), p, nan))
     return made
-
-
-def _corrected(p: Sequence[float]) -> list[float]:
-    """Corrects the known p-values by the method of Benjamini and Hochberg."""
-    import numpy as np
-
-    from judge_gym.analysis.stats.paired_tests import benjamini_hochberg
-
-    values = np.asarray(p, dtype=float)
-    known = np.isfinite(values)
-    if known.any():
-        values[known] = benjamini_hochberg(values[known])
-    return [float(value) for value in values]

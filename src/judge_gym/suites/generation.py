@@ -35,14 +35,11 @@ def requests(
     condition: Condition,
     series: str,
     replicates: int = 1,
-    max_tokens: int = MAX_TOKENS,
 ) -> tuple[Request, ...]:
     """Returns the requests, by task and then by replicate."""
     if replicates < 1:
         raise DesignError(f"replicates {replicates} is no number of answers; choose 1 or more")
-    system = " ".join(
-        filter(None, (prompts.SYSTEM, prompts.WEB_SEARCH if condition.web_search else ""))
-    )
+    system = prompts.SYSTEM + f" {prompts.WEB_SEARCH}" * condition.web_search
     shared = [prompts.FORMAT]
     if kept := condition.kept(suite.guidelines):
         shared.append(_shown(kept))
@@ -57,7 +54,7 @@ def requests(
                 Message("user", (head, f"\n\n{prompts.TASK}\n{task.task.strip()}\n")),
             ),
             Draw(series, replicate),
-            max_tokens=max_tokens,
+            max_tokens=MAX_TOKENS,
             web_search=condition.web_search,
         )
         for task in tasks

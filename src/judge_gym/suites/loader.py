@@ -149,26 +149,30 @@ def tool_version(name: str, words: tuple[str, ...]) -> str:
 def load_suite(path: Path | str) -> Suite:
     """Loads the suite in a folder, or `python` for the one that ships with judge-gym."""
     folder = SHIPPED if str(path) == "python" and not Path(path).is_dir() else Path(path)
-    if not (folder / "suite.toml").is_file():
+    file = folder / "suite.toml"
+    if not file.is_file():
         raise NotFoundError(f"no suite in {str(path)!r}: a suite is a folder with a suite.toml")
-    about = _toml(folder / "suite.toml")
+    about = _toml(file)
     known = ("name", "summary", "in_process", "limits", "steps", "tools", "conditions")
-    _known(about, known, "key", folder / "suite.toml")
-    limits = _limits(Limits(), about.get("limits", {}), folder / "suite.toml")
+    _known(about, known, "key", file)
+    limits = _limits(Limits(), about.get("limits", {}), file)
+    name = about.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise DesignError(f"{file} needs a name; it has {name!r}")
     return Suite(
-        name=_text(about, "name", folder / "suite.toml"),
+        name=name,
         summary=str(about.get("summary", "")),
         in_process=about.get("in_process", False) is True,
         folder=folder,
         evals=_evals(folder, limits),
-        steps=_steps(about.get("steps", {}), folder / "suite.toml"),
+        steps=_steps(about.get("steps", {}), file),
         guidelines=(guidelines := _guidelines(folder / "guidelines.md")),
-        conditions=_conditions(about.get("conditions", {}), guidelines, folder / "suite.toml"),
+        conditions=_conditions(about.get("conditions", {}), guidelines, file),
         kit=_files(folder / "kit"),
         dependencies=_files(folder / "install"),
         tools={
-            name: _words(words, f"tools.{name}", folder / "suite.toml")
-            for name, words in about.get("tools", {}).items()
+            tool: _words(words, f"tools.{tool}", file)
+            for tool, words in about.get("tools", {}).items()
         },
     )
 
@@ -267,13 +271,6 @@ def _known(table: Any, known: Sequence[str], what: str, file: Path) -> None:
     for key in table:
         if key not in known:
             raise DesignError(unknown(what, key, known, str(file)), choices=known)
-
-
-def _text(table: Mapping[str, Any], key: str, file: Path) -> str:
-    value = table.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise DesignError(f"{file} needs a {key}; it has {value!r}")
-    return value
 
 
 def _words(value: Any, key: str, file: Path) -> tuple[str, ...]:

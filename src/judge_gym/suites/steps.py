@@ -21,7 +21,6 @@ from judge_gym.records.outcomes import (
     EvalResult,
     Failed,
     Inconclusive,
-    InconclusiveReason,
     Outcome,
     Passed,
     StepResult,
@@ -105,15 +104,16 @@ def run_reply(suite: Suite, task: CodeTask, text: str, sandbox: Sandbox) -> Eval
     An empty answer is inconclusive; one without a readable file is the model's failure, and its
     text is kept.
     """
+    reply = read_reply(text)
     if not text.strip():
         step = StepResult(FILESYSTEM, "inconclusive", 0.0, "the reply is empty")
-        return _result(suite, task, {}, [step, *_skipped(suite, FILESYSTEM)], sandbox)
-    reply = read_reply(text)
-    errors = reply.errors or (() if reply.files else (_no_file(reply),))
-    if errors:
+    elif reply.errors or not reply.files:
+        errors = reply.errors or (_no_file(reply),)
         step = StepResult(FILESYSTEM, "failed", 0.0, "; ".join(errors), output=text)
-        return _result(suite, task, reply.files, [step, *_skipped(suite, FILESYSTEM)], sandbox)
-    return run_eval(suite, task, reply.files, sandbox)
+    else:
+        return run_eval(suite, task, reply.files, sandbox)
+    skipped = [_skipped(name, FILESYSTEM) for name in COMMANDS if name in suite.steps]
+    return _result(suite, task, reply.files, [step, *skipped], sandbox)
 
 
 def _no_file(reply: Reply) -> str:
@@ -136,9 +136,10 @@ def run_eval(
     results = [StepResult(FILESYSTEM, "failed" if error else "passed", 0.0, error)]
     for name in COMMANDS:
         if name not in suite.steps or (task.pipeline == "static" and name not in STATIC):
-            results.append(_not_applicable(suite, name))
+            reason = "the eval is static" if name in suite.steps else "the suite has no such step"
+            results.append(StepResult(name, "skipped", 0.0, reason))
         elif stopped := next((r.name for r in results if _stops(r)), None):
-            results.append(StepResult(name, "skipped", 0.0, f"{stopped} did not pass"))
+            results.append(_skipped(name, stopped))
         elif name == "install":
             results.append(install(suite, sandbox.installed))
         else:
@@ -173,14 +174,14 @@ def check_answers(
         return tuple(pool.map(check, suite.evals if tasks is None else tasks))
 
 
-def outcome(steps: Sequence[StepResult], why: InconclusiveReason = "infrastructure") -> Outcome:
+def outcome(steps: Sequence[StepResult]) -> Outcome:
     """Returns the outcome of steps: one failure decides, even if others are inconclusive."""
     for step in steps:
         if step.status == "failed":
             return Failed(step.name, step.reason)
     for step in steps:
         if step.status == "inconclusive":
-            return Inconclusive(why, step.reason, step.name)
+            return Inconclusive("infrastructure", step.reason, step.name)
     return Passed()
 
 
@@ -205,14 +206,8 @@ def _stops(result: StepResult) -> bool:
     return result.name in STOPPING and result.status in ("failed", "inconclusive")
 
 
-def _skipped(suite: Suite, after: str) -> list[StepResult]:
-    names = [name for name in COMMANDS if name in suite.steps]
-    return [StepResult(name, "skipped", 0.0, f"{after} did not pass") for name in names]
-
-
-def _not_applicable(suite: Suite, name: str) -> StepResult:
-    reason = "the eval is static" if name in suite.steps else "the suite has no such step"
-    return StepResult(name, "skipped", 0.0, reason)
+def _skipped(name: str, after: str) -> StepResult:
+    return StepResult(name, "skipped", 0.0, f"{after} did not pass")
 
 
 # --- the steps -----------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from judge_gym.triage.facts import Facts, find_facts
 from judge_gym.triage.findings import Finding, JudgeVerdict, make_finding
 from judge_gym.triage.lint import lint_report
 from judge_gym.triage.report import (
-    Fix,
     RecordedFix,
     RunInfo,
     proposed_fix,
@@ -45,7 +44,6 @@ __all__ = [
     "FailureSection",
     "FailureStudy",
     "Finding",
-    "Fix",
     "JudgeVerdict",
     "PriorReport",
     "RecordedFix",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from judge_gym.errors import DesignError
-from judge_gym.triage.report import failures, ratio
+from judge_gym.triage.report import ACTIONABLE, failures, failures_by_kind, ratio
 from judge_gym.triage.report_reader import (
     Row,
     Section,
@@ -21,7 +21,6 @@ from judge_gym.triage.report_reader import (
     read_sections,
     run_table,
 )
-from judge_gym.triage.results import MODEL_FAULT, UNDECIDED
 
 SECTIONS = (
     "Run",
@@ -69,7 +68,7 @@ def lint_report(text: str) -> list[Mismatch]:
     found = [
         *_run(parts, run_table(sections), listed, by_class),
         *_steps(parts["Failures by step"], listed, details),
-        *_classes(parts["Classification"], by_class),
+        *_compare_counts(parts["Classification"], "Class", by_class),
         *_details(parts["Each failure"], listed, details),
         *_patterns(parts, len(listed), details),
         *_conflicts(parts.get("Conflict between judges"), len(listed)),
@@ -127,15 +126,10 @@ def _run(
     for name, count in counted.items():
         yield from _compare(run.get(name), parts["Run"], name, count)
     impact = parts["Net impact"]
-    actionable = by_class.total() - by_class[MODEL_FAULT] - by_class[UNDECIDED]
-    kinds = {
-        "Actionable (eval, rules or gap)": actionable,
-        "Genuine model faults": by_class[MODEL_FAULT],
-        "Undecided": by_class[UNDECIDED],
-    }
+    kinds = failures_by_kind(by_class)
     yield from _compare_counts(impact, "Kind", kinds)
     pattern = r"Pass rate without the actionable failures: (.+)\."
-    adjusted = ratio(passed, conclusive - actionable)
+    adjusted = ratio(passed, conclusive - kinds[ACTIONABLE])
     yield from _compare_phrase(impact, pattern, "adjusted pass rate", adjusted)
 
 
@@ -145,10 +139,6 @@ def _steps(section: Section, listed: list[Row], details: list[Section]) -> Itera
     pattern = rf"Each failure counts at its first failing step; {_FAILURES}"
     counted = failures(further, len(listed))
     yield from _compare_phrase(section, pattern, "failures with a further step", counted)
-
-
-def _classes(section: Section, by_class: Counter[str]) -> Iterator[Mismatch]:
-    yield from _compare_counts(section, "Class", by_class)
 
 
 def _details(section: Section, listed: list[Row], details: list[Section]) -> Iterator[Mismatch]:

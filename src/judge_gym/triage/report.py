@@ -1,12 +1,12 @@
 """Writes the report on a run as Markdown; every count in it is counted here, from rows."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from judge_gym.errors import DesignError
-from judge_gym.records.outcomes import EvalResult, StepResult
+from judge_gym.records.outcomes import EvalResult, Inconclusive, StepResult
 from judge_gym.triage.facts import names_eval
 from judge_gym.triage.findings import NO_VERDICT, Explanation, Finding, Quote, VerdictCounts
 from judge_gym.triage.markdown import code, fence, path_part, prose, table
@@ -36,6 +36,7 @@ EVALS, CONFIG, MODEL, NO_ACTION = ADVICE = (
     "Model-specific notes",
     "No action needed",
 )
+ACTIONABLE = "Actionable (eval, rules or gap)"
 KINDS = ("rule", "exception", "step", "category")
 """What failures may share, the most specific first."""
 CHECKING_STEPS = frozenset({"lint", "types", "ruff", "mypy", "pyright", "eslint", "tsc"})
@@ -111,8 +112,9 @@ def write_report(
     return "\n\n".join(parts) + "\n"
 
 
-def _total(count: int) -> tuple[str, str]:
-    return "**Total**", f"**{count}**"
+def _counts(column: str, counts: Mapping[str, int]) -> str:
+    total = ("**Total**", f"**{sum(counts.values())}**")
+    return table((column, "Failures"), [*counts.items(), total])
 
 
 # --- the run -------------------------------------------------------------------------------------
@@ -151,19 +153,19 @@ def _inconclusive(results: ResultsByOutcome) -> Iterator[str]:
         return
     yield "## Inconclusive"
     yield "No judge saw these results, and the pass rate leaves them out."
-    rows = []
-    for result in results.inconclusive:
-        assert result.outcome.kind == "inconclusive"
-        outcome = result.outcome
-        rows.append(
+    yield table(
+        ("Eval", "Why", "Step", "Reason"),
+        [
             (
                 code(results.name(result)),
                 outcome.why,
                 code(outcome.step),
                 prose(outcome.reason, REASON_WIDTH),
             )
-        )
-    yield table(("Eval", "Why", "Step", "Reason"), rows)
+            for result in results.inconclusive
+            if isinstance(outcome := result.outcome, Inconclusive)
+        ],
+    )
 
 
 def _earlier(
@@ -267,16 +269,14 @@ def _steps(findings: Sequence[Finding]) -> Iterator[str]:
         "Each failure counts at its first failing step; "
         f"{failures(further, len(findings))} had a further one."
     )
-    rows = [(code(step), count) for step, count in sorted(counted.items())]
-    yield table(("Step", "Failures"), [*rows, _total(counted.total())])
+    yield _counts("Step", {code(step): count for step, count in sorted(counted.items())})
 
 
 def _classification(results: ResultsByOutcome, findings: Sequence[Finding]) -> Iterator[str]:
     counted = Counter(one.classification for one in findings)
     yield "## Classification"
     names = [*CLASSES, *([UNDECIDED] if counted[UNDECIDED] else [])]
-    rows: list[tuple[object, ...]] = [(name, counted[name]) for name in names]
-    yield table(("Class", "Failures"), [*rows, _total(counted.total())])
+    yield _counts("Class", {name: counted[name] for name in names})
     if findings:
         yield table(
             ("Eval", "Step", "Class", "Share of verdicts", "Reasoning"),
@@ -355,12 +355,16 @@ def _recommendations(results: ResultsByOutcome, findings: Sequence[Finding]) -> 
     if undecided:
         names = ", ".join(code(results.name(one.case.result)) for one in undecided)
         yield f"Undecided, for a person to read: {names}."
-    given = [(*advice(one, findings), one) for one in findings if one not in undecided]
+    given = [
+        (one, *(_benchmark_fault(one) or _model_fault(one, findings))[:2])
+        for one in findings
+        if one not in undecided
+    ]
     for group in ADVICE:
-        items = [(text, one) for name, text, one in given if name == group]
+        items = [(one, text) for one, name, text in given if name == group]
         yield f"### {group} ({len(items)})"
         yield (
-            "\n".join(f"- {code(results.name(one.case.result))}: {text}" for text, one in items)
+            "\n".join(f"- {code(results.name(one.case.result))}: {text}" for one, text in items)
             or "None."
         )
 
@@ -383,20 +387,21 @@ def _proposed_fixes(results: ResultsByOutcome, findings: Sequence[Finding]) -> I
 
 
 def _impact(results: ResultsByOutcome, findings: Sequence[Finding]) -> Iterator[str]:
-    counted = Counter(one.classification for one in findings)
-    actionable = counted.total() - counted[MODEL_FAULT] - counted[UNDECIDED]
+    kinds = failures_by_kind(Counter(one.classification for one in findings))
     yield "## Net impact"
-    yield table(
-        ("Kind", "Failures"),
-        [
-            ("Actionable (eval, rules or gap)", actionable),
-            ("Genuine model faults", counted[MODEL_FAULT]),
-            ("Undecided", counted[UNDECIDED]),
-            _total(counted.total()),
-        ],
-    )
-    left = results.conclusive - actionable
+    yield _counts("Kind", kinds)
+    left = results.conclusive - kinds[ACTIONABLE]
     yield f"Pass rate without the actionable failures: {ratio(len(results.passed), left)}."
+
+
+def failures_by_kind(by_class: Counter[str]) -> dict[str, int]:
+    """Returns the numbers of failures that are actionable, the model's own, and undecided."""
+    faults, undecided = by_class[MODEL_FAULT], by_class[UNDECIDED]
+    return {
+        ACTIONABLE: by_class.total() - faults - undecided,
+        "Genuine model faults": faults,
+        "Undecided": undecided,
+    }
 
 
 # --- single failures -----------------------------------------------------------------------------
@@ -542,32 +547,6 @@ def patterns(findings: Sequence[Finding]) -> list[Pattern]:
     return sorted(found, key=lambda one: (-len(one.results), KINDS.index(one.kind), one.name))
 
 
-def advice(finding: Finding, findings: Sequence[Finding]) -> tuple[str, str]:
-    """Returns the group of recommendations for a decided finding, and the recommendation."""
-    facts, result = finding.case.facts, finding.case.result
-    steps = [step.name for step in failed_steps(result)]
-    at = " and ".join(map(code, steps))
-    if facts.reference_failed:
-        where = " and ".join(map(code, facts.reference_failed))
-        return EVALS, (f"the reference answer fails this grader at {where}; repair the eval first.")
-    rules = sorted(one.name for one in signatures(result) if one.kind == "rule")
-    match finding.classification:
-        case "OVERLY_STRICT" if CHECKING_STEPS.issuperset(steps):
-            named = f" ({', '.join(map(code, rules))})" if rules else ""
-            return CONFIG, f"relax what is required at {at}{named}, or state it in the task."
-        case "OVERLY_STRICT":
-            return EVALS, f"relax {at} to what the task says, or state it in the task."
-        case "AMBIGUOUS_TASK":
-            return EVALS, "state in the task what the grader assumes."
-        case "KNOWN_GAP":
-            return EVALS, (
-                "close the known gap, or document the one that was meant."
-                if finding.supported is False
-                else "close the known gap."
-            )
-    return _model_fault(finding, findings)
-
-
 class Fix(NamedTuple):
     """A change of the benchmark that would resolve a failure, as Markdown."""
 
@@ -577,13 +556,23 @@ class Fix(NamedTuple):
 
 def proposed_fix(finding: Finding) -> Fix | None:
     """Returns the fix for a failure that is the benchmark's; None for any other."""
+    fault = _benchmark_fault(finding)
+    return fault[2] if fault else None
+
+
+def _benchmark_fault(finding: Finding) -> tuple[str, str, Fix] | None:
+    """Returns group and text of the recommendation where the benchmark is at fault, and the fix."""
     facts, result = finding.case.facts, finding.case.result
-    steps = failed_steps(result)
-    at = " and ".join(code(step.name) for step in steps)
-    named = signatures(result)
-    rules = ", ".join(code(one.name) for one in named if one.kind == "rule")
-    tests = ", ".join(code(one.name) for one in named if one.kind == "test")
-    checks = f" what {tests or at} requires"
+    if facts.reference_failed:
+        where = " and ".join(map(code, facts.reference_failed))
+        text = f"the reference answer fails this grader at {where}; repair the eval first."
+        fix = Fix("`answer/` or the grader", f"make the reference answer pass {where}.")
+        return EVALS, text, fix
+    steps = [step.name for step in failed_steps(result)]
+    at = " and ".join(map(code, steps))
+    rules = [one.name for one in signatures(result) if one.kind == "rule"]
+    tests = [one.name for one in signatures(result) if one.kind == "test"]
+    checks = f"state what {', '.join(map(code, tests)) or at} requires"
     quote = next(
         (
             f", as in {code(one.expected_code.text, QUOTE_WIDTH)}"
@@ -594,26 +583,32 @@ def proposed_fix(finding: Finding) -> Fix | None:
         ),
         "",
     )
-    if facts.reference_failed:
-        where = " and ".join(map(code, facts.reference_failed))
-        return Fix("`answer/` or the grader", f"make the reference answer pass {where}.")
     match finding.classification:
-        case "OVERLY_STRICT" if CHECKING_STEPS.issuperset(step.name for step in steps):
-            return Fix(
+        case "OVERLY_STRICT" if CHECKING_STEPS.issuperset(steps):
+            named = f" ({', '.join(map(code, sorted(rules)))})" if rules else ""
+            text = f"relax what is required at {at}{named}, or state it in the task."
+            dropped = ", ".join(map(code, rules)) or "the requirement"
+            fix = Fix(
                 f"the configuration of {at}, or `TASK.md`",
-                f"drop {rules or 'the requirement'}, or state it in the task.",
+                f"drop {dropped}, or state it in the task.",
             )
+            return CONFIG, text, fix
         case "OVERLY_STRICT":
-            return Fix(
-                "`grader/`, or `TASK.md`", f"accept what the task allows, or state{checks}{quote}."
+            text = f"relax {at} to what the task says, or state it in the task."
+            fix = Fix(
+                "`grader/`, or `TASK.md`", f"accept what the task allows, or {checks}{quote}."
             )
+            return EVALS, text, fix
         case "AMBIGUOUS_TASK":
-            return Fix("`TASK.md`", f"state{checks}{quote}.")
-        case "KNOWN_GAP" if facts.gap is not None:
-            entry = code(facts.gap.entry, QUOTE_WIDTH)
-            return Fix("`TASK.md` or `grader/`", f"close the known gap {entry}, then remove it.")
+            fix = Fix("`TASK.md`", f"{checks}{quote}.")
+            return EVALS, "state in the task what the grader assumes.", fix
         case "KNOWN_GAP":
-            return Fix("`GAPS.md`", "document the gap that the judges mean, or reject the class.")
+            fix = Fix("`GAPS.md`", "document the gap that the judges mean, or reject the class.")
+            if facts.gap is not None:
+                entry = code(facts.gap.entry, QUOTE_WIDTH)
+                fix = Fix("`TASK.md` or `grader/`", f"close the known gap {entry}, then remove it.")
+            other = ", or document the one that was meant" * (finding.supported is False)
+            return EVALS, f"close the known gap{other}.", fix
     return None
 
 

@@ -98,22 +98,22 @@ class PriorReport:
 def read_report(text: str, source: str) -> PriorReport:
     """Reads an earlier report; what it does not state is empty. `source` is its path."""
     sections = read_sections(text)
-    run = run_table(sections)
+    run = {label: cell.name for label, cell in run_table(sections).items()}
     actions = [
         line.text for part in sections if part.topic == "Actions taken" for line in part.lines
     ]
     return PriorReport(
         source=source,
-        run=run["Run"].name if "Run" in run else "",
-        date=run["Date"].name if "Date" in run else "",
-        version=run["Benchmark version"].name if "Benchmark version" in run else "",
-        pass_rate=run["Pass rate"].name if "Pass rate" in run else "",
+        run=run.get("Run", ""),
+        date=run.get("Date", ""),
+        version=run.get("Benchmark version", ""),
+        pass_rate=run.get("Pass rate", ""),
         failures=tuple(
             ReportedFailure(row["Eval"].name, row["Step"].name, class_name(row["Class"].text))
             for row in listed_failures(sections)
         ),
         actions=tuple(one for one in actions if not re.fullmatch(r"\W*none\W*", one, re.I)),
-        model=run["Model"].name if "Model" in run else "",
+        model=run.get("Model", ""),
     )
 
 

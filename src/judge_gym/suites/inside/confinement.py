@@ -63,14 +63,15 @@ def _program() -> Iterator[tuple[int, int, int, int]]:
     yield RETURN, 0, 0, ALLOW
 
 
-def _checked(value: int, what: str) -> None:
+def checked(value: int, what: str) -> None:
+    """Raises the system's error, and what failed, unless a call returned 0."""
     if value != 0:
         raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
 def prctl(option: int, value: Any) -> None:
     """Sets an attribute of this process."""
-    _checked(LIBC.prctl(option, value, 0, 0, 0), f"prctl {option}")
+    checked(LIBC.prctl(option, value, 0, 0, 0), f"prctl {option}")
 
 
 def _filter_calls() -> None:
@@ -78,7 +79,7 @@ def _filter_calls() -> None:
     held = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(held))
     prctl_filter = ctypes.create_string_buffer(program, len(program))
-    _checked(LIBC.prctl(SET_SECCOMP, 2, prctl_filter, 0, 0), "seccomp")
+    checked(LIBC.prctl(SET_SECCOMP, 2, prctl_filter, 0, 0), "seccomp")
 
 
 def _limit(limits: Mapping[str, Any]) -> None:
@@ -115,7 +116,7 @@ def confine(limits: Mapping[str, Any], uid: int | None, *, isolated: bool) -> No
         os.setresuid(uid, uid, uid)
     if isolated:
         header = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0))
-        _checked(LIBC.capset(header, ctypes.create_string_buffer(24)), "capset")
+        checked(LIBC.capset(header, ctypes.create_string_buffer(24)), "capset")
     prctl(SET_NO_NEW_PRIVS, 1)
     if isolated and filtered():
         _filter_calls()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .confinement import LIBC
+from .confinement import LIBC, checked
 
 RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 DETACH, AT_FDCWD, RECURSIVE, MOUNT_SETATTR = 2, -100, 0x8000, 442
@@ -18,9 +18,8 @@ BASE = "/tmp"
 
 def _mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     words = [text.encode() for text in (source, target, kind)]
-    if LIBC.mount(words[0], words[1], words[2] or None, flags, data.encode() or None) != 0:
-        error = ctypes.get_errno()
-        raise OSError(error, f"mount {source} on {target}: {os.strerror(error)}")
+    done = LIBC.mount(words[0], words[1], words[2] or None, flags, data.encode() or None)
+    checked(done, f"mount {source} on {target}")
 
 
 def _read_only(target: str) -> None:
@@ -29,9 +28,7 @@ def _read_only(target: str) -> None:
     call = LIBC.syscall(
         MOUNT_SETATTR, AT_FDCWD, target.encode(), RECURSIVE, attributes, ctypes.c_size_t(32)
     )
-    if call != 0:
-        error = ctypes.get_errno()
-        raise OSError(error, f"read-only {target}: {os.strerror(error)}")
+    checked(call, f"read-only {target}")
 
 
 def _bind(source: str, target: str) -> None:
@@ -62,9 +59,7 @@ def enter_root(view: Mapping[str, Any]) -> None:
     new = f"{BASE}/new"
     Path(new).mkdir()
     _mount(new, new, flags=BIND)
-    if LIBC.syscall(_pivot_root(), BASE.encode(), old.encode()) != 0:
-        error = ctypes.get_errno()
-        raise OSError(error, f"pivot_root: {os.strerror(error)}")
+    checked(LIBC.syscall(_pivot_root(), BASE.encode(), old.encode()), "pivot_root")
     os.chdir("/")
     _fill("/new", "/old", view)
     if LIBC.umount2(b"/old", DETACH) != 0:
