@@ -340,7 +340,7 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
         warnings += [f"evidence {name!r}: {note}" for note in shown]
         if len(found.notes) > MAX_NOTES:
             warnings.append(
-                f"evidence {name!r}: and {len(found.notes) - MAX_NOTES} more such notes"
+                f"evidence {name!r}: {len(found.notes) - MAX_NOTES} more of these notes"
             )
         return _numbered(Pool(found.items, window))
     assert window is not None, "checked with the study"
