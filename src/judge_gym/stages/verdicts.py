@@ -120,7 +120,7 @@ def _choices(labels: Sequence[str], names: Mapping[str, str] | None) -> Choices:
     return _cached_choices(tuple(labels), tuple((names or {}).items()))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...]) -> Choices:
     names = {label: _plain(name) for label, name in pairs if label in labels}
     taken = {label.casefold() for label in labels} | NOUNS | JOINERS | {ABSTAIN, ""}
@@ -276,8 +276,10 @@ def _later(lines: list[str], last: int, end: int, choices: Choices) -> list[str]
 
     The line below it may continue a list, and a later one may end in `Actually, VERDICT: C`.
     """
+    if last + 1 == end:
+        return []
     later = list(mentions(lines[last + 1 : end], "verdict"))
-    below = lines[last + 1] if last + 1 < end else ""
+    below = lines[last + 1]
     words = set(WORD.findall(below))
     if "verdict" not in lines[last].casefold() or words <= {*choices.labels, *NOUNS, *JOINERS}:
         later.append(below.rstrip(" ,"))
