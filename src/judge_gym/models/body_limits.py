@@ -45,9 +45,10 @@ async def read_body(
         stack: holds the turn of a large body until its caller has read what it needs.
     """
     encoding = headers.get("Content-Encoding", "").strip().lower()
+    plain = encoding in ("", "identity")
     body = bytearray()
     try:
-        async for piece in limited(_decompressed(chunks, encoding), stack):
+        async for piece in limited(chunks if plain else _decompressed(chunks, encoding), stack):
             body += piece
     except BaseException:
         body.clear()  # the error's traceback would keep it
@@ -76,7 +77,7 @@ async def _new_turns(_: AsyncExitStack) -> asyncio.Semaphore:
 
 async def _decompressed(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterator[bytes]:
     """Yields a body in small pieces: a few compressed bytes may hold gigabytes."""
-    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+    if encoding not in ("gzip", "x-gzip", "deflate"):
         # A longer name is no encoding, and may repeat a key.
         name = repr(encoding) if len(encoding) <= LONGEST_NAME else "something"
         raise UnreadableBody(f"its reply is encoded as {name}, which was not asked for")
@@ -86,9 +87,6 @@ async def _decompressed(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIte
         received += len(chunk)
         if received > MAX_BODY:  # also where nothing comes out of it
             raise UnreadableBody(TOO_LARGE)
-        if encoding in ("", "identity"):
-            yield chunk
-            continue
         more = True
         while more and not stream.eof:
             try:

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -57,6 +56,9 @@ class FairQueue(Generic[T]):
                     left.append(items)
                     break
 
+    def __bool__(self) -> bool:
+        return bool(self._payers)
+
     def __len__(self) -> int:
         return sum(map(len, self._payers.values()))
 
@@ -75,20 +77,15 @@ class Slots:
         self.waiting: FairQueue[asyncio.Future[None]] = FairQueue()
         self._on_wait = on_wait
 
-    @asynccontextmanager
-    async def hold(self, payer: str = "") -> AsyncIterator[None]:
-        """Holds a slot, and waits for it where none is free."""
+    def hold(self, payer: str = "") -> "_Held":
+        """Returns a context that holds a slot, and waits for it where none is free."""
+        return _Held(self, payer)
+
+    async def take(self, payer: str) -> None:
+        """Takes a slot, and waits for it where none is free."""
         if self.in_flight < self.limit and not self.waiting:
             self.in_flight += 1
-        else:
-            await self._wait(payer)
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
-            self.fill()
-
-    async def _wait(self, payer: str) -> None:
+            return
         slot = asyncio.get_running_loop().create_future()
         first = not self.waiting
         self.waiting.append(payer, slot)
@@ -100,9 +97,13 @@ class Slots:
             if slot in self.waiting:
                 self.waiting.remove(slot)
             elif not slot.cancelled():  # it was free already
-                self.in_flight -= 1
-                self.fill()
+                self.give_back()
             raise
+
+    def give_back(self) -> None:
+        """Gives a slot back, to a call that waits if there is one."""
+        self.in_flight -= 1
+        self.fill()
 
     def fill(self) -> None:
         """Gives free slots to calls that wait."""
@@ -118,3 +119,19 @@ class Slots:
             slot = self.waiting.popleft()
             if not slot.done():
                 slot.set_exception(error)
+
+
+class _Held:
+    """A slot of a payer; a class, since every call enters two, and a generator takes longer."""
+
+    __slots__ = ("_payer", "_slots")
+
+    def __init__(self, slots: Slots, payer: str) -> None:
+        self._slots = slots
+        self._payer = payer
+
+    async def __aenter__(self) -> None:
+        await self._slots.take(self._payer)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._slots.give_back()

@@ -179,16 +179,17 @@ class HttpModel:
     def _completion(
         self, request: Request, headers: Mapping[str, str], data: Any, sent: Mapping[str, Any]
     ) -> Completion:
-        bill = replies.bill(data, self._price)  # an incomplete answer may be charged
         choices = data.get("choices") if isinstance(data, dict) else None
         choice = choices[0] if isinstance(choices, list) and choices else {}
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(message, dict):
+            bill = replies.bill(data, self._price)  # an incomplete answer may be charged
             if isinstance(data, dict) and data.get("error"):  # some gateways send it with a 200
                 raise self._refusal(replies.code(data["error"]), headers, data, sent, bill)
             raise UnavailableError(f"{self._where} gave no choices", bill=bill)
         end = str(choice.get("finish_reason")).lower()
         if end in ABORTED:
+            bill = replies.bill(data, self._price)
             raise UnavailableError(f"{self._where} aborted its answer ({end})", bill=bill)
         text, finish = replies.text(message.get("content")), replies.FINISHES.get(end, "stop")
         if self.structured == "tool":

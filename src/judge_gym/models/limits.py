@@ -143,11 +143,12 @@ class Throttle:
         if output_tokens:
             known = output_tokens if self._typical is None else self._typical
             self._typical = known + LEARNING * (output_tokens - known)
-        before = amounts_of(reserved.input_tokens, reserved.output_tokens)
-        after = amounts_of(input_tokens, output_tokens)
-        for name, bucket in self._buckets.items():
-            if name != "requests":
-                bucket.level += before[name] - after[name]
+        if self._buckets:
+            before = amounts_of(reserved.input_tokens, reserved.output_tokens)
+            after = amounts_of(input_tokens, output_tokens)
+            for name, bucket in self._buckets.items():
+                if name != "requests":
+                    bucket.level += before[name] - after[name]
         self._changed.set()
 
     def release(self) -> None:

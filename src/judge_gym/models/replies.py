@@ -105,8 +105,10 @@ def usage(data: Any) -> tuple[int | None, int | None, int]:
 
 def _count(reported: Any, *names: str) -> int | None:
     """Returns the first valid count under one of the names; servers write anything there."""
-    values = [reported.get(name) for name in names] if isinstance(reported, dict) else []
-    return next((value for value in values if plausible_count(value)), None)
+    for name in names if isinstance(reported, dict) else ():
+        if plausible_count(value := reported.get(name)):
+            return int(value)
+    return None
 
 
 def plausible_count(value: object) -> bool:

@@ -5,6 +5,8 @@ import json
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
 
 def content_hash(text: str) -> str:
     """Returns the SHA-256 of a text."""
@@ -22,7 +24,7 @@ def digest(value: Any) -> str:
     >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     True
     """
-    return content_hash(json.dumps(value, sort_keys=True, separators=(",", ":")))
+    return content_hash(_ENCODER.encode(value))
 
 
 def bare_endpoint(url: str) -> str:

@@ -123,7 +123,9 @@ def echoes_turn(line: str) -> bool:
 
 def clean_lines(text: str) -> list[str]:
     """Returns the lines of a text, normalised and without invisible characters."""
-    return unicodedata.normalize("NFKC", text.translate(INVISIBLE)).splitlines()
+    if not text.isascii():  # ASCII is normal, and visible
+        text = unicodedata.normalize("NFKC", text.translate(INVISIBLE))
+    return text.splitlines()
 
 
 @lru_cache(maxsize=16)

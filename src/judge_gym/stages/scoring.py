@@ -58,9 +58,12 @@ class Scorer:
         persona = self.design.prompt.slots.scorer.persona
         system = instructions(self.design, "scorer", persona, INSTRUCTIONS)
         verdict = self.design.verdict.resolve()
-        return [self._request(target, system, verdict) for target in targets]
+        task = f"TASK\n{numbered(verdict.steps)}"
+        return [self._request(target, system, task, verdict) for target in targets]
 
-    def _request(self, target: ScoreTarget, system: Message, verdict: VerdictStrategy) -> Request:
+    def _request(
+        self, target: ScoreTarget, system: Message, task: str, verdict: VerdictStrategy
+    ) -> Request:
         judge, shown = self.design.judge, self.display(target)
         blocks = [
             rubric_block(target.rubric, shown),
@@ -68,7 +71,7 @@ class Scorer:
         ]
         if not self.design.presentation.resolve().rubric_first:
             blocks.reverse()
-        task = f"TASK\n{numbered(verdict.steps)}\n\n{verdict.closing(shown.labels)}"
+        task = f"{task}\n\n{verdict.closing(shown.labels)}"
         return Request(
             model=judge.model,
             messages=(system, Message("user", (blocks[0], "\n\n", blocks[1], "\n\n", task))),

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
 from judge_gym.records import Verdict
@@ -110,7 +110,7 @@ class Choices:
     shown: Mapping[str, str]
     """Each label, and each stage name as it was shown, to the label."""
 
-    @property
+    @cached_property
     def known(self) -> dict[str, str]:
         """Every label and stage name in lower case, to the label."""
         return {**self.named, **{label.casefold(): label for label in self.labels}}
@@ -120,7 +120,7 @@ def _choices(labels: Sequence[str], names: Mapping[str, str] | None) -> Choices:
     return _cached_choices(tuple(labels), tuple((names or {}).items()))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...]) -> Choices:
     names = {label: _plain(name) for label, name in pairs if label in labels}
     taken = {label.casefold() for label in labels} | NOUNS | JOINERS | {ABSTAIN, ""}
@@ -132,27 +132,28 @@ def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...])
     }
     shown = {" ".join(name.split()): label for label, name in pairs if _plain(name) in unique}
     shown |= {label: label for label in labels}
+    words, gloss, key = _patterns(frozenset(labels), frozenset(spoken))
+    return Choices(labels, unique, words, gloss, key, names, shown)
+
+
+@lru_cache(maxsize=256)  # apart, since labels and names are the same in every order of a display
+def _patterns(
+    labels: frozenset[str], spoken: frozenset[str]
+) -> tuple[re.Pattern[str], re.Pattern[str] | None, re.Pattern[str]]:
+    """Returns the patterns `words`, `gloss` and `key` of choices."""
     keys = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
     noun = rf"(?:(?:{'|'.join(sorted(NOUNS))})\s+)?"
     closed = r"[\"'”’)\]*_`]*+(?=\s*+(?:\Z|[^\w\s]|(?:and|plus)\b))"
     key = rf"[\"'”’*_`]*+\s*+[(\[:=–—-][\s(\[*_`\"'“]*+{noun}(?P<label>{keys})(?![\w+]){closed}"
     if not spoken:
-        return Choices(labels, {}, WORD, None, re.compile(key, re.I), names, shown)
-    ordered = sorted(set(spoken), key=len, reverse=True)
+        return WORD, None, re.compile(key, re.I)
+    ordered = sorted(spoken, key=len, reverse=True)
     any_name = "|".join(r"\s+".join(map(re.escape, name.split())) for name in ordered)
     words = rf"(?<![\w-])(?:{any_name})(?![\w-])|{WORD.pattern}"
     meaning = r"[\s,;(\[]*+(?:i\.?e\b\.?|that is|which (?:is|means)|meaning|means|namely)[,:]?"
     opened = rf"[*_`\])}}\"'”]*+\s*+(?:{meaning}|[.:=–—-])?[\s(\[*_`\"'“]*+"
     gloss = rf"{opened}{noun}(?P<name>{any_name})(?![\w-]){closed}"
-    return Choices(
-        labels,
-        unique,
-        re.compile(words, re.I),
-        re.compile(gloss, re.I),
-        re.compile(key, re.I),
-        names,
-        shown,
-    )
+    return re.compile(words, re.I), re.compile(gloss, re.I), re.compile(key, re.I)
 
 
 def _plain(name: str) -> str:
@@ -275,8 +276,10 @@ def _later(lines: list[str], last: int, end: int, choices: Choices) -> list[str]
 
     The line below it may continue a list, and a later one may end in `Actually, VERDICT: C`.
     """
+    if last + 1 == end:
+        return []
     later = list(mentions(lines[last + 1 : end], "verdict"))
-    below = lines[last + 1] if last + 1 < end else ""
+    below = lines[last + 1]
     words = set(WORD.findall(below))
     if "verdict" not in lines[last].casefold() or words <= {*choices.labels, *NOUNS, *JOINERS}:
         later.append(below.rstrip(" ,"))

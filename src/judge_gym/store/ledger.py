@@ -6,7 +6,7 @@ again.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, TypeVar
@@ -71,7 +71,10 @@ class Attempt:
     def row(self, text: str | None) -> dict[str, Any]:
         """Returns the row without its call; `text` is the hash of the completion's text."""
         return {
-            **asdict(self.payer),
+            "run_id": self.payer.run_id,
+            "study": self.payer.study,
+            "tag": self.payer.tag,
+            "stage": self.payer.stage,
             "at": self.at,
             "seconds": self.seconds,
             "text": text,
@@ -267,12 +270,21 @@ def by_key(
     """Returns the values of one column by those of another."""
     listed, found = list(keys), dict[Key, Any]()
     for start in range(0, len(listed), CHUNK):
-        query = sa.select(key, value).where(key.in_(listed[start : start + CHUNK]))
-        found.update({row[0]: row[1] for row in connection.execute(query)})
+        given = {"keys": listed[start : start + CHUNK]}
+        found.update({row[0]: row[1] for row in connection.execute(_values(key, value), given)})
     return found
 
 
-@cache  # building the query takes longer than a lookup
+# Queries are built once: building one takes longer than a lookup.
+
+
+@cache
+def _values(key: sa.Column[Key], value: sa.Column[Any]) -> sa.Select[Any]:
+    """Returns the query for the values of one column where another is among given `keys`."""
+    return sa.select(key, value).where(key.in_(sa.bindparam("keys", expanding=True)))
+
+
+@cache
 def _answers() -> sa.Select[Any]:
     """Returns the query for the completed answers to the calls with given `keys`."""
     return (

@@ -22,10 +22,10 @@ CONCURRENCY = 64
 class _ModelLimits(NamedTuple):
     """The limits of a call to one model."""
 
-    slots: Slots
-    quota: Throttle
-    throttle: Throttle
-    ceiling: Throttle
+    slots: tuple[Slots, Slots]
+    """Of the endpoint, and of what shares its limits."""
+    throttles: tuple[Throttle, ...]
+    """The quota first."""
 
 
 Reservations = list[tuple[Throttle, Reservation]]
@@ -58,7 +58,8 @@ class CallLimits:
         if "concurrency" in limits:
             self._slots.clear()
         self._by_model.clear()
-        kept = {id(limit) for card in list(self._cards.values()) for limit in self._limits(card)}
+        cards = list(self._cards.values())
+        kept = {id(limit) for card in cards for limit in self._limits(card).throttles}
         for key, throttle in list(self._throttles.items()):
             if id(throttle) not in kept:
                 del self._throttles[key]
@@ -71,8 +72,10 @@ class CallLimits:
     def _limits(self, card: ModelCard) -> _ModelLimits:
         """Returns the limits of a model, looked up once, since every call needs them."""
         if card.id not in self._by_model:
-            throttles = (self._quota(card), self._throttle(card), self._ceiling(card))
-            self._by_model[card.id] = _ModelLimits(self._slot(card), *throttles)
+            shared = self._throttle(card)
+            above = [self._ceiling()] if card.kind == "hosted" else []
+            throttles = (self._quota(card), shared, *above)
+            self._by_model[card.id] = _ModelLimits((self._slot(card), shared.slots), throttles)
             self._cards[card.id] = card
         return self._by_model[card.id]
 
@@ -96,10 +99,11 @@ class CallLimits:
         """
         while True:
             limits = self._limits(card)
-            async with limits.slots.hold(payer), limits.throttle.slots.hold(payer):
+            own, shared = limits.slots
+            async with own.hold(payer), shared.hold(payer):
                 refuse()
                 reserved = [
-                    (limit, await limit.reserve(tokens, most, payer)) for limit in limits[1:]
+                    (limit, await limit.reserve(tokens, most, payer)) for limit in limits.throttles
                 ]
                 if limits is self._by_model.get(card.id):
                     yield reserved
@@ -125,10 +129,8 @@ class CallLimits:
         """Returns what the provider reports as left: by model, on a user's endpoint by user."""
         return self._scope(f"left of {endpoint_of(card) if card.own else card.id}", Limits())
 
-    def _ceiling(self, card: ModelCard) -> Throttle:
-        """Returns the limits of all hosted providers together; other models have none."""
-        if card.kind != "hosted":
-            return self._scope("none", Limits())
+    def _ceiling(self) -> Throttle:
+        """Returns the limits of all hosted providers together."""
         # A limit that the user gives replaces the lower one above it as well.
         lifted: dict[str, Any] = dict.fromkeys(self._given)
         return self._scope("hosted", replace(self._models.hosted_limits, **lifted))

@@ -9,8 +9,9 @@ from judge_gym.store import Answer, Attempt, Ledger
 
 OUTAGE = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds of the successive waits for a database server that is away."""
-PAUSE = 0.002
-"""Seconds for which answers are collected before a group is written in one commit."""
+PAUSE = 0.01
+"""Seconds for which answers are collected before a group is written in one commit. A commit takes
+about as long as ten answers in it, and a model much longer than the pause."""
 
 
 class Recorder:

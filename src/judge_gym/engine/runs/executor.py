@@ -104,8 +104,9 @@ class Executor:
         self.superseded = False
         """Whether others declared this process dead and took over its work, so that it restarts."""
         self._analyze = analyze
-        self.served = [RUNS, SHARDS, *([ANALYSES] if analyze else [])]
-        """The queues that this process serves."""
+        self.served = [] if awaited else [RUNS, SHARDS, *([ANALYSES] if analyze else [])]
+        """The queues that this process serves. Each is polled all the time, so a command begins
+        with those of its own runs, and adds others when something waits in them."""
         self._store = store
         self._capabilities = capabilities
         self._sandboxes: dict[int, ThreadPoolExecutor] = {}
