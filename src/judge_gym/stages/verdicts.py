@@ -132,13 +132,14 @@ def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...])
     }
     shown = {" ".join(name.split()): label for label, name in pairs if _plain(name) in unique}
     shown |= {label: label for label in labels}
-    keys = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
+    # In one order whatever was shown, so that `re` compiles the patterns of a rubric once.
+    keys = "|".join(map(re.escape, sorted(labels, key=_longest_first)))
     noun = rf"(?:(?:{'|'.join(sorted(NOUNS))})\s+)?"
     closed = r"[\"'”’)\]*_`]*+(?=\s*+(?:\Z|[^\w\s]|(?:and|plus)\b))"
     key = rf"[\"'”’*_`]*+\s*+[(\[:=–—-][\s(\[*_`\"'“]*+{noun}(?P<label>{keys})(?![\w+]){closed}"
     if not spoken:
         return Choices(labels, {}, WORD, None, re.compile(key, re.I), names, shown)
-    ordered = sorted(set(spoken), key=len, reverse=True)
+    ordered = sorted(set(spoken), key=_longest_first)
     any_name = "|".join(r"\s+".join(map(re.escape, name.split())) for name in ordered)
     words = rf"(?<![\w-])(?:{any_name})(?![\w-])|{WORD.pattern}"
     meaning = r"[\s,;(\[]*+(?:i\.?e\b\.?|that is|which (?:is|means)|meaning|means|namely)[,:]?"
@@ -153,6 +154,10 @@ def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...])
         names,
         shown,
     )
+
+
+def _longest_first(text: str) -> tuple[int, str]:
+    return -len(text), text
 
 
 def _plain(name: str) -> str:
