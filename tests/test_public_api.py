@@ -63,6 +63,12 @@ def test_a_lab_loads_no_statistics() -> None:
     assert not loaded_by("from judge_gym import Lab") & statistics
 
 
+def test_a_lab_loads_only_what_reading_needs() -> None:
+    """What plans, asks and reads answers is loaded when it is used, and Postgres if it is named."""
+    others = {"judge_gym.stages", "judge_gym.engine.calls.ask", "judge_gym.models.simulated"}
+    assert not loaded_by("from judge_gym import Lab") & {*others, "sqlalchemy.dialects.postgresql"}
+
+
 @each_row("name", judge_gym.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     value = getattr(judge_gym, name)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judge_gym.axes import Design
-from judge_gym.engine.calls.ask import Asker, Stopped
+from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.errors import BudgetError
 from judge_gym.models.registry import Registry
 from judge_gym.records import Evidence, OrdinalRubric, Request, RubricStage

@@ -10,9 +10,10 @@ import pytest
 import postgres
 from conftest import Scripted
 from judge_gym.engine.calls import claims
-from judge_gym.engine.calls.ask import Asker, Stopped
+from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.errors import DatabaseGone, RejectedError, UnavailableError
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request

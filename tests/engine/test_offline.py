@@ -9,7 +9,8 @@ import pytest
 
 from engines import replace_engine
 from judge_gym.analysis.report import Report
-from judge_gym.engine import Engine, OfflineError
+from judge_gym.engine import Engine
+from judge_gym.engine.calls.offline import OfflineError
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab import Lab
 from judge_gym.models import Model, Registry

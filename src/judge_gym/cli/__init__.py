@@ -1,13 +1,14 @@
 """The command line, thin over `Lab`. Heavy libraries are loaded when a command needs them."""
 
+import atexit
 import gc
 import json
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from judge_gym.cli.app import BAD_INPUT, FAILED, INTERRUPTED, STOPPED
 from judge_gym.errors import BudgetError, JudgeGymError, SourceError
 
 if TYPE_CHECKING:
@@ -56,10 +57,16 @@ def _command(words: Sequence[str]) -> str | None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs a command; errors that the user can fix are shown without a traceback."""
+    # Commands create many objects and little garbage: fewer, larger collections, and none of what
+    # is left when the process ends.
+    gc.set_threshold(200_000, 20, 20)
+    atexit.register(gc.freeze)
+    # To find plugins, pydantic reads the metadata of every installed distribution.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from typer import Abort, Exit, TyperException
 
-    # Commands create many objects and little garbage: fewer, larger collections.
-    gc.set_threshold(200_000, 20, 20)
+    from judge_gym.cli.app import BAD_INPUT, FAILED, INTERRUPTED, STOPPED
+
     words = sys.argv[1:] if arguments is None else arguments
     app = load_app(_command(words))
     try:

@@ -9,16 +9,13 @@ import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from judge_gym.axes import Design
-from judge_gym.engine.calls.ask import Models, Stopped
 from judge_gym.engine.calls.budget import Spend, refuse_unpriced
-from judge_gym.engine.calls.limit import CONCURRENCY
-from judge_gym.engine.calls.offline import OfflineError
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.capabilities import Capabilities
-from judge_gym.engine.runs.follower import RunFollower, run_in_loop, work
+from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.engine.runs.orders import (
     ANALYSES,
@@ -35,9 +32,6 @@ from judge_gym.engine.runs.orders import (
     study_of,
     study_result,
 )
-from judge_gym.engine.runs.pipeline import makers
-from judge_gym.engine.runs.planner import Paces, Plan, Planner, StagePlan
-from judge_gym.engine.runs.reparse import Reparsed, reparse
 from judge_gym.errors import DesignError
 from judge_gym.models.model_card import Limits
 from judge_gym.records import SuiteRun
@@ -46,7 +40,11 @@ from judge_gym.store.deployment import COPY, CopiedDatabase
 from judge_gym.studies import BudgetSpec
 
 if TYPE_CHECKING:
+    from judge_gym.engine.calls.ask import Models
+    from judge_gym.engine.runs.capabilities import Capabilities
     from judge_gym.engine.runs.executor import Analyze
+    from judge_gym.engine.runs.follower import RunFollower
+    from judge_gym.engine.runs.planner import Paces, Planner
     from judge_gym.engine.runs.queue import RunQueue
     from judge_gym.suites import Suite
 
@@ -55,43 +53,49 @@ __all__ = [
     "JOBS",
     "WORKFLOWS",
     "Engine",
-    "Models",
-    "OfflineError",
-    "Plan",
-    "Planner",
-    "Reparsed",
     "Result",
     "RunOptions",
     "RunProgress",
     "RunResult",
     "Spend",
-    "StagePlan",
     "Stopped",
     "SuiteExecution",
     "SuiteWork",
     "Workflow",
-    "makers",
-    "reparse",
     "study_of",
 ]
 
 
 class Engine:
-    """Plans, queues and executes the runs of a lab; given limits replace those of the registry."""
+    """Plans, queues and executes the runs of a lab; given limits replace those of the registry.
 
-    def __init__(self, store: Store, models: Models, *, limits: Limits | None = None) -> None:
+    What plans and executes is imported by the methods that use it: every lab has an engine, and
+    most commands only read.
+    """
+
+    def __init__(self, store: Store, models: "Models", *, limits: Limits | None = None) -> None:
         self._store = store
         self._limits = limits or Limits()
         self._models = models
-        self._capabilities = Capabilities(store, models)
         self.analyze: Analyze | None = None
         """Performs an analysis in this process when it works; set by the lab."""
 
-    def planner(self) -> Planner:
+    @cached_property
+    def _capabilities(self) -> "Capabilities":
+        from judge_gym.engine.runs.capabilities import Capabilities
+
+        return Capabilities(self._store, self._models)
+
+    def planner(self) -> "Planner":
         """Returns a planner, which walks runs without calling a model."""
+        from judge_gym.engine.runs.planner import Planner
+
         return Planner(self._store.ledger, self._models, self._paces())
 
-    def _paces(self) -> Paces:
+    def _paces(self) -> "Paces":
+        from judge_gym.engine.calls.limit import CONCURRENCY
+        from judge_gym.engine.runs.planner import Paces
+
         concurrency = self._limits.concurrency or CONCURRENCY
         return Paces(self._store.usage, self._models, concurrency)
 
@@ -209,7 +213,9 @@ class Engine:
         orders: Sequence[WorkOrder],
         limits: Limits,
         watch: Callable[[Sequence[RunProgress]], None],
-    ) -> RunFollower:
+    ) -> "RunFollower":
+        from judge_gym.engine.runs.follower import RunFollower, run_in_loop
+
         follower = RunFollower(self._store, self._models, limits, orders, self._capabilities)
         watch([follower.progress[order.run] for order in orders])
         if follower.orders:
@@ -250,6 +256,8 @@ class Engine:
             on_start: called with the worker's name when it is ready.
             watch: called once with the live progress, which gains runs as they begin.
         """
+        from judge_gym.engine.runs.follower import run_in_loop, work
+
         progress: dict[int, RunProgress] = {}
         watch(progress)
         with self._confirmed_queue() as queue, _heap_frozen():

@@ -15,7 +15,6 @@ from judge_gym.lab.collection import SEARCH_VARIABLE
 from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.experiments import Experiments
 from judge_gym.models import ModelCard, Registry
-from judge_gym.models.simulated import CODERS, PRESETS
 from judge_gym.records import Message, search_origins
 from judge_gym.records.responses import (
     AnyRow,
@@ -141,6 +140,8 @@ class Admin:
 
     def models(self, *, provider: str | None = None) -> ModelList:
         """Returns providers with what they need, and the named models or those of a provider."""
+        from judge_gym.models.simulated import CODERS, PRESETS
+
         cards = [_model(card) for card in self.model_cards(provider)]
         simulated = [
             {

@@ -12,7 +12,6 @@ from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, expand
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.collection import collected_window, redacted, window_of
 from judge_gym.models import Registry
-from judge_gym.models.simulated.lexicon import strains
 from judge_gym.records import Benchmark, Evidence, Pool, Rubric, Window, provided_rubric
 from judge_gym.sources import (
     judgebench,
@@ -415,6 +414,8 @@ def _unknown_to_simulated(
     """Yields a warning on pools whose texts simulated judges cannot read."""
     if not any(models.card(judge).simulated for judge in study.judges):
         return
+    from judge_gym.models.simulated.lexicon import strains
+
     for name, pool in pools.items():
         texts = [item.text for item in pool.items[:FIRST_ITEMS] if not pool.paired]
         unread = sum(not strains(text) for text in texts)

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import yaml
 
@@ -19,14 +19,10 @@ from judge_gym.engine import (
     FINISHED,
     WORKFLOWS,
     Engine,
-    Plan,
     Result,
     RunOptions,
     RunProgress,
-    StagePlan,
     Workflow,
-    makers,
-    reparse,
     study_of,
 )
 from judge_gym.engine.suite_reports import SuiteReport, reports
@@ -63,6 +59,9 @@ from judge_gym.store import (
     Targets,
 )
 from judge_gym.studies import BudgetSpec
+
+if TYPE_CHECKING:
+    from judge_gym.engine.runs.planner import Plan, StagePlan
 
 DEFAULTS = "defaults"
 """The reason for new calls of a study whose file says the same as before."""
@@ -176,7 +175,7 @@ class Runs:
         overrides: Mapping[str, Any] | None = None,
         series: str | None = None,
         samples: int | None = None,
-    ) -> tuple[Plan, PreparedStudy]:
+    ) -> "tuple[Plan, PreparedStudy]":
         """Plans a target, and returns it with the warnings that planning adds."""
         prepared = self._prepared(target, None, overrides or {})
         targets, notes = targets_of(prepared, self._models, samples=samples)
@@ -555,6 +554,8 @@ class Runs:
         self, prepared: PreparedStudy, options: RunOptions
     ) -> tuple[PreparedStudy, Sequence[Run], Sequence[str]]:
         """Stores runs with their targets; refuses those that cannot be executed."""
+        from judge_gym.engine.runs.pipeline import makers
+
         prepared = replace(prepared, budget=prepared.budget.changed(options.budget))
         targets, notes = targets_of(
             prepared, self._models, samples=options.samples, rivals=options.rivals
@@ -588,7 +589,7 @@ class Runs:
         self._store.evidence.save_labels(labels, replace=True)
         return prepared, runs, notes
 
-    def _left(self, runs: Sequence[Run]) -> StagePlan:
+    def _left(self, runs: Sequence[Run]) -> "StagePlan":
         """Returns what is still to be paid of runs that were started."""
         planner = self._engine.planner()
         for run in runs:
@@ -692,6 +693,8 @@ class Runs:
 
     def reparse(self, target: str, *, write: bool = False) -> Reparsed:
         """Reads stored answers with today's parsers and returns what changes; asks nothing."""
+        from judge_gym.engine.runs.reparse import reparse
+
         tags = [row["tag"] for row in self._experiments.find(target)]
         with self._engine.lock() if write else nullcontext():
             return cast(Reparsed, reparse(self._store, tags, write=write).to_json())
@@ -873,7 +876,7 @@ def _limits_text(limits: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {limit:g}" for name, limit in flat.items())
 
 
-def _new_calls(changes: Mapping[str, str], plan: Plan) -> list[str]:
+def _new_calls(changes: Mapping[str, str], plan: "Plan") -> list[str]:
     """Returns how many calls are new because of each change since the study was last run."""
     counts: Counter[str] = Counter()
     for tag, change in changes.items():

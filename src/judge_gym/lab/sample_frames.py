@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from judge_gym.axes import V1_DEFAULTS, Design
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.records import Display
-from judge_gym.stages.probe import prompted
-from judge_gym.stages.verdicts import verdict_line
 from judge_gym.store import Store
 from judge_gym.store.database import NEEDED, open_database
 
@@ -94,6 +92,9 @@ def answer_columns(
 def _answer_columns(
     row: Mapping[str, Any], design: Design, names: Sequence[str], answer: str | None
 ) -> dict[str, str | None]:
+    from judge_gym.stages.probe import prompted
+    from judge_gym.stages.verdicts import verdict_line
+
     display, flipped = Display.parse(row["display"]), bool(row["flipped"])
     probed = isinstance(row["probe_status"], str)  # else None, or in a frame no number
     stages = [int(stage) for stage in row["stages"].split()]

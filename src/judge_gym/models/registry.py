@@ -14,7 +14,6 @@ from judge_gym.models import local_files
 from judge_gym.models.model_card import LOCAL, Limits, ModelCard, cannot_search
 from judge_gym.models.prices import context_data
 from judge_gym.models.registry_files import USER_FILE, Entries, limits, prices
-from judge_gym.models.simulated import SIMULATED, CoderProfile, SimulatedModel, profile
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
@@ -66,6 +65,8 @@ class Registry:
             return self.card(name).id
         from genai_prices.data_snapshot import get_snapshot
 
+        from judge_gym.models.simulated import SIMULATED
+
         ours = {self._priced_as(name): name for name in self.entries.providers}
         try:
             provider, _ = get_snapshot().find_provider_model(name, None, None, None)
@@ -90,6 +91,8 @@ class Registry:
         if not name:
             raise DesignError(f"{id!r} names no model; an id is provider:name")
         if provider == "sim":
+            from judge_gym.models.simulated import CoderProfile, profile  # most labs only read
+
             own = profile(name)
             writes = isinstance(own, CoderProfile)
             return ModelCard(
@@ -213,6 +216,8 @@ class Registry:
         if web_search and not card.searches:
             raise cannot_search(card, self._searching())
         if card.kind == "sim":
+            from judge_gym.models.simulated import SimulatedModel
+
             return SimulatedModel(id)
         if card.kind == "endpoint":
             return self._open_endpoint(card)
@@ -299,6 +304,8 @@ class Registry:
 
 def _uncallable(id: str, why: str) -> DesignError:
     """Returns the error for a model that cannot be called; simulated ones always can."""
+    from judge_gym.models.simulated import SIMULATED
+
     return DesignError(
         f"{id} cannot be called: {why}; simulated judges need nothing ({', '.join(SIMULATED)})",
         choices=SIMULATED,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import Evidence, content_hash
 from judge_gym.sources.files import json_lines
-from judge_gym.stages.answer_lines import LabelledLine, adjacent_lines, clean_lines
 
 if TYPE_CHECKING:
     from judge_gym.analysis.judges.pairs import JudgedPair, Order
+    from judge_gym.stages.answer_lines import LabelledLine
 
 Decision = Literal["A>B", "B>A", "A=B"]
 STAGES: dict[Decision, int] = {"A>B": 1, "B>A": 2, "A=B": 3}
@@ -98,6 +98,7 @@ def read_judgments(path: Path) -> Judgments:
     published score, which compares strings, counts `A<B` as no decision.
     """
     from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair
+    from judge_gym.stages.answer_lines import clean_lines
 
     pairs: list[JudgedPair] = []
     judge: dict[str, str] = {}
@@ -144,6 +145,8 @@ def read_decision(text: str) -> Decision | None:
     'B>A'
     >>> read_decision("[[A>B]] or [[B>A]]")
     """
+    from judge_gym.stages.answer_lines import adjacent_lines, clean_lines
+
     lines = clean_lines(text)
     found = _verdicts(lines)
     if not found:
@@ -152,7 +155,9 @@ def read_decision(text: str) -> Decision | None:
     return together.pop() if len(together) == 1 else None
 
 
-def _verdicts(lines: list[str]) -> list[LabelledLine]:
+def _verdicts(lines: list[str]) -> "list[LabelledLine]":
+    from judge_gym.stages.answer_lines import LabelledLine
+
     return [
         LabelledLine(number, tag)
         for number, line in enumerate(lines)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects import sqlite as sqlite_dialect
+from sqlalchemy.dialects import sqlite
 
 from judge_gym.errors import (
     ConflictError,
@@ -47,16 +46,17 @@ class Database:
         self.url = url
         if url.get_backend_name() == "sqlite":
             self.engine = sa.create_engine(url)
+            self.insert: Any = sqlite.insert
+            """The dialect's INSERT, which has ON CONFLICT."""
             sa.event.listen(self.engine, "connect", _tune_sqlite)
             sa.event.listen(self.engine, "begin", _begin_sqlite)
         else:
+            from sqlalchemy.dialects import postgresql  # slow to import
+
             # Dates are in UTC; connections that a restarted server has lost are replaced.
             utc = {"options": "-c timezone=utc"}
             self.engine = sa.create_engine(url, pool_pre_ping=True, connect_args=utc)
-        self.insert: Any = {"sqlite": sqlite_dialect.insert, "postgresql": postgresql.insert}[
-            self.engine.dialect.name
-        ]
-        """The dialect's INSERT, which has ON CONFLICT."""
+            self.insert = postgresql.insert
         self._statements: dict[str, Any] = {}
         self.profile = _session_profile()
         """The profile of this session, `dev` or `prod`."""

@@ -1,13 +1,9 @@
 """The schema. Counts and statuses are derived from rows: no column stores one."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
-
-# Postgres can compare and index only JSONB.
-JSON = sa.JSON().with_variant(JSONB(), "postgresql")
-JSON_OR_NULL = sa.JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 
 metadata = sa.MetaData(
     naming_convention={
@@ -17,6 +13,34 @@ metadata = sa.MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+
+
+class Json(sa.TypeDecorator[Any]):
+    """JSON; on Postgres JSONB, since only that can be compared and indexed there."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def __init__(self, none_as_null: bool = False) -> None:
+        super().__init__(none_as_null=none_as_null)
+        self.none_as_null = none_as_null
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
+        """Returns the type of the database; the dialect of Postgres is slow to import."""
+        if dialect.name != "postgresql":
+            return dialect.type_descriptor(self.impl_instance)
+        from sqlalchemy.dialects.postgresql import JSONB
+
+        return dialect.type_descriptor(JSONB(none_as_null=self.none_as_null))
+
+    def coerce_compared_value(self, op: Any, value: Any) -> Any:
+        """Returns the type of a value that is compared: a key of an object is no JSON."""
+        kind = self.impl_instance.coerce_compared_value(op, value)
+        return self if kind is self.impl_instance else kind
+
+
+JSON = Json()
+JSON_OR_NULL = Json(none_as_null=True)
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
@@ -47,8 +71,16 @@ def _to(target: str, *, owned: bool = False) -> sa.ForeignKey:
 
 
 def _unique_where(condition: str, name: str, *columns: str) -> sa.Index:
-    where = sa.text(condition)
-    return sa.Index(name, *columns, unique=True, sqlite_where=where, postgresql_where=where)
+    return sa.Index(name, *columns, unique=True, sqlite_where=sa.text(condition))
+
+
+@sa.event.listens_for(metadata, "before_create")
+def _state_conditions(target: sa.MetaData, connection: sa.Connection, **_: object) -> None:
+    """Gives indexes their conditions on Postgres, too; to state them above loads its dialect."""
+    if connection.dialect.name == "postgresql":
+        for index in (index for table in target.tables.values() for index in table.indexes):
+            where = index.dialect_options["sqlite"]["where"]
+            index.dialect_options["postgresql"]["where"] = where
 
 
 # --- the ledger ----------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.calls.record import Recorder
 from judge_gym.engine.calls.retry import Retries
+from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.errors import (
     Bill,
     BudgetError,
-    JudgeGymError,
     NotReachedError,
     ParameterRefused,
     ProviderError,
@@ -48,10 +48,6 @@ HAND_OVER = 0.5
 """Seconds after which answers are handed over, even if others of the same requests are awaited."""
 OnAnswers = Callable[[Mapping[int, Answer]], None]
 """Takes answers that have arrived, by the position of their request."""
-
-
-class Stopped(JudgeGymError):
-    """The user asked to stop; calls in flight have been recorded."""
 
 
 class Models(Protocol):

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from judge_gym.engine.calls.ask import Models, Stopped
+from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.locks import LockTaken, lab_lock, worker_lock
 from judge_gym.engine.runs.orders import ANALYSES, EVALS, Outcome, ProcessEnding, WorkOrder

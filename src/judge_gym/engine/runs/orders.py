@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from judge_gym.engine.calls.ask import Stopped
 from judge_gym.engine.calls.budget import RunOverBudget
 from judge_gym.engine.calls.circuit_breaker import EndpointDown, Trial
 from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.errors import BudgetError, JudgeGymError
 from judge_gym.records import SuiteRun
 from judge_gym.store import Progress, Run
