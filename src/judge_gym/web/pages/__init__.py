@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from judge_gym.web.middleware import Json
 from judge_gym.web.pages import (
     calls,
     compare,
@@ -24,7 +25,7 @@ from judge_gym.web.pages import (
 
 __all__ = ["router"]
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, default_response_class=Json)
 _STUDIES = (
     home,
     new_study,
