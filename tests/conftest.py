@@ -51,6 +51,7 @@ sys.dont_write_bytecode = False
 take_shortcuts()
 gc.disable()  # until the tests are collected
 
+SOURCES = Path(__file__).parents[1] / "src"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 REQUIRE_ALL = os.environ.get("REQUIRE") == "all"
 TEXTS = {
@@ -302,6 +303,22 @@ class Scripted:
 def pytest_collect_file() -> Generator[None, list[Any], list[Any]]:
     """Looks for examples in docstrings of the sources alone, since tests have none."""
     return [found for found in (yield) if not isinstance(found, DoctestModule)]
+
+
+class SourcesWithExamples:
+    """Leaves sources without an example unread; pytest would import each of them in each process.
+
+    A plugin, since the hooks of this file do not apply to files beside its folder.
+    """
+
+    @staticmethod
+    def pytest_ignore_collect(collection_path: Path) -> bool | None:
+        is_source = collection_path.suffix == ".py" and SOURCES in collection_path.parents
+        return True if is_source and b">>>" not in collection_path.read_bytes() else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(SourcesWithExamples())
 
 
 def pytest_xdist_auto_num_workers() -> int:

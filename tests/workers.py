@@ -1,12 +1,9 @@
 """Worker processes that ask at the same time, over one Postgres and one endpoint."""
 
 import asyncio
-import importlib
-import multiprocessing
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,21 +38,6 @@ class Work:
     """After which it stops."""
     begin: float = 0.0
     """The time of day at which it begins."""
-
-
-@contextmanager
-def processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """So many processes, with all that they need imported."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=context) as pool:
-        list(pool.map(_be_ready, range(count)))
-        yield pool
-
-
-def _be_ready(number: int) -> None:
-    """Import what asking needs, and take long enough for each process to do so."""
-    importlib.import_module("judge_gym.models.http_model")
-    time.sleep(0.5)
 
 
 def write_entry(folder: Path, url: str, entry: str = "") -> Path:

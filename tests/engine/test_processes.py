@@ -12,10 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 import postgres
+from forked import processes
 from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.store import Store
 from judge_gym.store import tables as t
-from workers import Work, all_work, processes, write_entry
+from workers import Work, all_work, write_entry
 
 RPM = 1200
 PRICES = "prices = {input = 1.0, output = 10.0}"

@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from scipy import stats
+import scipy
 
 from judge_gym import verdict_distribution
 from judge_gym.axes import Design
@@ -169,11 +169,11 @@ def assert_published(made: Cell, draws: int) -> None:
     observed = [seen[verdict] for verdict in common]
     share = [published[verdict] for verdict in common]
     left = 1 - math.fsum(share)
-    assert stats.binomtest(rare, draws, min(1.0, max(left, 1e-12))).pvalue > ALPHA
+    assert scipy.stats.binomtest(rare, draws, min(1.0, max(left, 1e-12))).pvalue > ALPHA
     if len(common) > 1:
         total = sum(observed)
         expected = [total * part / math.fsum(share) for part in share]
-        assert stats.chisquare(observed, expected).pvalue > ALPHA
+        assert scipy.stats.chisquare(observed, expected).pvalue > ALPHA
 
 
 @each_row("output", ["suffix", "json"])
@@ -388,7 +388,7 @@ def test_judges_without_bias_do_not_care_for_the_concept() -> None:
 
 def test_more_noise_spreads_the_verdicts() -> None:
     spread = [
-        stats.entropy(list(stage_share(cell(f"judge?noise={noise}")).values()))
+        scipy.stats.entropy(list(stage_share(cell(f"judge?noise={noise}")).values()))
         for noise in (0.03, 0.1, 0.3, 2)
     ]
     assert spread == sorted(spread)
@@ -430,7 +430,7 @@ def test_position_preference_shows_over_shuffled_displays_as_published() -> None
         firsts += one.verdict(completion) == first
         published.append(verdict_distribution(one.request).get(first, 0.0))
     mean, variance = math.fsum(published), math.fsum(p * (1 - p) for p in published)
-    assert abs(firsts - mean) / math.sqrt(variance) < stats.norm.isf(ALPHA / 2)
+    assert abs(firsts - mean) / math.sqrt(variance) < scipy.stats.norm.isf(ALPHA / 2)
     assert firsts / len(made) > 1.5 / 6
 
 
@@ -754,7 +754,7 @@ def test_an_author_writes_the_stages_it_is_asked_for_in_order_of_strain(
         assert len({stage.label for stage in made.stages}) == scale
         values = stage_strains(made)
         assert direction * (values[-1] - values[0]) > 0.3
-        assert direction * stats.spearmanr(range(scale), values).statistic > 0.9
+        assert direction * scipy.stats.spearmanr(range(scale), values).statistic > 0.9
         if scale <= 5:
             assert values == sorted(values, reverse=direction < 0)
         if made.midpoint is not None:

@@ -13,13 +13,11 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import openai
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openai import OpenAI
 
 from conftest import Call
 from judge_gym.axes import Design
@@ -41,6 +39,9 @@ from judge_gym.records import Completion, Draw, Evidence, OrdinalRubric, Request
 from judge_gym.records import RubricStage as Stage
 from judge_gym.stages import Scorer, ScoreTarget
 from tables import each_row
+
+if TYPE_CHECKING:  # every process that collects tests imports this module, few use the SDK
+    from openai import OpenAI
 
 KEY = "sk-sim-0123456789"
 HARSH = "Judges were dismissed by decree, an editor was detained and a newspaper was banned."
@@ -454,11 +455,15 @@ def process(*options: str) -> Iterator[str]:
             served.terminate()
 
 
-def official(url: str, key: str = KEY) -> OpenAI:
+def official(url: str, key: str = KEY) -> "OpenAI":
+    from openai import OpenAI
+
     return OpenAI(base_url=url, api_key=key, max_retries=0)
 
 
 def test_the_official_client_works_unchanged() -> None:
+    import openai
+
     request = question()
     asked: Any = body(request)["messages"]
     with process("--key-env", "SIM_KEY") as url, official(url) as client:
@@ -494,6 +499,8 @@ def test_the_official_client_gets_what_a_schema_asks_for() -> None:
 
 
 def test_official_client_reads_how_long_to_wait() -> None:
+    import openai
+
     asked: Any = body(question())["messages"]
     with process("--rpm", "1") as url, official(url) as client:
         first = client.chat.completions.with_raw_response.create(

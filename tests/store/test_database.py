@@ -17,6 +17,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import postgres
+from forked import open_store_until, open_stores_at_once
 from judge_gym.engine.runs.queue import RunQueue
 from judge_gym.errors import ConflictError, NotFoundError, StoreError
 from judge_gym.lab import Lab
@@ -212,65 +213,19 @@ def _add_a_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_adds:
     monkeypatch.setattr(database, "NEEDED", "9000")
 
 
-KILL_AT = """
-import os, signal, sys
-import sqlalchemy as sa
-from judge_gym.store import Store
-left = int(sys.argv[2])
-@sa.event.listens_for(sa.engine.Engine, "before_cursor_execute")
-def die(connection, cursor, statement, *_):
-    global left
-    if statement.split()[0] in ("CREATE", "INSERT", "ALTER", "UPDATE"):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-Store.open("sqlite:///" + sys.argv[1])
-"""
-
-
 @pytest.mark.parametrize("statement", [1, 2, 9, 25])
 def test_a_database_whose_making_was_killed_can_be_opened(tmp_path: Path, statement: int) -> None:
     file = tmp_path / "lab.db"
-    killed = subprocess.run([sys.executable, "-c", KILL_AT, str(file), str(statement)])
-    assert killed.returncode == -signal.SIGKILL
+    assert open_store_until(url(file), statement) == -signal.SIGKILL
     opened = Store.open(url(file))
     assert set(tables.metadata.tables) <= set(sa.inspect(opened.database.engine).get_table_names())
     opened.close()
     assert stated_revision(file) == HEAD
 
 
-OPEN_AT_THE_SIGN = """
-import sys, time
-from pathlib import Path
-from alembic import command, script
-from judge_gym.store import Store
-print("ready", flush=True)
-sys.stdin.readline()
-Store.open("sqlite:///" + sys.argv[1]).close()
-"""
-
-
 def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
     file = tmp_path / "lab.db"
-    openers = [
-        subprocess.Popen(
-            [sys.executable, "-c", OPEN_AT_THE_SIGN, str(file)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(4)
-    ]
-    for opener in openers:
-        assert opener.stdout is not None
-        opener.stdout.readline()
-    for opener in openers:
-        assert opener.stdin is not None
-        opener.stdin.write("\n")
-        opener.stdin.flush()
-    complaints = [opener.communicate()[1] for opener in openers]
-    assert [opener.returncode for opener in openers] == [0] * 4, complaints
+    assert open_stores_at_once(url(file), 4) == [0] * 4
     assert stated_revision(file) == HEAD
 
 
@@ -347,8 +302,7 @@ def test_a_database_whose_upgrade_was_killed_can_be_opened(tmp_path: Path, state
     file = tmp_path / "lab.db"
     old_lab(file)
     before = contents(file)
-    killed = subprocess.run([sys.executable, "-c", KILL_AT, str(file), str(statement)])
-    assert killed.returncode == -signal.SIGKILL
+    assert open_store_until(url(file), statement) == -signal.SIGKILL
     assert contents(file) == before
     Store.open(url(file)).close()
     assert stated_revision(file) == HEAD
@@ -433,16 +387,16 @@ for place in sys.argv[1:]:
 """
 
 
-@pytest.mark.parametrize("existing", [False, True])
-def test_a_read_only_folder_is_refused_and_says_which(tmp_path: Path, existing: bool) -> None:
-    folder = tmp_path / "closed"
-    folder.mkdir()
-    places = [folder / "lab.db", folder / "new" / "lab.db"]
-    if existing:
-        Store.open(url(places[0])).close()
-        places[0].chmod(0o444)
-    before = list(folder.iterdir())
-    folder.chmod(0o555)
+def test_a_read_only_folder_is_refused_and_says_which(tmp_path: Path) -> None:
+    empty, used = tmp_path / "empty", tmp_path / "used"
+    places = [folder / name for folder in (empty, used) for name in ("lab.db", "new/lab.db")]
+    for folder in (empty, used):
+        folder.mkdir()
+    Store.open(url(used / "lab.db")).close()
+    (used / "lab.db").chmod(0o444)
+    before = [[*folder.iterdir()] for folder in (empty, used)]
+    for folder in (empty, used):
+        folder.chmod(0o555)
     try:
         tried = subprocess.run(
             [sys.executable, "-c", OPEN, *map(url, places)],
@@ -452,8 +406,9 @@ def test_a_read_only_folder_is_refused_and_says_which(tmp_path: Path, existing: 
             preexec_fn=powerless,
         )
     finally:
-        folder.chmod(0o755)
+        for folder in (empty, used):
+            folder.chmod(0o755)
     said = tried.stdout.splitlines()
-    assert len(said) == 2
+    assert len(said) == 4
     assert all(str(place.parent) in words for place, words in zip(places, said, strict=True))
-    assert list(folder.iterdir()) == before
+    assert [[*folder.iterdir()] for folder in (empty, used)] == before

@@ -3,14 +3,13 @@
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
     contextmanager,
 )
-from functools import cache
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -32,7 +31,6 @@ from judge_gym.web.events import RunWatcher
 from judge_gym.web.middleware import (
     AGENTS,
     AccessMiddleware,
-    Json,
     Limits,
     error_response,
     response_to,
@@ -104,26 +102,14 @@ def make_app(
     app.state.lab, app.state.watcher = lab, watcher
     app.state.reports, app.state.analyses = reports, AnalysisCache(lab)
     app.state.supervisor = supervisor
-    app.router.routes.extend(_routes())
+    # Not included, since FastAPI would analyse each of them once more, which takes a second.
+    app.router.routes.extend([*router.routes, *pages.routes])
     app.mount("/static", StaticFiles(packages=[("judge_gym.web", "static")]))
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
         app.add_exception_handler(kind, _refused)
     checked = AccessMiddleware(app, auth, limits, public=public)
     return checked
-
-
-@cache
-def _routes() -> Sequence[BaseRoute]:
-    """Returns the routes of every application; to complete them takes FastAPI half a second."""
-    app = FastAPI(
-        openapi_url=None,
-        generate_unique_id_function=lambda route: route.name,  # the name of the verb
-        default_response_class=Json,
-    )
-    app.include_router(router)
-    app.include_router(pages)
-    return app.router.routes
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

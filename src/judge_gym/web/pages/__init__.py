@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from judge_gym.web.middleware import Json
 from judge_gym.web.pages import (
     calls,
     compare,
@@ -23,7 +24,7 @@ from judge_gym.web.pages import (
 
 __all__ = ["router"]
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, default_response_class=Json)
 _STUDIES = (home, new_study, study, items, purchases, runs, compare, report)
 _RECORDS = (experiment, sample, evidence, usage, calls)
 _SUITES = (suite_evals, suite_runs, suites)  # the most specific paths come first
