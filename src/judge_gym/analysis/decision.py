@@ -362,9 +362,8 @@ def decide(values: pd.DataFrame, quantity: Quantity, label_usd: float = 0.0) -> 
 def _units(part: pd.DataFrame, weights: Mapping[tuple[str, str], float]) -> pd.DataFrame:
     """Returns the quantity on each item, draw and repeat that every setup has."""
     key = ["cluster", "evidence", "rubric", "replicate"]
-    wide = part.pivot_table(
-        index=key, columns=["variant", JUDGE], values="value", aggfunc="mean", observed=True
-    )
+    setup = ["variant", JUDGE]
+    wide = part.groupby([*key, *setup], observed=True)["value"].mean().unstack(setup)
     wide = wide.reindex(columns=pd.MultiIndex.from_tuples(list(weights))).dropna()
     value = wide.to_numpy(dtype=float) @ np.array(list(weights.values()))
     return wide.index.to_frame(index=False).assign(value=value)

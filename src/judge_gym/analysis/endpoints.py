@@ -173,12 +173,13 @@ def means_over_items(
         for group, values in part.set_index("evidence").groupby(list(by), observed=True)[value]:
             left.setdefault(group, []).append(values)
     numbers, clusters, rows = cells[value].to_numpy(float), cluster_codes(cells), []
-    every = pd.Series(np.arange(len(cells)), cells.index)
-    for group, places in every.groupby([cells[name] for name in by], observed=True):
-        here = places.to_numpy()
+    code = cells.groupby(list(by), observed=True).ngroup().to_numpy().astype(np.int64)
+    groups = cells[list(by)].iloc[first_rows(code)].itertuples(index=False, name=None)
+    parts = np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code)))
+    for group, here in zip(groups, parts, strict=False):  # the last part is empty
         items = cells["evidence"].iloc[here] if group in left else ()
         drawn = [one.reindex(items).to_numpy(float) for one in left.get(group, ())]
-        each, codes = numbers[here], pd.factorize(clusters[here])[0]
+        each, codes = numbers[here], clusters[here]
         found = estimate_over_items(estimate, each, drawn, codes, mean_over_draws=mean_over_draws)
         rows.append((*group, *found, scope(each, codes)))
     table = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "items", "scope"])

@@ -207,7 +207,7 @@ def contrast_tests(data: Dataset, declared: Sequence[ContrastSpec]) -> list[Test
     """Tests each declared contrast over all tasks, judges and designs that differ in it alone."""
     if not declared:
         return []
-    sides = Sides(data, ENDPOINTS)
+    sides = data.derive(Sides, ENDPOINTS)
     return [_contrast_test(sides, contrast) for contrast in declared]
 
 
@@ -319,7 +319,7 @@ def confidence_in_own_rubric(pairs: pd.DataFrame) -> HypothesisResult:
         return _lacking("needs probed samples under own and under rivals' rubrics (swap)")
     calls = rivals[["own_call", "other_call"]]
     rivals = rivals[calls.isna().any(axis=1) | ~calls.duplicated()]
-    gaps = (rivals["own"] - rivals["other"]).groupby([rivals[name] for name in SIDE]).mean()
+    gaps = rivals["gap"].groupby([rivals[name] for name in SIDE]).mean()
     table = _by_draw(gaps.groupby(level=["rubric_draw", "evidence"]).mean())
     clusters = clusters_of(rivals, table.columns)
     return one_sample(row_means(table.to_numpy().T), table, clusters, mean_over_draws=True)

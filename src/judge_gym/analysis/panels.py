@@ -1,6 +1,6 @@
 """Tidy samples for analyses: cached results, the judges of a task as arrays, their distances."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from itertools import combinations
@@ -327,7 +327,7 @@ class Dataset:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
-        self._results: dict[Callable[[pd.DataFrame], Any], Any] = {}
+        self._results: dict[Hashable, Any] = {}
 
     @staticmethod
     def of(samples: Samples) -> "Dataset":
@@ -339,6 +339,13 @@ class Dataset:
         if analysis not in self._results:
             self._results[analysis] = analysis(self.frame)
         result: Result = self._results[analysis]
+        return result
+
+    def derive(self, make: Callable[..., Result], *options: Hashable) -> Result:
+        """Returns what is made of the dataset with some options, making it on the first call."""
+        if (make, options) not in self._results:
+            self._results[make, options] = make(self, *options)
+        result: Result = self._results[make, options]
         return result
 
     @cached_property

@@ -40,5 +40,5 @@ def decision_figure(data: pd.DataFrame) -> drawing.Drawn:
     base = alt.Chart(data).encode(x=x, y=y, color=colour)
     line, points = base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=40)
     names = alt.Chart(last).mark_text(align="left", dx=8, fontSize=12)
-    named = names.encode(x=x, y=y, text="option:N")
+    named = names.encode(x=x, y=y, text=alt.Text("option:N"))
     return alt.layer(line, points, named).properties(width=WIDTH, height=HEIGHT), [more]

@@ -114,8 +114,8 @@ def pair_figure(data: pd.DataFrame) -> drawing.Drawn:
         color=alt.condition(f"datum.above > {0.55 * high}", alt.value("#000"), alt.value("#fff"))
     )
     texts = [
-        words.mark_text(dy=-7, fontWeight="bold").encode(text="excess:N"),
-        words.mark_text(dy=8).encode(text="difference:N"),
+        words.mark_text(dy=-7, fontWeight="bold").encode(text=alt.Text("excess:N")),
+        words.mark_text(dy=8).encode(text=alt.Text("difference:N")),
     ]
     chart = alt.layer(cells, *(texts if worded else [])).properties(
         width=alt.Step(wide), height=alt.Step(tall)
@@ -175,7 +175,7 @@ def method_figure(data: pd.DataFrame) -> drawing.Drawn:
     points = (
         alt.Chart()  # without data of its own, or every panel would show all items
         .mark_point(fill=BLUE, stroke=INK, strokeWidth=0.5, fillOpacity=0.8, size=45)
-        .encode(x=x, y=y, tooltip=["item:N", "single:Q", "subset:Q"])
+        .encode(x=x, y=y, tooltip=[alt.Tooltip(of) for of in ("item:N", "single:Q", "subset:Q")])
     )
     chart = alt.layer(diagonal, points, data=drawn).properties(width=340, height=300)
     note = "Squared distances, one point per item. Below the line, subsets reduce disagreement."

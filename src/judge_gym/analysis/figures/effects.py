@@ -79,7 +79,7 @@ def forest_figure(data: pd.DataFrame) -> drawing.Drawn:
     )
     width = 480
     notes = base.mark_text(align="left", opacity=0.85, limit=200).encode(
-        x=alt.value(width + 8), text="note:N"
+        x=alt.value(width + 8), text=alt.Text("note:N")
     )
     layers = [zero, drawing.interval_rules(base, x), points]
     layers += [notes] if (shown["note"] != "").any() else []
@@ -230,7 +230,7 @@ def ranked_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
     x = alt.X("value:Q", title=None, scale=drawing.SHARE, axis=alt.Axis(format="%", tickCount=5))
     colour = drawing.by_judge(JUDGE, shown[JUDGE], judges)
     points = base.mark_point(filled=True, size=110).encode(x=x, color=colour)
-    words = base.mark_text(dy=-11, fontWeight="bold").encode(x=x, text="text:N")
+    words = base.mark_text(dy=-11, fontWeight="bold").encode(x=x, text=alt.Text("text:N"))
     rules = drawing.interval_rules(base, x, strokeWidth=2)
     chart = alt.layer(rules, points, words).properties(width=560, height=alt.Step(36))
     return chart, [more]
@@ -305,7 +305,7 @@ def price_figure(data: pd.DataFrame) -> drawing.Drawn:
     words = [
         base.transform_filter(f"datum.fits && {'' if side else '!'}datum.left")
         .mark_text(align="right" if side else "left", dx=-9 if side else 9, dy=-7)
-        .encode(text="name:N")
+        .encode(text=alt.Text("name:N"))
         for side in (True, False)
     ]
     chart = alt.layer(rules, line, points, *words).properties(width=width, height=height)

@@ -41,7 +41,9 @@ def history_figure(data: pd.DataFrame) -> drawing.Drawn:
         axis=alt.Axis(format="%", tickCount=5),
     )
     base = alt.Chart(shown).encode(x=x, color=colour)
-    band = base.mark_area(opacity=0.1).encode(y=alt.Y("low:Q", scale=drawing.SHARE), y2="high:Q")
+    band = base.mark_area(opacity=0.1).encode(
+        y=alt.Y("low:Q", scale=drawing.SHARE), y2=alt.Y2("high:Q")
+    )
     line = base.mark_line(strokeWidth=1.5).encode(y=y)
     points = base.mark_point(filled=True, size=55).encode(y=y)
     rules = drawing.interval_rules(base, y, opacity=0.4)

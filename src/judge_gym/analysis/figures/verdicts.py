@@ -58,7 +58,11 @@ def distribution_figure(data: pd.DataFrame) -> drawing.Drawn:
     bars = _share_bars(shown, "share of scored verdicts").encode(
         color=drawing.ordinal_colours("stage", "stage", stages),
         order=alt.Order("stage:Q"),
-        tooltip=[f"{drawing.field(JUDGE)}:N", "stage:O", alt.Tooltip("share:Q", format=".1%")],
+        tooltip=[
+            alt.Tooltip(f"{drawing.field(JUDGE)}:N"),
+            alt.Tooltip("stage:O"),
+            alt.Tooltip("share:Q", format=".1%"),
+        ],
     )
     return drawing.faceted(bars, "panel", list(shown["panel"])), [more]
 
@@ -151,7 +155,11 @@ def _heat_panel(cells: pd.DataFrame, task: str, step: int, most: int) -> Any:
         x=drawing.column_names(JUDGE, cells[JUDGE]),
         y=drawing.row_names("item", ranked, most=most, sort=ranked),
         color=drawing.gradient("mean", "expected stage (0 first, 1 last)", 0, 1),
-        tooltip=["item:N", f"{drawing.field(JUDGE)}:N", alt.Tooltip("mean:Q", format=".2f")],
+        tooltip=[
+            alt.Tooltip("item:N"),
+            alt.Tooltip(f"{drawing.field(JUDGE)}:N"),
+            alt.Tooltip("mean:Q", format=".2f"),
+        ],
     )
     heading = alt.TitleParams(
         [task, more] if more else task,
@@ -200,7 +208,7 @@ def shape_figure(data: pd.DataFrame) -> drawing.Drawn:
     ticks = (
         base.transform_filter("isValid(datum.confidence)")
         .mark_point(shape="diamond", size=36, fill=INK, stroke=INK, strokeWidth=0)
-        .encode(x="confidence:Q")
+        .encode(x=alt.X("confidence:Q"))
     )
     layered = alt.layer(bars, ticks).properties(width=drawing.WIDTH, height=alt.Step(9))
     note = "Bars: share of verdicts. Diamonds: mean stated confidence in verdicts of that shape."
@@ -235,18 +243,18 @@ def belief_figure(data: pd.DataFrame) -> drawing.Drawn:
     colours = drawing.ordinal_colours("stage", "stage", stages)
     bars = base.mark_bar(**OUTLINE).encode(
         x=alt.X("belief:Q", title="belief to plausibility", scale=SHARE),
-        x2="plausibility:Q",
+        x2=alt.X2("plausibility:Q"),
         color=colours,
     )
     ticks = (
         base.transform_filter(_OPEN)
         .mark_point(shape=drawing.BAR_SHAPE, size=40, strokeWidth=2, stroke=INK)
-        .encode(x="pignistic:Q")
+        .encode(x=alt.X("pignistic:Q"))
     )
     dots = (  # a bar of no length shows no colour
         base.transform_filter(f"!({_OPEN})")
         .mark_circle(size=40, opacity=1, **OUTLINE)
-        .encode(x="pignistic:Q", color=colours)
+        .encode(x=alt.X("pignistic:Q"), color=colours)
     )
     layered = alt.layer(bars, ticks, dots).properties(width=drawing.WIDTH, height=alt.Step(9))
     note = (
@@ -301,15 +309,15 @@ def probe_figure(data: pd.DataFrame) -> drawing.Drawn:
         yOffset=alt.YOffset("rubric used:N", sort=used, scale=alt.Scale(paddingOuter=0.15)),
     )
     rules = base.mark_rule(opacity=0.7).encode(
-        x=alt.X("low:Q", title=_STATED, scale=SHARE), x2="high:Q"
+        x=alt.X("low:Q", title=_STATED, scale=SHARE), x2=alt.X2("high:Q")
     )
     colours = [BLUE, drawing.ORANGE, drawing.SKY, drawing.PINK]
     boxes = base.mark_bar(size=9, **drawing.OUTLINE).encode(
-        x="box:Q",
-        x2="lid:Q",
+        x=alt.X("box:Q"),
+        x2=alt.X2("lid:Q"),
         color=drawing.named_colours("rubric used", used, colours, title="rubric used"),
     )
-    medians = base.mark_tick(thickness=2, size=13).encode(x="median:Q")
+    medians = base.mark_tick(thickness=2, size=13).encode(x=alt.X("median:Q"))
     chart = alt.layer(rules, boxes, medians).properties(width=drawing.WIDTH, height=alt.Step(15))
     note = f"{_EXPLAINED} Strokes: medians; bars: the middle half; lines: 90 % of answers."
     return drawing.faceted(chart, "task", list(shown["task"])), [note, more, fewer]
@@ -405,7 +413,7 @@ def swap_figure(data: pd.DataFrame) -> drawing.Drawn:
     ]
     points = base.mark_point(size=60).encode(x=x, **drawing.symbols("rubric", kinds))
     authors = own.mark_text(align="left", dx=9, opacity=0.8).encode(
-        x="last:Q", text=alt.Text("author:N")
+        x=alt.X("last:Q"), text=alt.Text("author:N")
     )
     rules = drawing.interval_rules(own, x, "start", "end")
     chart = alt.layer(rules, points, authors).properties(width=290, height=alt.Step(16))

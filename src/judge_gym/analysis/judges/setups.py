@@ -43,7 +43,7 @@ def setups_of(own: pd.DataFrame) -> list[Setup]:
     parts: dict[Levels, npt.NDArray[np.bool_]] = {}
     for code in np.unique(codes):
         rows = codes == code
-        first = own.iloc[int(rows.argmax())]
+        first = own[columns].iloc[int(rows.argmax())]
         patterns = np.unique(idle[rows], axis=0) if idle is not None else [()]
         for pattern in patterns:
             same = rows if idle is None else rows & (idle == pattern).all(axis=1)

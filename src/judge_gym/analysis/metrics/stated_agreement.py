@@ -215,6 +215,10 @@ def _numbered(frame: pd.DataFrame, columns: Sequence[str]) -> _Ints:
     return numbers.to_numpy().astype(np.int64)
 
 
+_READ = ("evidence", "cluster", "p", "y", "probe_call_id")
+"""The columns of verdicts that are averaged by item."""
+
+
 class VerdictsByItem(NamedTuple):
     """Verdicts with a reference, by item."""
 
@@ -230,7 +234,7 @@ class VerdictsByItem(NamedTuple):
     @staticmethod
     def of(verdicts: pd.DataFrame) -> "VerdictsByItem":
         """Returns the verdicts with a reference, sorted by item."""
-        known = _known(verdicts)
+        known = _known(verdicts[[name for name in _READ if name in verdicts]])
         item, names = pd.factorize(known["evidence"], sort=True)
         order = np.argsort(item, kind="stable")
         return VerdictsByItem(

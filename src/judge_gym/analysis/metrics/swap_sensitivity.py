@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import CELL, JUDGE, PANEL, cluster_codes
+from judge_gym.analysis.frames import CELL, JUDGE, PANEL, cluster_codes, first_rows
 from judge_gym.analysis.metrics import Summary, metric
 from judge_gym.analysis.panels import Dataset, Panel, Samples
 from judge_gym.analysis.stats.intervals import (
@@ -19,6 +19,8 @@ from judge_gym.analysis.stats.intervals import (
 
 PAIRED = [*CELL, "evidence", "cluster", "replicate", "series", "flipped", "n_stages", "rubric_draw"]
 """The columns that both sides of a pair share; another scale has another shuffle."""
+READ = ["evidence", "cluster", "rubric_draw", "own", "other", "gap"]
+"""The columns of pairs from which differences are computed."""
 ROLES = ("rival", "third party")
 
 
@@ -26,8 +28,8 @@ def swap_pairs(frame: pd.DataFrame) -> pd.DataFrame:
     """Pairs each probed verdict under another author's rubric with its own-rubric counterpart.
 
     Columns: those of `PAIRED`, `rubric_author`, `role` (a rival judges the same task, a third party
-    does not), `own` and `other`, the stated probabilities, and their calls, `own_call` and
-    `other_call`. Verdicts without a counterpart are left out, so both sides have equal numbers.
+    does not), `own` and `other`, the stated probabilities, their `gap`, and their calls, `own_call`
+    and `other_call`. Verdicts without a counterpart are left out, so both sides have equal numbers.
     """
     probed = frame[frame["probe"].notna().to_numpy()]
     columns = [*PAIRED, "rubric_author", "probe", "probe_call_id"]
@@ -40,7 +42,7 @@ def swap_pairs(frame: pd.DataFrame) -> pd.DataFrame:
     panel = frame[["task", JUDGE]].drop_duplicates()
     judging = pd.MultiIndex.from_frame(panel)
     rival = pd.MultiIndex.from_frame(pairs[["task", "rubric_author"]]).isin(judging)
-    return pairs.assign(role=np.where(rival, *ROLES))
+    return pairs.assign(role=np.where(rival, *ROLES), gap=pairs["own"] - pairs["other"])
 
 
 def swap_sensitivity(samples: Samples) -> pd.DataFrame:
@@ -56,17 +58,16 @@ def swap_sensitivity(samples: Samples) -> pd.DataFrame:
     rows = []
     asked = frame[frame["is_swap"].to_numpy(dtype=bool) & frame["probe"].notna().to_numpy()]
     probed = asked.groupby([*CELL, "rubric_author"], observed=True).size()
-    for key, part in pairs.groupby(by, observed=True):
-        group: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
-        items = part.groupby("evidence")[["own", "other"]].mean()
-        found = _difference(part.assign(gap=part["own"] - part["other"]))
+    for key, part in pairs[[*by, *READ]].groupby(by, observed=True):
+        group: tuple[Any, ...] = key
+        own, other = part.groupby("evidence")[["own", "other"]].mean().mean()
         rows.append(
             {
                 **dict(zip(by, group, strict=True)),
-                **found.named("mean", "low", "high", "items"),
+                **_difference(part).named("mean", "low", "high", "items"),
                 "pairs": len(part),
-                "own": float(items["own"].mean()),
-                "other": float(items["other"].mean()),
+                "own": float(own),
+                "other": float(other),
                 "unpaired": int(probed.loc[group[:-1]]) - len(part),
             }
         )
@@ -76,7 +77,7 @@ def swap_sensitivity(samples: Samples) -> pd.DataFrame:
 
 @metric("swap_sensitivity", order=3)
 def _summary(data: Dataset, panel: Panel) -> Summary:
-    pairs = data.compute(_pairs_by_panel).get(tuple(panel.key.values()))
+    pairs = data.derive(_pairs_by_panel).get(tuple(panel.key.values()))
     if pairs is None:
         return Summary(undefined(), "no probed verdict under another author's rubric")
     rival, control = (_panel_difference(pairs, role) for role in ROLES)
@@ -84,8 +85,8 @@ def _summary(data: Dataset, panel: Panel) -> Summary:
     return Summary(rival, f"own minus rival rubric, {len(pairs)} pairs{third}")
 
 
-def _pairs_by_panel(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
-    return dict(list(swap_pairs(frame).groupby(PANEL, observed=True)))
+def _pairs_by_panel(data: Dataset) -> dict[Any, pd.DataFrame]:
+    return dict(list(data.compute(swap_pairs).groupby(PANEL, observed=True)))
 
 
 def _panel_difference(pairs: pd.DataFrame, role: str) -> Estimate:
@@ -93,8 +94,7 @@ def _panel_difference(pairs: pd.DataFrame, role: str) -> Estimate:
     selected = pairs[(pairs["role"] == role).to_numpy()]
     if selected.empty:
         return undefined()
-    gaps = selected.assign(gap=selected["own"] - selected["other"])
-    return _difference(gaps, [JUDGE, "rubric_author"])
+    return _difference(selected, [JUDGE, "rubric_author"])
 
 
 def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
@@ -107,6 +107,6 @@ def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
     whole = by_item(gaps)
     without = without_each_draw(gaps, [JUDGE], by_item, keep_others=True).values()
     drawn = [one.reindex(whole.index).to_numpy(float) for one in without]
-    items = gaps[["evidence", "cluster"]].drop_duplicates("evidence")
-    items = items.set_index("evidence", drop=False).loc[whole.index]
-    return estimate_over_items(signed, whole.to_numpy(float), drawn, cluster_codes(items))
+    items = first_rows(pd.factorize(gaps["evidence"], sort=True)[0])
+    clusters = cluster_codes(gaps[["evidence", "cluster"]].iloc[items])
+    return estimate_over_items(signed, whole.to_numpy(float), drawn, clusters)

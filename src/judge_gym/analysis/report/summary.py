@@ -210,7 +210,8 @@ def _typical(setup: Setup, task: str, item: str) -> pd.Series:
     Its `times` is how often the setup gives it, `of` how many verdicts there are.
     """
     every = setup.rows
-    rows = every[(every["task"] == task) & (every["evidence"].astype(str) == item)]
+    of_task = every[every["task"] == task]
+    rows = of_task[of_task["evidence"].astype(str) == item]
     usual = rows[rows["mask"] == rows["mask"].mode().iloc[0]]
     found: pd.Series = usual.assign(times=len(usual), of=len(rows)).iloc[0]
     return found

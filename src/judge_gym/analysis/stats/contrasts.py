@@ -5,6 +5,7 @@ Swapped rubrics are left out; they have an analysis of their own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
@@ -82,6 +83,11 @@ class Sides:
                 self.without_draws.setdefault(side, {})[draw] = values
         self._calls = {name: self._calls_by_side(name) for name in CALLS}
 
+    @cached_property
+    def displays(self) -> dict[tuple[str, str], pd.DataFrame]:
+        """The displays of each judge, item and replicate, by task and variant."""
+        return _displays(self.frame)
+
     def _values(self, cells: pd.DataFrame, endpoints: Sequence[str]) -> dict[Side, Floats]:
         """Returns the endpoints of each item of the task by side; missing ones are NaN."""
         found: dict[Side, Floats] = {}
@@ -116,7 +122,7 @@ class Sides:
         if knob == JUDGE:
             panels = [key for key, judges in self.judges.items() if {level, base} <= {*judges}]
             return [((*panel, level), (*panel, base)) for panel in panels]
-        shown, found = _displays(self.frame), []
+        shown, found = self.displays, []
         for task, designs in _designs(self.frame).items():
             for one, other in permutations(designs, 2):
                 if changed_knobs(designs[one], designs[other]) != (knob,):
@@ -455,7 +461,7 @@ def contrasts(
     contrasts that `find_contrasts` finds are compared.
     """
     sides = _sides(samples, endpoints)
-    shown = _displays(sides.frame)
+    shown = sides.displays
     rows: list[Mapping[str, Any]] = []
     for contrast in find_contrasts(sides.frame) if registered is None else registered:
         task, left, right = contrast.task, contrast.variant, contrast.against
@@ -477,11 +483,10 @@ def judge_contrasts(samples: Samples, *, endpoints: Sequence[str] = ENDPOINTS) -
     that judge and rubric differ together.
     """
     sides = _sides(samples, endpoints)
-    displays = _displays(sides.frame)
     authors = sides.frame.groupby(CELL)["rubric_author"].unique()
     rows = []
     for (task, variant), judges in sides.judges.items():
-        shown = displays.get((task, variant))
+        shown = sides.displays.get((task, variant))
         by_judge = {} if shown is None else dict(list(shown.groupby(JUDGE)))
         for base, level in combinations(sorted(judges), 2):
             contrast = Contrast(task, JUDGE, level, base, variant, variant, variant)
@@ -498,7 +503,7 @@ def _sides(samples: Samples, endpoints: Sequence[str]) -> Sides:
     for endpoint in endpoints:
         if endpoint not in ENDPOINTS:
             raise DesignError(unknown("endpoint", endpoint, ENDPOINTS), choices=ENDPOINTS)
-    return Sides(samples, endpoints)
+    return Dataset.of(samples).derive(Sides, tuple(endpoints))
 
 
 def _corrected(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -551,10 +556,8 @@ def _idle(designs: pd.DataFrame, knob: str, axis: str) -> bool:
 
 def _ranks(values: pd.DataFrame, knob: str, point: list[str], endpoint: str) -> pd.DataFrame:
     """Returns the ranks of one axis: a row per level and rank that occurs."""
-    wide = values.pivot_table(
-        index=[*point, "evidence"], columns=knob, values=endpoint, aggfunc="mean", dropna=False
-    )
-    wide = wide.dropna()
+    cells = values.groupby([*point, "evidence", knob], dropna=False)[endpoint]
+    wide = cells.mean().unstack(knob).dropna()
     if wide.empty or wide.shape[1] < 2:
         return pd.DataFrame(columns=RANKS)
     means = wide.groupby(level=point).mean().round(12)  # equal values must tie despite rounding

@@ -273,8 +273,6 @@ def mean_bounds(least: npt.ArrayLike, most: npt.ArrayLike, clusters: Codes | Non
     Each item has the least and the most that its value can be. The interval covers the mean in
     95 % of samples, wherever it lies between the means of both; without a gap it is Student's.
     """
-    from scipy.optimize import brentq
-
     ends = np.stack([np.asarray(least, dtype=float), np.asarray(most, dtype=float)])
     known = ~np.isnan(ends).any(axis=0)
     ends, codes = ends[:, known], grouped_codes(clusters, known)
@@ -289,7 +287,7 @@ def mean_bounds(least: npt.ArrayLike, most: npt.ArrayLike, clusters: Codes | Non
     def excess(reach: float) -> float:
         return float(special.stdtr(freedom, reach + gap) - special.stdtr(freedom, -reach)) - LEVEL
 
-    reach = brentq(excess, 0.0, 1.0 + float(t_quantile(freedom)))
+    reach = _root(excess, 0.0, 1.0 + float(t_quantile(freedom)))
     return Bounds(float(low - reach * errors[0]), float(high + reach * errors[1]))
 
 
@@ -422,18 +420,25 @@ def half_width(parts: Sequence[ErrorPart], level: float = LEVEL) -> float:
 
 def p_value(value: float, parts: Sequence[ErrorPart]) -> float:
     """Returns the two-sided p-value that corresponds to the interval of `half_width`."""
-    from scipy.optimize import brentq
-
     errors, freedoms = np.array(parts, dtype=float).T
     if not np.isfinite(half_width(parts)) or not errors.any():
         return np.nan
 
-    def beyond(log_p: float) -> float:
+    def within(log_p: float) -> float:
         reach = np.hypot.reduce(-special.stdtrit(freedoms, np.exp(log_p) / 2) * errors)
-        return float(reach - abs(value))
+        return float(abs(value) - reach)
 
-    least = -200.0
-    return float(np.exp(brentq(beyond, least, 0.0) if beyond(least) > 0 else least))
+    return float(np.exp(_root(within, -200.0, 0.0)))
+
+
+def _root(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Returns where a rising function is 0, by bisection; an end if it is 0 beyond.
+
+    `scipy.optimize` takes a third of a second to load.
+    """
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
+    return low
 
 
 def widened_by_draws(
