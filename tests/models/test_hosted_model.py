@@ -482,10 +482,10 @@ def test_the_quota_that_is_left_is_handed_on_with_answers_and_errors(
     web: Web, dialect: Dialect
 ) -> None:
     style = "anthropic-ratelimit-tokens-{}" if dialect is ANTHROPIC else "x-ratelimit-{}-tokens"
-    until = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
+    until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     headers = {
         style.format("remaining"): "700",
-        style.format("reset"): until if dialect is ANTHROPIC else "30s",
+        style.format("reset"): until if dialect is ANTHROPIC else "1h",
     }
     told: list[Quota] = []
     model = Registry().open(dialect.model)
@@ -502,7 +502,8 @@ def test_the_quota_that_is_left_is_handed_on_with_answers_and_errors(
 
     asyncio.run(three())
     assert [quota["tokens"].amount for quota in told] == [700, 700]
-    assert all(28 < quota["tokens"].seconds <= 31 for quota in told)
+    # Counted from a clock time, on a machine that may be busy for minutes.
+    assert all(3000 < quota["tokens"].seconds <= 3601 for quota in told)
 
 
 def test_concurrent_calls_each_report_their_own_answer(web: Web) -> None:
