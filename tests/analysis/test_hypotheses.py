@@ -68,6 +68,18 @@ def test_own_rubrics_are_not_evidence_for_h1() -> None:
     assert np.isnan(found["value"])
 
 
+def test_h1_lacks_data_where_no_two_judges_can_be_compared() -> None:
+    frame = panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE})
+    alone = frame["judge.model"] == "a"
+    for kinds, rows in {
+        "ecc or control": alone,
+        "control": alone | (frame["task_type"] == "ecc"),
+    }.items():
+        found = row(frame[rows], "H1")
+        assert found["outcome"] == "no data"
+        assert found["note"] == f"no two judges scored an item of type {kinds} at least twice each"
+
+
 def test_an_untested_hypothesis_counts_as_one_in_the_family() -> None:
     found = row(panel({"a": LEFT, "b": RIGHT}, {"a": ALIKE, "b": ALIKE}), "H1")
     assert found["holm"] == pytest.approx(4 * found["p"])

@@ -267,9 +267,12 @@ def contested_distance(frame: pd.DataFrame) -> HypothesisResult:
     distances = item_distances(once_per_call(shared, [JUDGE]), by)
     concepts = distances.groupby(["task_type", "concept", "evidence"], observed=True)["distance"]
     means = concepts.mean().groupby(level=["task_type", "concept"], observed=True).mean().dropna()
-    arms = [means[kind].to_numpy() for kind in ("ecc", "control") if kind in means.index]
+    if without := [kind for kind in ("ecc", "control") if kind not in means.index]:
+        kinds_text = " or ".join(without)
+        return _lacking(f"no two judges scored an item of type {kinds_text} at least twice each")
+    arms = [means[kind].to_numpy() for kind in ("ecc", "control")]
     counts = [len(arm) for arm in arms]
-    if len(arms) == 2 and min(counts) >= MIN_CONCEPTS:
+    if min(counts) >= MIN_CONCEPTS:
         note = f"over {counts[0]} contested and {counts[1]} control concepts"
         return two_samples(*arms)._replace(note=note)
     contested, plain = (
@@ -280,7 +283,7 @@ def contested_distance(frame: pd.DataFrame) -> HypothesisResult:
     found = two_samples(contested, plain, clusters)
     draws = min(len(contested), len(plain))
     scope = "on these concepts" + (", pools and rubrics" if draws < MANY_DRAWS else " and pools")
-    few = f"{counts[0]} contested and {counts[-1]} control concepts"
+    few = f"{counts[0]} contested and {counts[1]} control concepts"
     scope = f"{found.scope} and {scope}" if found.scope else scope
     return found._replace(note=found.note or few, scope=scope)
 
