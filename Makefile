@@ -4,7 +4,7 @@ REQUIRE ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# uv takes a tenth of pip's time; where it reaches no index, because it does not read pip's settings, pip
+# uv takes a fraction of pip's time; where it reaches no index, because it does not read pip's settings, pip
 # installs.
 install = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[$(1)]' || $(PIP) -e '.[$(1)]'
 # Otherwise every process would compile all libraries.
