@@ -63,7 +63,9 @@ def test_bad_options_are_refused_before_anything_is_run(
 ) -> None:
     Path("taken").write_text("a file")
     number, before = ran(lab, suite), paid(lab)
-    monkeypatch.setattr(failures, "check_answers", lambda *_: pytest.fail("answers were tried"))
+    monkeypatch.setattr(
+        failures, "check_answers", lambda *_, **__: pytest.fail("answers were tried")
+    )
     with pytest.raises(DesignError, match=complaint):
         lab.failures.analyze(number, **given)
     assert paid(lab) == before

@@ -88,7 +88,7 @@ def test_an_installed_package_works_outside_the_tree(built: Path, tmp_path: Path
     result = json.loads(run(lab, "run", study, "--json", cwd=tmp_path).stdout)
     assert result["status"] == "complete"
     run(lab, "report", study, "--out", tmp_path / "report.html", cwd=tmp_path)
-    checked = run(lab, "suite", "check", "python", "--evals", "001-basics/001", cwd=tmp_path)
+    checked = run(lab, "suite", "check", "python", "--evals", "001-language/001", cwd=tmp_path)
     assert "1 of 1 reference answers pass" in checked.stderr
 
 

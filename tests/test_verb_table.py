@@ -172,7 +172,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
             "files": {"b.py": "pass"},
         },
     ),
-    ("suites.start", {"suite": "python", "model": "sim:coder-weak", "evals": ["001-basics"]}),
+    ("suites.start", {"suite": "python", "model": "sim:coder-weak", "evals": ["001-language"]}),
     ("suites.list_runs", {"suite": "s"}),
     ("suites.show_run", {"run": 1}),
     ("suites.list_failed", {"run": 1}),

@@ -61,6 +61,24 @@ def test_check_passes_answers_and_fails_where_one_does_not(call: Call, suite: Pa
     only = call("suite", "check", suite, "--evals", "/001-")
     assert only.code == 0
     assert "1 of 1 reference answers pass" in only.err
+    assert "wrong answers" not in only.err
+
+
+def test_check_fails_where_a_wrong_answer_does_not_fail_at_its_step(
+    call: Call, suite: Path
+) -> None:
+    place = suite / "001-values/001-value"
+    (wrong := place / "wrong/tests-zero").mkdir(parents=True)
+    (wrong / "value.py").write_text("VALUE = 0\n")
+    caught = call("suite", "check", suite, "--evals", "/001-")
+    assert caught.code == 0
+    assert "1 of 1 wrong answers fail at their step" in caught.err
+    (wrong / "value.py").write_text((place / "answer/value.py").read_text())
+    missed = call("suite", "check", suite, "--evals", "/001-", "--json")
+    assert (missed.code, missed.json["passed"], missed.json["caught"]) == (1, 1, 0)
+    [row] = missed.json["wrong_answers"]
+    assert (row["answer"], row["outcome"]) == ("tests-zero", "passed")
+    assert row["problem"] == "must fail at tests, but passes"
 
 
 def test_status_lists_suite_runs_in_progress(call: Call, suite: Path) -> None:

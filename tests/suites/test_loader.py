@@ -20,6 +20,7 @@ command = ["{python}", "-m", "pytest"]
 without = ["Style"]
 extra = "Be brief."
 """
+TOML_OF_A = 'pipeline = "static"\ntests = 3\n'
 Make = Callable[..., Path]
 
 
@@ -38,8 +39,10 @@ def make(tmp_path: Path) -> Make:
             "001-early/001-a/TASK.md": "Do a.",
             "001-early/001-a/answer/deep/a.py": "a = 1\n",
             "001-early/001-a/grader/test_a.py": "def test_a(): pass\n",
-            "001-early/001-a/eval.toml": 'pipeline = "static"\ntests = 3\n[limits]\ndisk_mb = 9\n',
+            "001-early/001-a/eval.toml": f"{TOML_OF_A}[limits]\ndisk_mb = 9\n",
             "001-early/001-a/GAPS.md": "None known.",
+            "001-early/001-a/wrong/tests-two/deep/a.py": "a = 2\n",
+            "001-early/001-a/wrong/tests-more/b.py": "b = 1\n",
         }
         files.update(changes)
         folder = tmp_path / "suite"
@@ -64,6 +67,10 @@ def test_evals_are_found_in_order(make: Make) -> None:
     )
     assert (first.pipeline, first.tests, first.limits) == ("static", 3, Limits(5, disk_mb=9))
     assert (second.pipeline, second.tests, second.limits) == ("full", 1, Limits(5))
+    assert [(wrong.name, wrong.step, wrong.files) for wrong in first.wrong_answers] == [
+        ("tests-more", "tests", {"deep/a.py": "a = 1\n", "b.py": "b = 1\n"}),
+        ("tests-two", "tests", {"deep/a.py": "a = 2\n"}),
+    ]
     assert first.source.grader == {"test_a.py": "def test_a(): pass\n"}
     assert suite.kit == {"ruff.toml": "lint.select = []\n"}
 
@@ -105,6 +112,11 @@ def test_guidelines_are_known_by_section(make: Make) -> None:
         ({"001-early/001-a/eval.toml": "tests = 0"}, "no number of tests"),
         ({"001-early/001-a/eval.toml": "tests = true"}, "no number of tests"),
         ({"001-early/001-a/eval.toml": "test = 3"}, "unknown key 'test'"),
+        ({"001-early/001-a/eval.toml": "difficulty = 3"}, "'easy', 'medium' or 'hard'"),
+        ({"001-early/001-a/wrong/two.py": "a = 2"}, "choose a folder such as 'wrong/tests-"),
+        ({"001-early/001-a/wrong/tests/a.py": "a = 2"}, "choose a folder such as 'wrong/tests-"),
+        ({"001-early/001-a/wrong/lint-x/a.py": "a = 2"}, "choose 'filesystem' or 'tests'"),
+        ({"002-late/001-b/wrong/lint-x/a.py": "a = 2"}, "unknown step 'lint'"),
         ({"001-early/001-a/answer/a.bin": b"\xff\xfe"}, "no UTF-8"),
         ({"early/001-a/TASK.md": "x"}, "'early' in"),
         ({"003-x/TASK.md": "x"}, "an eval is SUITE/"),
@@ -163,6 +175,21 @@ def test_whatever_bears_on_a_score_changes_the_version(
     assert load_suite(make(**changes)).version != before
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"001-early/001-a/wrong/tests-two/deep/a.py": "a = 3\n"},
+        {"001-early/001-a/wrong/tests-none/deep/a.py": "a = None\n"},
+        {"001-early/001-a/eval.toml": f'{TOML_OF_A}difficulty = "hard"\n[limits]\ndisk_mb = 9\n'},
+    ],
+)
+def test_what_has_no_influence_on_a_score_leaves_the_version(
+    make: Make, changes: dict[str, str]
+) -> None:
+    before = load_suite(make()).version
+    assert load_suite(make(**changes)).version == before
+
+
 def test_a_cache_of_bytecode_does_not_change_the_version(make: Make) -> None:
     folder = make()
     before = load_suite(folder).version
@@ -217,8 +244,9 @@ def shipped() -> Suite:
 
 def test_the_shipped_suite_is_as_large_as_promised(shipped: Suite) -> None:
     assert shipped.folder == SHIPPED
-    assert len(shipped.evals) >= 12
-    assert len({task.category for task in shipped.evals}) >= 3
+    categories = ("language", "data", "files", "concurrency", "web", "packaging")
+    names = [f"{number:03}-{category}" for number, category in enumerate(categories, 1)]
+    assert {task.category for task in shipped.evals} <= {*names}
     assert sum(bool(task.gaps) for task in shipped.evals) >= 2
     assert {task.pipeline for task in shipped.evals} == {"full", "static"}
     assert all(task.tests >= 3 for task in shipped.evals)

@@ -15,6 +15,7 @@ from judge_gym.suites import (
     Sandbox,
     Step,
     Suite,
+    WrongAnswer,
     load_suite,
     open_sandbox,
     run_eval,
@@ -161,20 +162,50 @@ def test_a_grader_that_breaks_for_everyone_is_infrastructure(judge: Of, suite: S
 
 def test_a_grader_that_cannot_be_collected_fails_the_answer_check(suite: Suite) -> None:
     broken = replace(suite.evals[0], grader={"test_x.py": "import no_such_module\n"})
-    [result] = check_answers(replace(suite, evals=(broken,)), open_sandbox())
-    assert isinstance(result.outcome, Failed)
+    [check] = check_answers(replace(suite, evals=(broken,)), open_sandbox())
+    assert isinstance(check.result.outcome, Failed)
+    assert check.problem.startswith("must pass, but fails at tests")
 
 
 def test_the_check_of_answers_counts_the_tests(suite: Suite) -> None:
     [right] = check_answers(suite, open_sandbox())
-    assert right.outcome == Passed()
+    assert (right.result.outcome, right.problem) == (Passed(), "")
     more = {"test_x.py": GRADER + "\ndef test_more():\n    pass\n"}
     grown = replace(suite, evals=(replace(suite.evals[0], grader=more),))
     [wrong] = check_answers(grown, open_sandbox())
-    assert wrong.outcome == Failed("tests", "the grader holds 3 tests, eval.toml expects 2")
+    assert wrong.result.outcome == Failed("tests", "the grader holds 3 tests, eval.toml expects 2")
     unstated = replace(suite, evals=(replace(suite.evals[0], tests=1),))
     [right] = check_answers(unstated, open_sandbox())
-    assert right.outcome == Passed(), "where no number is stated, any will do"
+    assert right.result.outcome == Passed(), "where no number is stated, any will do"
+
+
+def test_wrong_answers_must_fail_at_their_step_before_any_other(suite: Suite) -> None:
+    def wrong(name: str, text: str) -> WrongAnswer:
+        return WrongAnswer(name, name.partition("-")[0], {"solution.py": text})
+
+    unused = "import os\n" + GOOD
+    halved = GOOD.replace("2 * n", "n")
+    answers = (
+        wrong("build-syntax", "def double(n:\n"),
+        wrong("lint-unused-import", unused),
+        wrong("tests-same-number", halved),
+        wrong("tests-right", GOOD),
+        wrong("tests-unused-import", unused.replace("2 * n", "n")),
+        wrong("lint-same-number", halved),
+    )
+    task = replace(suite.evals[0], wrong_answers=answers)
+    checks = check_answers(suite, open_sandbox(), [task])
+    assert [check.wrong for check in checks] == [None, *answers]
+    problems = {check.wrong.name: check.problem for check in checks if check.wrong}
+    assert [name for name, problem in problems.items() if not problem] == [
+        answer.name for answer in answers[:3]
+    ]
+    assert problems["tests-right"] == "must fail at tests, but passes"
+    assert problems["tests-unused-import"].startswith("must fail at tests, but fails at lint: ")
+    assert problems["lint-same-number"] == "must fail at lint, but passes"
+    assert [check.wrong for check in check_answers(suite, open_sandbox(), [task], wrong=False)] == [
+        None
+    ]
 
 
 @pytest.mark.parametrize("isolation", EACH_LANE)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from judge_gym.lab.failures import Analysis
 
 FILES = ("lab.db", "samples.csv", "samples.parquet", "report.html")
+SUITE_CATEGORIES = ("001-language", "002-data")
+"""The part of the included suite that the demo runs, so that it takes about a minute."""
 LAST_WORDS = 100
 """Characters of an answer that are shown: its end, where the verdict should be."""
 
@@ -155,7 +157,13 @@ def _suite_demo(lab: "Lab", reports: Path, *, quiet: bool) -> "tuple[SuiteReport
     _phase("3 of 4: a simulated model writes code, which is graded", quiet)
     with display.run_progress(quiet=quiet) as watch:
         # The simulated model sends our own answers with defects: it needs no sandbox.
-        suite = lab.suites.run("python", "sim:coder-weak", allow_unisolated=True, watch=watch)
+        suite = lab.suites.run(
+            "python",
+            "sim:coder-weak",
+            category=SUITE_CATEGORIES,
+            allow_unisolated=True,
+            watch=watch,
+        )
         _phase("4 of 4: judges explain why its evals failed", quiet)
         analysis = lab.failures.analyze(
             suite.run.id,

@@ -84,7 +84,7 @@ Filter = Annotated[
 ]
 Category = Annotated[
     list[str],
-    typer.Option(metavar="NAME", help="Only this category: 001-basics or basics; repeatable."),
+    typer.Option(metavar="NAME", help="Only this category: 001-language or language; repeatable."),
 ]
 FailedOf = Annotated[
     int | None, typer.Option(metavar="RUN", help="Only evals that did not pass in this run.")

@@ -111,9 +111,11 @@ def show(
     rows = [
         {
             "eval": task.path,
+            "difficulty": task.difficulty,
             "pipeline": task.pipeline,
             "tests": task.tests,
             "files": len(task.answer),
+            "wrong answers": len(task.wrong_answers),
             "gaps": bool(task.gaps),
         }
         for task in suite.evals
@@ -141,14 +143,14 @@ def check(
     failed_of: FailedOf = None,
     limit: Limit = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Evals at once; default: one per core.")
+        int | None, typer.Option(min=1, help="Answers at once; default: one per core.")
     ] = None,
     allow_unisolated: Unisolated = False,
     json: AsJson = False,
 ) -> None:
-    """Test every reference answer; each must pass."""
+    """Test the suite's own answers: reference answers must pass, wrong ones fail at their step."""
     with open_lab() as lab:
-        results = lab.suites.check(
+        checks = lab.suites.check(
             suite,
             evals=evals,
             filter=filter,
@@ -160,22 +162,30 @@ def check(
         )
     rows = [
         {
-            "eval": result.path,
-            "outcome": result.outcome.kind,
-            "step": getattr(result.outcome, "step", ""),
-            "reason": getattr(result.outcome, "reason", ""),
-            "seconds": sum(step.seconds for step in result.steps),
-            "isolation": result.isolation,
+            "eval": check.result.path,
+            "answer": check.wrong.name if check.wrong else "reference",
+            "outcome": check.result.outcome.kind,
+            "step": getattr(check.result.outcome, "step", ""),
+            "reason": getattr(check.result.outcome, "reason", ""),
+            "problem": check.problem,
+            "seconds": sum(step.seconds for step in check.result.steps),
+            "isolation": check.result.isolation,
         }
-        for result in results
+        for check in checks
     ]
-    passed = sum(row["outcome"] == "passed" for row in rows)
+    references = [row for row in rows if row["answer"] == "reference"]
+    wrong = [row for row in rows if row["answer"] != "reference"]
+    passed, caught = (sum(not row["problem"] for row in part) for part in (references, wrong))
     if json:
-        display.print_json({"passed": passed, "evals": rows})
+        facts = {"passed": passed, "evals": references}
+        display.print_json({**facts, "caught": caught, "wrong_answers": wrong})
     else:
-        display.table("", rows)
-        typer.echo(f"{passed} of {len(rows)} reference answers pass", err=True)
-    if passed < len(rows):
+        columns = ("eval", "answer", "outcome", "step", "problem", "seconds", "isolation")
+        display.table("", [{name: row[name] for name in columns} for row in rows])
+        typer.echo(f"{passed} of {len(references)} reference answers pass", err=True)
+        if wrong:
+            typer.echo(f"{caught} of {len(wrong)} wrong answers fail at their step", err=True)
+    if passed + caught < len(rows):
         raise typer.Exit(FAILED)
 
 

@@ -576,7 +576,8 @@ class Failures:
             return {}
         watch([RunProgress(targets={"reference answers": len(paths)})])
         tasks = [task for task in loaded.evals if task.path in paths]
-        checked = check_answers(loaded, sandbox, tasks)
+        checks = check_answers(loaded, sandbox, tasks, wrong=False)
+        checked = [check.result for check in checks]
         notes += [
             f"the reference answer to {result.path} is inconclusive: {result.outcome.reason}"
             for result in checked

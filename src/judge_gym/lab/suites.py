@@ -45,6 +45,7 @@ from judge_gym.store import Store
 from judge_gym.studies import BudgetSpec
 from judge_gym.suites import (
     SHIPPED,
+    AnswerCheck,
     CodeTask,
     Condition,
     Effect,
@@ -147,8 +148,8 @@ class Suites:
         jobs: int | None = None,
         allow_unisolated: bool = False,
         **which: Unpack[EvalKeywords],
-    ) -> tuple[EvalResult, ...]:
-        """Runs every reference answer through the steps, where each must pass; stores nothing."""
+    ) -> tuple[AnswerCheck, ...]:
+        """Runs the reference answers and the wrong ones through the steps; stores nothing."""
         loaded = self.find(suite)
         sandbox = open_sandbox(allow_unisolated=allow_unisolated)
         return check_answers(loaded, sandbox, self._select(loaded, which), at_once=jobs)

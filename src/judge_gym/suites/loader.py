@@ -1,7 +1,8 @@
 """Loads a suite from its folder: tasks, answers, graders, guidelines, steps, and its version.
 
 `SUITE/<NNN-category>/<NNN-name>/` contains a task; `suite.toml` has the commands that grade
-answers, `kit/` the files that those commands need, `install/` a list of dependencies.
+answers, `kit/` the files that those commands need, `install/` a list of dependencies. An eval's
+`wrong/` has answers with a planted mistake, which `check_answers` requires to fail.
 """
 
 import re
@@ -16,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from judge_gym.errors import DesignError, MissingToolError, NotFoundError, unknown
 from judge_gym.records import content_hash, digest
-from judge_gym.records.outcomes import EvalSource
+from judge_gym.records.outcomes import FILESYSTEM, EvalSource
 from judge_gym.suites import prompts
 from judge_gym.suites.ablation import CONDITIONS, Condition
 from judge_gym.suites.mounts import INSIDE
@@ -29,9 +30,15 @@ Pipeline = Literal["full", "static"]
 PIPELINES: tuple[Pipeline, ...] = get_args(Pipeline)
 COMMANDS = ("install", "build", "lint", "types", "tests")
 """The steps that are commands, in order; writing the files comes before them."""
+STATIC = (FILESYSTEM, "tests")
+"""The steps of a static eval."""
+Difficulty = Literal["easy", "medium", "hard"]
+DIFFICULTIES: tuple[Difficulty, ...] = get_args(Difficulty)
 SHIPPED = Path(__file__).parent / "python"
 """The suite that ships with judge-gym."""
 NAME = re.compile(r"\d{3}-[a-z0-9]+([-_][a-z0-9]+)*")
+WRONG = re.compile(r"([a-z]+)-[a-z0-9]+(-[a-z0-9]+)*")
+DIFFICULTY_LINE = re.compile(r"^difficulty\b.*\n?", flags=re.M)
 SECTION = re.compile(r"^## +(.+?)\s*$", flags=re.M)
 IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".DS_Store"}
 EXTRA = "judge-gym[suites]"
@@ -50,6 +57,17 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class WrongAnswer:
+    """An answer with a planted mistake, and the first step that must fail with it."""
+
+    name: str
+    """The step, a hyphen, and what is wrong."""
+    step: str
+    files: Mapping[str, str]
+    """The reference answer, with the files of the mistake in place of its own."""
+
+
+@dataclass(frozen=True, slots=True)
 class CodeTask:
     """One eval: the task, and all that is needed to grade an answer."""
 
@@ -64,7 +82,10 @@ class CodeTask:
     """The least number of collected tests with which a result counts."""
     limits: Limits = field(default_factory=Limits)
     hash: str = ""
-    """The hash of every file of the eval."""
+    """The hash of every file of the eval that influences a score."""
+    wrong_answers: tuple[WrongAnswer, ...] = ()
+    difficulty: Difficulty | None = None
+    """The authors' estimate; nothing is computed from it."""
 
     @property
     def path(self) -> str:
@@ -73,7 +94,7 @@ class CodeTask:
 
     @property
     def source(self) -> EvalSource:
-        """The files behind it, which explain a failure."""
+        """The files behind it, which explain a failure; wrong answers are not among them."""
         return EvalSource(self.category, self.name, self.task, self.answer, self.grader, self.gaps)
 
 
@@ -159,13 +180,14 @@ def load_suite(path: Path | str) -> Suite:
     name = about.get("name")
     if not isinstance(name, str) or not name.strip():
         raise DesignError(f"{file} needs a name; it has {name!r}")
+    steps = _steps(about.get("steps", {}), file)
     return Suite(
         name=name,
         summary=str(about.get("summary", "")),
         in_process=about.get("in_process", False) is True,
         folder=folder,
-        evals=_evals(folder, limits),
-        steps=_steps(about.get("steps", {}), file),
+        evals=_evals(folder, limits, steps),
+        steps=steps,
         guidelines=(guidelines := _guidelines(folder / "guidelines.md")),
         conditions=_conditions(about.get("conditions", {}), guidelines, file),
         kit=_files(folder / "kit"),
@@ -177,7 +199,7 @@ def load_suite(path: Path | str) -> Suite:
     )
 
 
-def _evals(folder: Path, limits: Limits) -> tuple[CodeTask, ...]:
+def _evals(folder: Path, limits: Limits, steps: Sequence[str]) -> tuple[CodeTask, ...]:
     found = sorted(
         {path.parent for path in folder.rglob("TASK.*") if path.suffix in (".md", ".txt")}
     )
@@ -189,7 +211,7 @@ def _evals(folder: Path, limits: Limits) -> tuple[CodeTask, ...]:
         for part in parts:
             if not NAME.fullmatch(part):
                 raise DesignError(f"{part!r} in {place} is no name; choose such as '001-basics'")
-        tasks.append(_eval(place, *parts, limits))
+        tasks.append(_eval(place, *parts, limits, steps))
     if not tasks:
         raise DesignError(f"{folder} holds no eval: no folder has a TASK.md or TASK.txt")
     for place in sorted(folder.iterdir()):
@@ -198,16 +220,20 @@ def _evals(folder: Path, limits: Limits) -> tuple[CodeTask, ...]:
     return tuple(tasks)
 
 
-def _eval(place: Path, category: str, name: str, limits: Limits) -> CodeTask:
+def _eval(place: Path, category: str, name: str, limits: Limits, steps: Sequence[str]) -> CodeTask:
     file = place / "eval.toml"
     about = _toml(file) if file.is_file() else {}
-    _known(about, ("pipeline", "tests", "limits"), "key", file)
+    _known(about, ("pipeline", "tests", "limits", "difficulty"), "key", file)
     pipeline = about.get("pipeline", "full")
     if pipeline not in PIPELINES:
         raise DesignError(unknown("pipeline", pipeline, PIPELINES, str(file)), choices=PIPELINES)
     tests = about.get("tests", 1)
     if type(tests) is not int or tests < 1:
         raise DesignError(f"tests {tests!r} in {file} is no number of tests; choose 1 or more")
+    difficulty = about.get("difficulty")
+    if difficulty not in (None, *DIFFICULTIES):
+        message = unknown("difficulty", difficulty, DIFFICULTIES, str(file))
+        raise DesignError(message, choices=DIFFICULTIES)
     answer, grader = _files(place / "answer"), _files(place / "grader")
     for kind, files in (("answer", answer), ("grader", grader)):
         if not files:
@@ -225,8 +251,47 @@ def _eval(place: Path, category: str, name: str, limits: Limits) -> CodeTask:
         pipeline=pipeline,
         tests=tests,
         limits=_limits(limits, about.get("limits", {}), file),
-        hash=digest({path: content_hash(text) for path, text in _files(place).items()}),
+        hash=digest(_scored_files(place)),
+        wrong_answers=_wrong_answers(
+            place / "wrong",
+            answer,
+            STATIC if pipeline == "static" else (FILESYSTEM, *(s for s in steps if s != "install")),
+        ),
+        difficulty=difficulty,
     )
+
+
+def _scored_files(place: Path) -> dict[str, str]:
+    """Returns the hashes of the files of an eval that influence a score.
+
+    Wrong answers test the grader and reach no model, and a difficulty is a note for readers: if
+    either changes, the version of the suite stays.
+    """
+    files = {k: text for k, text in _files(place).items() if not k.startswith("wrong/")}
+    if "eval.toml" in files:
+        files["eval.toml"] = DIFFICULTY_LINE.sub("", files["eval.toml"])
+    return {path: content_hash(text) for path, text in files.items()}
+
+
+def _wrong_answers(
+    folder: Path, answer: Mapping[str, str], steps: Sequence[str]
+) -> tuple[WrongAnswer, ...]:
+    """Returns the wrong answers `wrong/STEP-WHAT/`, whose files replace those of the answer."""
+    wrong_answers = []
+    for place in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if place.name in IGNORED:
+            continue
+        name = WRONG.fullmatch(place.name)
+        if not name or not place.is_dir():
+            raise DesignError(
+                f"{place} is no wrong answer; choose a folder such as 'wrong/tests-drops-empty'"
+            )
+        if name[1] not in steps:
+            raise DesignError(unknown("step", name[1], steps, str(place)), choices=steps)
+        if not (files := _files(place)):
+            raise DesignError(f"the wrong answer {place} holds no file")
+        wrong_answers.append(WrongAnswer(place.name, name[1], {**answer, **files}))
+    return tuple(wrong_answers)
 
 
 def _one(place: Path, stem: str) -> str:

@@ -27,13 +27,12 @@ from judge_gym.records.outcomes import (
 )
 from judge_gym.suites.generation import Reply, read_reply, safe_path
 from judge_gym.suites.install import INSTALLED, dependency_folder, install
-from judge_gym.suites.loader import COMMANDS, CodeTask, Step, Suite
+from judge_gym.suites.loader import COMMANDS, STATIC, CodeTask, Step, Suite, WrongAnswer
 from judge_gym.suites.sandbox import Job, JobResult, Limits, choose, run
 
 STEPS = (FILESYSTEM, *COMMANDS)
 STOPPING = (FILESYSTEM, "install", "build")
 """If one of these does not pass, the rest is skipped."""
-STATIC = (FILESYSTEM, "tests")
 TAP_LINE = re.compile(r"(not )?ok (\d+)\b(?: -)?(.*)")
 TAP_PLAN = re.compile(r"1\.\.(\d+)\b")
 COMPLAINT = re.compile(
@@ -147,31 +146,77 @@ def run_eval(
     return _result(suite, task, files, results, sandbox)
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerCheck:
+    """How an answer that comes with a suite was graded."""
+
+    result: EvalResult
+    wrong: WrongAnswer | None = None
+    """The wrong answer that was graded; None for the reference answer."""
+
+    @property
+    def problem(self) -> str:
+        """What should not have happened; empty if the answer passed or failed as it must."""
+        outcome = self.result.outcome
+        if self.wrong is None and isinstance(outcome, Passed):
+            return ""
+        if self.wrong and isinstance(outcome, Failed) and outcome.step == self.wrong.step:
+            return ""
+        must = f"must fail at {self.wrong.step}" if self.wrong else "must pass"
+        match outcome:
+            case Passed():
+                return f"{must}, but passes"
+            case Failed():
+                return f"{must}, but fails at {outcome.step}: {outcome.reason}"
+            case Inconclusive():
+                return f"{must}, but is inconclusive at {outcome.step}: {outcome.reason}"
+
+
 def check_answers(
     suite: Suite,
     sandbox: Sandbox,
     tasks: Sequence[CodeTask] | None = None,
     *,
+    wrong: bool = True,
     at_once: int | None = None,
-) -> tuple[EvalResult, ...]:
-    """Runs every reference answer through the steps; each must pass, with the tests expected.
+) -> tuple[AnswerCheck, ...]:
+    """Runs the reference answers of a suite through the steps, and its wrong answers.
+
+    A reference answer must pass, with the tests expected; a wrong answer must fail first at its
+    step, and is not run further than that.
+
+    Args:
+        suite: whose answers are run.
+        sandbox: where they run.
+        tasks: the evals; by default all.
+        wrong: also run the wrong answers.
+        at_once: answers at once; by default one for each core.
 
     Raises:
         MissingToolError: a tool that grades is not installed, so that no answer could pass.
     """
     _ = suite.tool_versions
 
-    def check(task: CodeTask) -> EvalResult:
+    def check(task: CodeTask, answer: WrongAnswer | None) -> AnswerCheck:
+        if answer is not None:
+            last = STEPS.index(answer.step) + 1
+            steps = {name: step for name, step in suite.steps.items() if name in STEPS[:last]}
+            result = run_eval(replace(suite, steps=steps), task, answer.files, sandbox)
+            return AnswerCheck(result, answer)
         result = run_eval(suite, task, task.answer, sandbox)
         collected = result.steps[-1].tests_collected
         # Where eval.toml states no number, any will do.
         if isinstance(result.outcome, Passed) and task.tests > 1 and collected != task.tests:
             message = f"the grader holds {collected} tests, eval.toml expects {task.tests}"
-            return replace(result, outcome=Failed("tests", message))
-        return result
+            result = replace(result, outcome=Failed("tests", message))
+        return AnswerCheck(result)
 
+    answers: list[tuple[CodeTask, WrongAnswer | None]] = []
+    for task in suite.evals if tasks is None else tasks:
+        answers.append((task, None))
+        answers += [(task, answer) for answer in task.wrong_answers if wrong]
     with ThreadPoolExecutor(at_once or os.cpu_count() or 1) as pool:
-        return tuple(pool.map(check, suite.evals if tasks is None else tasks))
+        return tuple(pool.map(check, *zip(*answers, strict=True)))
 
 
 def outcome(steps: Sequence[StepResult]) -> Outcome:
