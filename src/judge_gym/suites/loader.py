@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -199,7 +199,7 @@ def load_suite(path: Path | str) -> Suite:
     )
 
 
-def _evals(folder: Path, limits: Limits, steps: Sequence[str]) -> tuple[CodeTask, ...]:
+def _evals(folder: Path, limits: Limits, steps: Iterable[str]) -> tuple[CodeTask, ...]:
     found = sorted(
         {path.parent for path in folder.rglob("TASK.*") if path.suffix in (".md", ".txt")}
     )
@@ -220,7 +220,7 @@ def _evals(folder: Path, limits: Limits, steps: Sequence[str]) -> tuple[CodeTask
     return tuple(tasks)
 
 
-def _eval(place: Path, category: str, name: str, limits: Limits, steps: Sequence[str]) -> CodeTask:
+def _eval(place: Path, category: str, name: str, limits: Limits, steps: Iterable[str]) -> CodeTask:
     file = place / "eval.toml"
     about = _toml(file) if file.is_file() else {}
     _known(about, ("pipeline", "tests", "limits", "difficulty"), "key", file)
