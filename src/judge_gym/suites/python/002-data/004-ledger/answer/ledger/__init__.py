@@ -1,0 +1,1 @@
+"""A ledger that is a list of events."""

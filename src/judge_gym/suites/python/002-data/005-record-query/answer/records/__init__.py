@@ -1,0 +1,1 @@
+"""A query language over records."""
