@@ -1,0 +1,1 @@
+"""A store of keys and values in one file."""
