@@ -34,3 +34,45 @@ def test_depth_is_not_limited_by_the_stack(candidate):
         flatten(deep)
     """
     assert candidate.run(source) == [7]
+
+
+def test_a_depth_limits_what_is_opened(candidate):
+    source = """
+        from solution import flatten
+        given = [1, [2, [3, [4]]], [], [[5]]]
+        [flatten(given, depth) for depth in (0, 1, 2, 3, 9, None)] + [flatten(given, 0) is given]
+    """
+    assert candidate.run(source) == [
+        [1, [2, [3, [4]]], [], [[5]]],
+        [1, 2, [3, [4]], [5]],
+        [1, 2, 3, [4], 5],
+        [1, 2, 3, 4, 5],
+        [1, 2, 3, 4, 5],
+        [1, 2, 3, 4, 5],
+        False,
+    ]
+
+
+def test_the_same_list_may_occur_several_times(candidate):
+    source = "from solution import flatten\none = [1]\ntwo = [one, one]\nflatten([two, one, two])"
+    assert candidate.run(source) == [1, 1, 1, 1, 1]
+
+
+def test_a_list_in_itself_is_refused(candidate):
+    source = """
+        from solution import flatten
+        direct = [1]
+        direct.append(direct)
+        inner = []
+        indirect = [2, [inner]]
+        inner.append(indirect)
+        told = []
+        for items, depth in ((direct, None), (indirect, None), ([[indirect]], None), (direct, 1), ([1], -1)):
+            try:
+                told.append(flatten(items, depth))
+            except ValueError:
+                told.append("ValueError")
+        told.append(len(flatten(direct, 0)))
+        told
+    """
+    assert candidate.run(source) == ["ValueError"] * 5 + [2]

@@ -13,3 +13,14 @@ def to_roman(number: int) -> str:
         count, number = divmod(number, value)
         written += sign * count
     return written
+
+
+def from_roman(text: str) -> int:
+    """The number of a numeral as `to_roman` writes it."""
+    number, rest = 0, text
+    for value, sign in zip(VALUES, SIGNS, strict=True):
+        while rest.startswith(sign):
+            number, rest = number + value, rest[len(sign) :]
+    if not 1 <= number <= 3999 or to_roman(number) != text:
+        raise ValueError(f"{text!r} is not a Roman numeral")
+    return number

@@ -30,3 +30,22 @@ def test_other_numbers_are_refused(candidate, number):
     with pytest.raises(Raised) as fault:
         candidate.call("solution:to_roman", number)
     assert fault.value.kind == "ValueError"
+
+
+def test_every_numeral_is_read_back(candidate):
+    source = "from solution import from_roman, to_roman\n[from_roman(to_roman(n)) for n in range(1, 4000)]"
+    assert candidate.run(source) == list(range(1, 4000))
+
+
+def test_other_texts_are_refused(candidate):
+    texts = ["", "IIII", "VX", "IC", "xi", " V", "V ", "V\n", "MMMM", "VV", "IXI", "XCX", "IVI", "CMC", "N", "ⅷ", "IIV"]
+    source = """
+        from solution import from_roman
+        def refused(text):
+            try:
+                return from_roman(text)
+            except ValueError:
+                return "ValueError"
+        [refused(text) for text in texts]
+    """
+    assert candidate.run(source, texts=texts) == ["ValueError"] * len(texts)
