@@ -107,7 +107,7 @@ def test_a_token_that_may_not_write_is_refused_before_any_call(
         refused = call(*words)
         assert refused.code != 0
         assert said in refused.err
-    assert (results(here), here.reports.usage()) == ([], [])
+    assert (results(here), here.reports.usage(), here.suites.list_runs()) == ([], [], [])
 
 
 def test_the_same_run_of_two_labs_is_not_mixed(

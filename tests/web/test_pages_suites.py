@@ -327,7 +327,7 @@ def followed(lab: ServedLab, target: str) -> str:
 
 def test_only_reports_on_the_same_run_and_version_are_used(tmp_path: Path) -> None:
     key = "0123456789abcdef" * 4
-    run = SuiteRun(7, key, SUITE, VERSION, MODEL, "default", {}, "0", 1, (SLUG.path,), BEGUN)
+    run = SuiteRun(7, key, SUITE, VERSION, MODEL, "default", {}, "0", {SLUG.path: 1}, BEGUN)
     assert find_report(tmp_path, run) is None
     path = write_analysis(run, tmp_path, "2026-03-02", "MODEL_FAULT")
     found = find_report(tmp_path, run)

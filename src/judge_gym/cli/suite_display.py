@@ -7,12 +7,14 @@ import typer
 
 from judge_gym.cli import display
 from judge_gym.cli.app import FAILED, INTERRUPTED, STOPPED, notes
+from judge_gym.cli.plan_display import exceeded_limits, planned_cost, show_endpoints
 from judge_gym.cli.results import first, same_command
 from judge_gym.records.outcomes import IN_PROCESS
 
 if TYPE_CHECKING:
     from judge_gym.client.posting import Posted
     from judge_gym.engine.suite_reports import SuiteReport
+    from judge_gym.records.responses import SuitePlan
     from judge_gym.suites import Effect
 
 PRINTED_LINES = 40
@@ -102,6 +104,25 @@ def show_posted(posted: "Posted") -> None:
         notes(posted.error)
     if posted.missing > len(posted.refused):
         notes(f"the other results are stored in this lab; post them with: {same_command()}")
+
+
+def show_plan(plan: "SuitePlan") -> None:
+    """Prints what a run of a suite would ask, and what it would cost."""
+    calls, runs = plan["calls"], plan["runs"]
+    size = display.plural(len(runs), "run")
+    typer.echo(f"{plan['suite']}, version {plan['version'][:8]}: {size}, {planned_cost(calls)}")
+    columns = ("run", "model", "condition", "series", "targets", "missing", "in_ledger", "shared")
+    display.table(
+        "by run",
+        [{name: run[name] for name in (*columns, "to_pay")} for run in runs],
+        note="targets: answers that are asked for; missing: without a result; in_ledger: graded "
+        "without a call; shared: the same call as another run's; to_pay: new calls.",
+    )
+    if calls["to_pay"]:
+        show_endpoints(plan["endpoints"])
+        tokens = f"{calls['input_tokens']:,} input and about {calls['output_tokens']:,} output"
+        notes(f"{tokens} tokens to pay; answers differ in length, a --budget is kept")
+    notes(*exceeded_limits(calls, plan["budget"]), *plan["uncallable"])
 
 
 def show_leaderboard(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -37,10 +37,11 @@ from judge_gym.cli.suite_display import (
     end,
     show_eval,
     show_leaderboard,
+    show_plan,
     show_posted,
     show_reports,
 )
-from judge_gym.errors import DesignError, MissingToolError, TokenError
+from judge_gym.errors import DesignError, JudgeGymError, MissingToolError, TokenError
 
 if TYPE_CHECKING:
     from judge_gym.client import Client
@@ -52,6 +53,16 @@ if TYPE_CHECKING:
     from judge_gym.suites import Suite
 
 NO_FILES: list[Path] = []
+Guidelines = Annotated[
+    list[Path],
+    typer.Option(
+        metavar="FILE",
+        help="A condition with these guidelines instead of the suite's; repeatable.",
+    ),
+]
+Sections = Annotated[
+    list[str], typer.Option(help="Only this section of the guidelines; repeatable.")
+]
 REMOTE_TIMEOUT = 30.0
 """Seconds that a remote lab may take to answer."""
 suite_app = typer.Typer(help="Code-generation suites.", no_args_is_help=True)
@@ -219,13 +230,7 @@ def run(
     suite: SuiteName,
     model: Models,
     condition: Conditions = NONE,
-    guidelines: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="FILE",
-            help="A condition with these guidelines instead of the suite's; repeatable.",
-        ),
-    ] = NO_FILES,
+    guidelines: Guidelines = NO_FILES,
     evals: Evals = NONE,
     filter: Filter = None,
     category: Category = NONE,
@@ -282,6 +287,49 @@ def run(
     end(reports, [posted for _, posted in finished if posted], quiet=json)
 
 
+@suite_app.command("plan")
+def plan(
+    suite: SuiteName,
+    model: Models,
+    condition: Conditions = NONE,
+    guidelines: Guidelines = NO_FILES,
+    ablate: Annotated[
+        bool, typer.Option("--ablate", help="What `suite ablate` would ask instead.")
+    ] = False,
+    section: Sections = NONE,
+    evals: Evals = NONE,
+    filter: Filter = None,
+    category: Category = NONE,
+    failed_of: FailedOf = None,
+    limit: Limit = None,
+    replicates: Annotated[
+        int | None, typer.Option(min=1, help="Answers per task; default: 1, or 3 with --ablate.")
+    ] = None,
+    series: SuiteSeries = "0",
+    budget: Budget = NONE,
+    json: AsJson = False,
+) -> None:
+    """Estimate what `suite run` with the same options would ask, its cost and its duration."""
+    options: dict[str, Any] = {} if replicates is None else {"replicates": replicates}
+    with open_lab() as lab:
+        planned = lab.suites.estimate(
+            suite,
+            model,
+            conditions=[*condition, *map(_own_condition, guidelines)] or ["default"],
+            ablate=ablate,
+            sections=section,
+            evals=evals,
+            filter=filter,
+            category=category,
+            failed_of=failed_of,
+            limit=limit,
+            series=series,
+            budget=parse_pairs("--budget", budget),
+            **options,
+        )
+    display.print_json(planned) if json else show_plan(planned)
+
+
 def _own_condition(file: Path) -> "SuiteCondition":
     from judge_gym.suites import own_guidelines
 
@@ -323,17 +371,28 @@ def run_and_post(
     """Runs a suite; with a remote lab, posts the results there as they arrive."""
     if remote is None:
         return [(report, None) for report in lab.suites.run_each(suite, models, **options)]
-    from judge_gym.client.posting import Poster
+    from judge_gym.client.posting import Poster, post_tasks
 
     posters: dict[int, Poster] = {}
     with remote_lab(remote) as client, ExitStack() as stack:
+
+        def on_checked(suite: "Suite") -> None:
+            """Refuses a token before anything is stored here."""
+            sources = {task.path: task.source for task in suite.evals}
+            try:
+                post_tasks(client, suite.name, suite.version, [*sources], sources.__getitem__)
+            except JudgeGymError as error:
+                if not error.retry:  # otherwise results are posted later
+                    raise
 
         def on_start(run: "SuiteRun") -> None:
             poster = posters[run.id] = stack.enter_context(Poster(lab.suites, client, run))
             if poster.error:
                 notes(f"{poster.error}; results are stored here meanwhile")
 
-        reports = lab.suites.run_each(suite, models, on_start=on_start, **options)
+        reports = lab.suites.run_each(
+            suite, models, on_checked=on_checked, on_start=on_start, **options
+        )
         return [(report, posters[report.run.id].finish()) for report in reports]
 
 
@@ -357,9 +416,7 @@ def posted_json(report: "SuiteReport", posted: "Posted | None") -> dict[str, Any
 def ablate(
     suite: SuiteName,
     model: ModelId,
-    section: Annotated[
-        list[str], typer.Option(help="Only this section of the guidelines; repeatable.")
-    ] = NONE,
+    section: Sections = NONE,
     condition: Condition = "default",
     evals: Evals = NONE,
     filter: Filter = None,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from judge_gym.engine import Engine, Result
+from judge_gym.errors import JudgeGymError
 from judge_gym.lab.admin import Admin
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
@@ -107,8 +108,8 @@ class Lab:
     def __enter__(self) -> "Lab":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.store.close(refused=isinstance(error, JudgeGymError))
 
     # --- the blueprint's main --------------------------------------------------------------------
 

@@ -131,15 +131,24 @@ class SuiteRun:
     settings: Mapping[str, Any]
     """What the condition changes."""
     series: str
-    replicates: int
-    evals: tuple[str, ...]
-    """The paths of its evals."""
+    replicates_of: Mapping[str, int]
+    """How many answers each of its evals needs, by path."""
     created: datetime
+
+    @property
+    def evals(self) -> tuple[str, ...]:
+        """The paths of its evals."""
+        return tuple(self.replicates_of)
+
+    @property
+    def replicates(self) -> int:
+        """The most answers that any of its evals needs."""
+        return max(self.replicates_of.values())
 
     @property
     def targets(self) -> int:
         """The number of results of a complete run."""
-        return len(self.evals) * self.replicates
+        return sum(self.replicates_of.values())
 
     @property
     def payer(self) -> int:
