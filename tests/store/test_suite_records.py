@@ -101,7 +101,7 @@ def test_targets_are_raised_and_never_lowered(template: Path) -> None:
         identity: tuple[Any, ...] = ("tiny", "v1", "sim:coder-weak", "default", {}, "0")
         first = store.suites.save_run(*identity, replicates=3, evals=EVALS[:1])
         second = store.suites.save_run(*identity, replicates=1, evals=EVALS[1:])
-        assert (first.targets, second.targets, second.id) == (3, 9, first.id)
+        assert (first.targets, second.targets, second.id) == (3, 5, first.id)
         assert store.suites.find_run(first.id) == second
         others = [
             store.suites.save_run(*changed, replicates=1, evals=EVALS).id

@@ -24,23 +24,28 @@ PRINTED_REFUSALS = 5
 
 
 def show_reports(reports: "Sequence[SuiteReport]") -> None:
+    """Prints runs that were just executed."""
+    show_runs([report.to_json() for report in reports])
+
+
+def show_runs(runs: Sequence[Mapping[str, Any]]) -> None:
     """Prints runs as a table; what all of them share is in its title."""
     rows = [
         {
-            "run": report.run.id,
-            "suite": report.run.suite,
-            "version": report.run.version[:8],
-            "model": report.run.model,
-            "condition": report.run.condition,
-            "series": report.run.series,
-            "status": report.label,
-            "passed": f"{report.score.passed} of {report.run.targets}",
-            "failed": report.score.failed,
-            "inconclusive": sum(report.score.inconclusive.values()),
-            "pass rate": _rate(report),
-            "usd": report.score.usd,
+            "run": run["run"],
+            "suite": run["suite"],
+            "version": run["version"][:8],
+            "model": run["model"],
+            "condition": run["condition"],
+            "series": run["series"],
+            "status": run["label"],
+            "passed": f"{run['counts']['passed']} of {run['targets']}",
+            "failed": run["counts"]["failed"],
+            "inconclusive": run["counts"]["inconclusive"],
+            "pass rate": _interval(run["score"], run["low"], run["high"], run["in_process"]),
+            "usd": run["cost"],
         }
-        for report in reports
+        for run in runs
     ]
     shared = [
         name for name in ("suite", "version", "series") if len({row[name] for row in rows}) == 1
@@ -49,17 +54,11 @@ def show_reports(reports: "Sequence[SuiteReport]") -> None:
     hidden = {*shared, *(["inconclusive"] if not any(row["inconclusive"] for row in rows) else [])}
     shown = [{name: row[name] for name in row if name not in hidden} for row in rows]
     note = "pass rate: with its 95 % interval over evals"
-    if any(report.in_process for report in reports):
+    if any(run["in_process"] for run in runs):
         note += (
             f"; {IN_PROCESS}: the graders import candidate code, which could change their verdict"
         )
     display.table(title, shown, note=note)
-
-
-def _rate(report: "SuiteReport") -> str | None:
-    """Returns the pass rate of a run with its interval; None without a conclusive result."""
-    estimate = report.score.estimate
-    return _interval(report.score.score, estimate.low, estimate.high, report.in_process)
 
 
 def _interval(
@@ -111,10 +110,9 @@ def show_plan(plan: "SuitePlan") -> None:
     calls, runs = plan["calls"], plan["runs"]
     size = display.plural(len(runs), "run")
     typer.echo(f"{plan['suite']}, version {plan['version'][:8]}: {size}, {planned_cost(calls)}")
-    columns = ("run", "model", "condition", "series", "targets", "missing", "in_ledger", "shared")
     display.table(
         "by run",
-        [{name: run[name] for name in (*columns, "to_pay")} for run in runs],
+        runs,
         note="targets: answers that are asked for; missing: without a result; in_ledger: graded "
         "without a call; shared: the same call as another run's; to_pay: new calls.",
     )

@@ -114,7 +114,7 @@ class SuiteReport:
 
         Runs are compared by it: evals that were chosen to be asked more often weigh no more.
         """
-        return self.narrowed(self.run.evals, min(self.run.replicates_of.values()))
+        return self.narrowed(self.run.evals, min(self.run.replicates_of.values(), default=0))
 
     def to_json(self) -> dict[str, Any]:
         """Returns the run as `--json` prints it."""
@@ -131,6 +131,7 @@ class SuiteReport:
             "series": self.run.series,
             "replicates": self.run.replicates,
             "status": self.status,
+            "label": self.label,
             "whole": self.whole,
             "suite_evals": self.size,
             "targets": self.run.targets,

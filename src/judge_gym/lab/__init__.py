@@ -54,6 +54,8 @@ class Lab:
     ) -> None:
         self.store = store
         self.folder = folder
+        self.addresses: set[str] = set()
+        """Where this lab is served, as `HOST:PORT`."""
         self.models = Registry()
         self.engine = engine or Engine(store, self.models, limits=limits)
         self.evidence = EvidenceLibrary(store, self.models, self.engine)
@@ -69,7 +71,7 @@ class Lab:
         """The noun `suites`, loaded when it is used."""
         from judge_gym.lab.suites import Suites
 
-        return Suites(self.store, self.models, self.engine)
+        return Suites(self.store, self.models, self.engine, self.addresses)
 
     @cached_property
     def failures(self) -> "Failures":

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
+from judge_gym.client.pages import lab_of, run_of
 from judge_gym.engine import JOBS, Engine, SuiteExecution, study_of
 from judge_gym.engine.calls.budget import refuse_unpriced
 from judge_gym.engine.suite_reports import SuiteReport, eval_row, missing_evals, reports
@@ -26,14 +27,12 @@ from judge_gym.models.simulated.coder import solution
 from judge_gym.records import (
     EvalResult,
     EvalSource,
-    Failed,
-    Inconclusive,
-    Outcome,
     Passed,
     StepResult,
     SuiteResult,
     SuiteRun,
 )
+from judge_gym.records.outcomes import read_outcome
 from judge_gym.records.requests import ConditionSettings
 from judge_gym.records.responses import (
     DueRow,
@@ -66,14 +65,8 @@ from judge_gym.suites import (
 SERIES = "0"
 ABLATION_REPLICATES = 3
 _NUMBER = re.compile(r"\d{1,7}")
-_RUN_PAGE = re.compile(r"/run/([^/]+)")
 DEFAULT_SETTINGS: Mapping[str, Any] = ConditionSettings().model_dump()
 NO_FILES: Mapping[str, str] = {}
-OUTCOMES: Mapping[str, type[Outcome]] = {
-    "passed": Passed,
-    "failed": Failed,
-    "inconclusive": Inconclusive,
-}
 EXECUTION = ("calls", "reused", "usd")
 """The parts of a report that describe the command that was just run."""
 
@@ -96,8 +89,8 @@ class EvalKeywords(TypedDict, total=False):
 class SuiteKeywords(EvalKeywords, total=False):
     """How a suite is run, as keyword arguments of `Suites.run`, `run_each` and `ablate`."""
 
-    replicates: int
-    """Answers to each task; 1 for `run`, 3 for `ablate`."""
+    replicates: int | None
+    """Answers to each task; by default 1, and 3 of an ablation."""
     series: str
     """The series of the draws; another name asks again for everything."""
     jobs: int
@@ -111,10 +104,18 @@ class SuiteKeywords(EvalKeywords, total=False):
 class Suites:
     """Runs suites of coding tasks with models, and compares the runs of this lab and of others."""
 
-    def __init__(self, store: Store, models: Registry, engine: Engine) -> None:
+    def __init__(
+        self,
+        store: Store,
+        models: Registry,
+        engine: Engine,
+        addresses: Collection[str] = (),
+    ) -> None:
         self._store = store
         self._models = models
         self._engine = engine
+        self._addresses = addresses
+        """Where this lab is served, as `HOST:PORT`: pages there are its own."""
 
     # --- suites ----------------------------------------------------------------------------------
 
@@ -328,6 +329,7 @@ class Suites:
         """
         loaded = self.find(suite)
         if ablate:
+            options = _ablation_options(options)
             bases = [_condition(loaded, condition) for condition in conditions]
             conditions = [under for base in bases for under in _ablation(loaded, base, sections)]
         elif sections:
@@ -403,7 +405,7 @@ class Suites:
         if not models:
             raise DesignError("a suite is run with at least one model")
         tasks = self._select(suite, options)
-        limits = options.get("budget") or {}
+        limits, replicates = options.get("budget") or {}, options.get("replicates")
         chosen = [_condition(suite, condition) for condition in conditions]
         ids = [self._models.resolve(model) for model in models]
         return SuiteCommand(
@@ -411,7 +413,7 @@ class Suites:
             tasks,
             tuple(dict.fromkeys(itertools.product(ids, chosen))),
             options.get("series", SERIES),
-            options.get("replicates", 1),
+            1 if replicates is None else replicates,
             limits,
             BudgetSpec.model_validate(self.budget(suite.name)).changed(limits),
             options.get("jobs", JOBS),
@@ -498,14 +500,15 @@ class Suites:
         Reports cover only the compared evals and replicates. If a run is stopped there are no
         effects; the same command continues it.
         """
-        options = {"replicates": ABLATION_REPLICATES, **options}
+        options = _ablation_options(options)
         loaded = self.find(suite)
         conditions = _ablation(loaded, _condition(loaded, condition), sections)
         paths = [task.path for task in self._select(loaded, options)]
         executed = self.run_each(
             loaded.folder, [model], conditions=conditions, watch=watch, **options
         )
-        compared = tuple(report.narrowed(paths, options["replicates"]) for report in executed)
+        replicates = options["replicates"] or 1
+        compared = tuple(report.narrowed(paths, replicates) for report in executed)
         if any(report.stopped is not None for report in compared):
             return compared, ()
         base_results, *others = [[row.result for row in report.results] for report in compared]
@@ -537,13 +540,17 @@ class Suites:
         return report
 
     def find_run(self, name: int | str) -> SuiteRun:
-        """Returns a run by its number, the beginning of its key, or the address of its page."""
-        text = str(name).strip()
-        if "/" in text:
-            named = _RUN_PAGE.search(urlsplit(text).path)
-            if named is None:
-                raise NotFoundError(f"{text!r} is no page of a run; its path has /run/NUMBER")
-            text = named[1]
+        """Returns a run by its number, the beginning of its key, or the address of its page.
+
+        Raises:
+            DesignError: the address is that of another lab, which may have another run there.
+        """
+        other, text = lab_of(str(name)), run_of(str(name))
+        if other is not None and urlsplit(other).netloc not in self._addresses:
+            raise DesignError(
+                f"run {text} at {urlsplit(other).netloc} may be another run than that of this lab: "
+                "name a run of this lab by its number, or ask that lab (--lab URL)"
+            )
         if _NUMBER.fullmatch(text):
             return self._store.suites.find_run(int(text))
         known = self._store.suites.list_runs()
@@ -600,19 +607,6 @@ class Suites:
             for row in self.report(run).results
             if not isinstance(row.result.outcome, Passed)
         ]
-
-    def find_eval(self, path: str, *, run: int | None = None, replicate: int = 0) -> int:
-        """Returns the number of an eval's result in the newest run that has one."""
-        found = self.reports() if run is None else (self.report(run),)
-        for report in reversed(found):
-            for row in report.results:
-                if (row.result.path, row.result.replicate) == (path, replicate):
-                    return row.id
-        where = "any run" if run is None else f"run {run}"
-        choices = sorted({row.result.path for report in found for row in report.results})
-        if path in choices:
-            raise NotFoundError(f"there is no replicate {replicate} of {path!r} in {where}")
-        raise NotFoundError(unknown("eval", path, choices, where), choices=choices)
 
     def show_eval(self, eval: int) -> EvalDetail:
         """Returns an eval's task, steps, output files, reference answer, grader and gaps.
@@ -780,7 +774,7 @@ class Suites:
         result = EvalResult(
             category=category,
             name=name,
-            outcome=OUTCOMES[outcome["kind"]](**outcome),
+            outcome=read_outcome(outcome),
             replicate=replicate,
             steps=tuple(StepResult(**step) for step in steps),
             files=files,
@@ -801,6 +795,12 @@ def _condition(suite: Suite, name: str | Condition) -> Condition:
         choices = list(suite.conditions)
         raise DesignError(unknown("condition", name, choices), choices=choices)
     return suite.conditions[name]
+
+
+def _ablation_options(options: SuiteKeywords) -> SuiteKeywords:
+    """Returns the options of an ablation, with its own default of replicates."""
+    replicates = options.get("replicates")
+    return {**options, "replicates": ABLATION_REPLICATES if replicates is None else replicates}
 
 
 def _ablation(suite: Suite, base: Condition, sections: Sequence[str]) -> list[Condition]:

@@ -45,6 +45,16 @@ class Inconclusive:
 
 
 Outcome = Passed | Failed | Inconclusive
+_OUTCOMES: Mapping[str, type[Outcome]] = {
+    "passed": Passed,
+    "failed": Failed,
+    "inconclusive": Inconclusive,
+}
+
+
+def read_outcome(fields: Mapping[str, Any]) -> Outcome:
+    """Returns an outcome from its kind and its fields."""
+    return _OUTCOMES[fields["kind"]](**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +153,7 @@ class SuiteRun:
     @property
     def replicates(self) -> int:
         """The most answers that any of its evals needs."""
-        return max(self.replicates_of.values())
+        return max(self.replicates_of.values(), default=0)
 
     @property
     def targets(self) -> int:

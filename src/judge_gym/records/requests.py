@@ -585,7 +585,9 @@ class SelectEvals(VerbRequest):
         Id | None, Field(description="A run: only evals that did not pass there.")
     ] = None
     limit: Annotated[int | None, Field(ge=1, description="Only the first so many evals.")] = None
-    replicates: Annotated[int, Field(ge=1, le=1000)] = 1
+    replicates: Annotated[
+        int | None, Field(ge=1, le=1000, description="Answers to each task; by default 1.")
+    ] = None
     series: Annotated[Name, Field(description="Another name asks again for everything.")] = "0"
     budget: Budget = {}
 
@@ -610,7 +612,8 @@ class PlanSuite(SelectEvals):
         Sequence[Name], Field(min_length=1, max_length=200, description="Their names.")
     ] = ("default",)
     ablate: Annotated[
-        bool, Field(description="Plan the ablation of each condition's guidelines.")
+        bool,
+        Field(description="Plan the ablation of each condition's guidelines; 3 replicates then."),
     ] = False
     sections: Annotated[
         Sequence[Name], Field(max_length=500, description="With ablate: only these sections.")

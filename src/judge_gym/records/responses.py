@@ -6,6 +6,8 @@ from typing import Annotated, Any, NotRequired
 from pydantic import JsonValue
 from typing_extensions import TypedDict
 
+from judge_gym.records.outcomes import StepStatus
+
 Counts = dict[str, int]
 """Numbers by name: a workflow, a status, a kind of record."""
 UNTRUSTED = "written by others"
@@ -755,6 +757,8 @@ class SuiteRunRow(TypedDict):
     series: str
     replicates: int
     status: str
+    label: str
+    """The status for readers, which names the number of evals of a run over a part of its suite."""
     whole: bool
     suite_evals: int
     targets: int
@@ -816,7 +820,7 @@ class StepRow(TypedDict):
     """A step of an eval."""
 
     name: str
-    status: str
+    status: StepStatus
     seconds: float
     reason: UntrustedText
     output: UntrustedText

@@ -103,7 +103,7 @@ class Suites:
             before = _run(found._mapping).replicates_of
             raised = {path: max(before.get(path, 0), replicates) for path in evals}
             targets = dict(sorted({**before, **raised}.items()))
-            values = {"replicates": max(targets.values()), "evals": targets}
+            values = {"replicates": max(targets.values(), default=0), "evals": targets}
             connection.execute(suite_runs.update().where(this).values(values))
         return self.find_run(id)
 
@@ -290,8 +290,9 @@ def _task(run: SuiteRun, category: str, name: str) -> sa.ColumnElement[bool]:
 def _run(row: Mapping[Any, Any]) -> SuiteRun:
     columns = dict(row)
     evals, replicates = columns.pop("evals"), columns.pop("replicates")
-    targets = evals if isinstance(evals, dict) else dict.fromkeys(evals, replicates)
-    return SuiteRun(**columns, replicates_of=targets)
+    if not isinstance(evals, dict):
+        evals = dict.fromkeys(evals, replicates)
+    return SuiteRun(**columns, replicates_of=evals)
 
 
 def _result(
