@@ -12,6 +12,7 @@ import pytest
 from commands import Bench, ended, wait
 from commands import served as simulated
 from conftest import Call, succeed
+from judge_gym.cli.remote import find_eval
 from judge_gym.client import Client
 from judge_gym.lab import Lab
 from judge_gym.web import serve
@@ -68,7 +69,7 @@ def test_a_whole_run_is_posted_to_the_remote_lab(
         found = client.suites.show_eval(row["eval"])
     assert "VALUE = 1000" in found["task"]
     # The writer's defects depend on the suite's folder: the local result is the reference.
-    assert found["files"] == here.suites.show_eval(here.suites.find_eval(row["path"]))["files"]
+    assert found["files"] == here.suites.show_eval(find_eval(here, row["path"]))["files"]
     again = succeed(call(*words))
     assert "4 of 4 results are in run 1" in again.err
     assert rows_in(remote.lab) == 4, "nothing is posted twice"
@@ -107,7 +108,7 @@ def test_a_token_that_may_not_write_is_refused_before_any_call(
         refused = call(*words)
         assert refused.code != 0
         assert said in refused.err
-    assert (results(here), here.reports.usage()) == ([], [])
+    assert (results(here), here.reports.usage(), here.suites.list_runs()) == ([], [], [])
 
 
 def test_the_same_run_of_two_labs_is_not_mixed(

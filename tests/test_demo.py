@@ -147,7 +147,7 @@ def test_without_the_tools_that_grade_it_says_what_it_leaves_out(demo: Demo) -> 
     first, second = demo.answers
     assert first["left_out"] is None
     assert (second["status"], second["suite"], second["analysis"]) == ("complete", None, None)
-    assert "pip install 'judge-gym[suites]'" in second["left_out"]
+    assert "; run " in second["left_out"] and "[suites]'" in second["left_out"]
 
 
 def test_its_page_says_at_both_ends_that_judges_were_simulated(demo: Demo) -> None:

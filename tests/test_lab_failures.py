@@ -97,6 +97,9 @@ def test_a_run_is_found_by_number_key_and_page(lab: Lab, suite: Path) -> None:
     numbers = [ran(lab, suite), ran(lab, suite, wrong(suite, logic=0))]
     run = lab.store.suites.find_run(numbers[1])
     page = f"http://127.0.0.1:8000/experiment/default/run/{run.id}"
+    with pytest.raises(DesignError, match=r"127.0.0.1:8000 may be another run.*its number"):
+        lab.suites.find_run(page)
+    lab.addresses.add("127.0.0.1:8000")  # it is served there
     for name in (run.id, str(run.id), run.key[:8], run.key.upper(), page, f"{page}/?x=1#evals"):
         assert lab.suites.find_run(name) == run
     assert lab.suites.find_run(f"/experiment/default/run/{run.key[:8]}/001-values/002-value") == run
@@ -112,7 +115,7 @@ def test_what_names_no_run_or_two_is_refused_with_the_choices(lab: Lab) -> None:
     with pytest.raises(ConflictError, match=f"keys of {first.count(letter)} runs") as refusal:
         lab.suites.find_run(letter)
     assert len(refusal.value.choices) == first.count(letter)
-    for name in ("99", "zebra", "http://127.0.0.1/models", ""):
+    for name in ("99", "zebra", "/models", ""):
         with pytest.raises(NotFoundError):
             lab.suites.find_run(name)
 

@@ -67,6 +67,59 @@ def test_more_replicates_and_evals_go_on_with_the_run(lab: Lab, suite: Path) -> 
     assert (len(fewer.results), paid(lab)) == (8, 8), "nothing is deleted"
 
 
+def test_a_selection_asks_for_nothing_beyond_it(lab: Lab, suite: Path) -> None:
+    model = perfect(suite)
+    lab.suites.run(suite, model)
+    more = lab.suites.run(suite, model, filter="/001-", replicates=3)
+    assert (paid(lab), more.run.targets, more.status) == (4 + 2, 6, "complete")
+    assert more.run.replicates_of["001-values/001-value"] == 3
+    [row] = lab.suites.leaderboard()
+    assert (row["runs"], row["passed"]) == (1, 4), "an eval that was asked more weighs no more"
+    reports, effects = lab.suites.ablate(suite, model, filter="00[12]-value$")
+    assert paid(lab) == 6 + 2 + 2 * 2 * 3, "the second eval thrice, and both in two conditions"
+    assert [report.run.targets for report in reports] == [6, 6, 6]
+    assert len(effects) == 2
+    lab.suites.run(suite, model, failed_of=None, evals=["/003-"], limit=1, replicates=2)
+    assert paid(lab) == 21
+
+
+def test_a_selection_leaves_the_rest_of_an_unfinished_run(lab: Lab, suite: Path) -> None:
+    model = perfect(suite)
+    stopped = lab.suites.run(suite, model, budget={"calls": 1}, jobs=1)
+    assert isinstance(stopped.stopped, BudgetError) and paid(lab) == 1
+    done = {row.result.path for row in stopped.results}
+    [first, *_] = [path for path in stopped.run.evals if path not in done]
+    part = lab.suites.run(suite, model, evals=[first], budget={"calls": 100})
+    assert (paid(lab), len(part.results), part.status) == (2, 2, "unfinished")
+    assert lab.suites.resume(stopped.run.id).status == "complete", "resume takes up the rest"
+    assert paid(lab) == 4
+
+
+def test_a_plan_says_what_a_run_then_asks(lab: Lab, suite: Path) -> None:
+    model = perfect(suite)
+    lab.suites.run(suite, model, evals=["/001-"])
+    lab.suites.run(suite, model, evals=["/002-"], condition="no_guidelines")
+    options: dict[str, Any] = {"replicates": 2, "limit": 3}
+    conditions = ("default", "no_guidelines")
+    plan = lab.suites.plan("tiny", [model], conditions=conditions, **options)
+    assert [(run["run"], run["targets"], run["missing"]) for run in plan["runs"]] == [
+        (1, 6, 5), (2, 6, 5),
+    ]  # fmt: skip
+    assert (plan["calls"]["to_pay"], plan["calls"]["usd"]) == (10, 0)
+    assert plan["calls"]["input_tokens"] > 0 and plan["uncallable"] == []
+    before = paid(lab)
+    lab.suites.run_each(suite, [model], conditions=conditions, **options)
+    assert paid(lab) - before == 10
+    again = lab.suites.plan("tiny", [model], conditions=conditions, **options)
+    assert again["calls"]["to_pay"] == 0
+    ablation = lab.suites.plan("tiny", [model], ablate=True, sections=["Colour"], evals=["/004-"])
+    assert [run["missing"] for run in ablation["runs"]] == [3, 3]
+    assert [run["run"] for run in ablation["runs"]] == [1, None]
+    priced = lab.suites.plan("tiny", ["openai:gpt-5.2"])
+    assert (priced["calls"]["usd"] or 0) > 0 and "OPENAI_API_KEY" in priced["uncallable"][0]
+    assert len(lab.suites.list_runs()) == 2, "a plan stores nothing"
+
+
 def test_another_series_asks_afresh(lab: Lab, suite: Path) -> None:
     runs = [lab.suites.run(suite, perfect(suite), series=name).run.id for name in ("a", "b")]
     assert len(set(runs)) == 2

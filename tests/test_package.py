@@ -5,6 +5,7 @@ What installs needs the package index, as `make test` itself does.
 
 import email
 import json
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -90,6 +91,17 @@ def test_an_installed_package_works_outside_the_tree(built: Path, tmp_path: Path
     run(lab, "report", study, "--out", tmp_path / "report.html", cwd=tmp_path)
     checked = run(lab, "suite", "check", "python", "--evals", "001-language/001", cwd=tmp_path)
     assert "1 of 1 reference answers pass" in checked.stderr
+
+
+def test_the_first_error_is_the_command_that_mends_it(tmp_path: Path) -> None:
+    constraints = ROOT / "constraints.txt"
+    lab = environment(tmp_path, ROOT, "--constraint", constraints) / "judge-gym"
+    words = [lab, "suite", "check", "python", "--limit", "1"]
+    refused = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert refused.returncode == 2 and "the suite needs" in refused.stderr
+    command = refused.stderr.strip().rpartition("; run ")[2]
+    run(*shlex.split(command), "--quiet", "--constraint", constraints, cwd=tmp_path)
+    assert "1 of 1 reference answers pass" in run(*words, cwd=tmp_path).stderr
 
 
 def test_the_lowest_direct_versions_work(built: Path, tmp_path: Path) -> None:

@@ -172,6 +172,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
             "files": {"b.py": "pass"},
         },
     ),
+    ("suites.plan", {"suite": "python", "models": ["sim:coder-weak"], "limit": 2}),
     ("suites.start", {"suite": "python", "model": "sim:coder-weak", "evals": ["001-language"]}),
     ("suites.list_runs", {"suite": "s"}),
     ("suites.show_run", {"run": 1}),
@@ -302,8 +303,8 @@ def test_the_table_is_consistent() -> None:
         assert issubclass(verb.request, VerbRequest)
         if verb.http_method == "GET":
             assert verb.effect == "reads", verb.name
-        # What takes the text of a study is posted.
-        posted = verb.name in ("runs.plan", "reports.power")
+        # What takes the text of a study is posted, and what says which keys are missing.
+        posted = verb.name in ("runs.plan", "reports.power", "suites.plan")
         assert verb.effect != "reads" or verb.http_method == "GET" or posted
         assert verb.paged or not (verb.cursor or verb.page), verb.name
         if verb.page:

@@ -261,6 +261,7 @@ VERBS: tuple[Verb, ...] = (
                   "high", "cost", "created")),
     Verb("suites.save_run", ask.SaveRun, int, "writes", "POST /suites/runs", result="run",
          status=201, agents=False),
+    Verb("suites.plan", ask.PlanSuite, say.SuitePlan, "reads", "POST /suites/plan"),
     Verb("suites.start", ask.StartSuite, say.SuiteRunRow, "pays", "POST /suites/start", status=202,
          note="Call `runs_wait` with `suite:RUN`."),
     Verb("suites.show_run", ask.OfRun, say.SuiteRunDetail, "reads", "GET /suites/runs/{run}"),

@@ -1,16 +1,25 @@
 """`judge-gym analyze` by its command: runs of simulated coders, reports, and their arithmetic."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conftest import Call, succeed
+from lab_server import ServedLab, serve_lab
 from suite_folders import add_lint, known_by, write_suite
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     return write_suite(tmp_path / "tiny", 3)
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Iterator[ServedLab]:
+    (tmp_path / "remote").mkdir()
+    with serve_lab(tmp_path / "remote", run=False) as opened:
+        yield opened
 
 
 def run(call: Call, suite: Path, **shares: float) -> str:
@@ -47,6 +56,53 @@ def test_a_report_adds_up_and_an_edited_one_does_not(call: Call, suite: Path) ->
     line = 1 + text.splitlines().index("| Failed | 3 |")
     assert f"line {line}: " in found.out and "stated 2, counted 3" in found.out
     assert len(call("analyze", "--lint", spoilt, "--json").json["mismatches"]) >= 1
+
+
+def test_a_page_is_analyzed_by_asking_its_lab(
+    call: Call, suite: Path, remote: ServedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = f"sim:{known_by(suite, 'coder-strong', logic=1, lint=0)}"
+    remote.lab.suites.run(suite, wrong)
+    remote.lab.suites.run(suite, f"sim:{known_by(suite, 'coder-strong', logic=0, lint=0)}")
+    assert run(call, suite) == "1", "this lab has a run 1 of its own, without failures"
+    page = f"{remote.url}/experiment/default/run/1"
+    refused = call("analyze", page)
+    assert refused.code == 2 and "JUDGE_GYM_TOKEN" in refused.err
+    monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.read)
+    said = succeed(call("analyze", page, "--json")).json
+    assert (said["lab"], said["model"], said["counts"]["failed"]) == (remote.url, wrong, 3)
+    text = Path(said["report"]).read_text()
+    assert f"| Lab | `{remote.url}` |" in text
+    assert "(1 + 1001)" in text and "VALUE = 1001" in text, "files came from there"
+    assert "Other models that fail this eval: 0 of 1." in text
+    assert succeed(call("analyze", "--lint", said["report"], "--json")).json["mismatches"] == []
+    again = succeed(call("analyze", "1", "--lab", remote.url))
+    assert "0 calls paid" in again.err
+    key = remote.lab.suites.find_run(1).key
+    assert succeed(call("analyze", key[:9], "--lab", remote.url, "--json")).json["run"] == 1
+    assert remote.lab.failures.list() == [] and not (remote.folder / "reports").exists()
+    assert succeed(call("analyze", "1", "--json")).json["counts"]["failed"] == 0
+    both = call("analyze", page, "--lab", "http://127.0.0.1:1")
+    assert both.code == 2 and "is not of the lab" in both.err
+
+
+def test_commands_read_another_lab(
+    call: Call, suite: Path, remote: ServedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote.lab.suites.run(suite, f"sim:{known_by(suite, 'coder-strong', logic=1, lint=0)}")
+    monkeypatch.setenv("JUDGE_GYM_TOKEN", remote.read)
+    there = ("--lab", remote.url)
+    [row] = succeed(call("suite", "runs", *there, "--json")).json
+    assert (row["run"], row["counts"]["failed"], row["label"]) == (1, 3, "complete")
+    assert "0 of 3" in succeed(call("suite", "runs", *there)).out
+    assert succeed(call("suite", "board", *there, "--json")).json[0]["failed"] == 3
+    failed = succeed(call("suite", "failed", "1", *there, "--json")).json
+    assert {row["step"] for row in failed} == {"tests"}
+    assert f"debug {failed[0]['eval']} --lab" in call("suite", "failed", "1", *there).err
+    for name in (str(failed[1]["eval"]), "001-values/002-value"):
+        assert "(1 + 1001)" in succeed(call("suite", "debug", name, *there)).out
+    assert "001-values/002-value" in succeed(call("suite", "show", "1", *there)).out
+    assert not Path(".judge-gym").exists(), "no lab is needed here"
 
 
 def test_two_judges_show_where_they_conflict(call: Call, suite: Path) -> None:

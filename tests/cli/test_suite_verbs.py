@@ -181,6 +181,41 @@ def test_several_models_and_conditions_are_run_by_one_command(call: Call, suite:
     assert len(succeed(call("suite", "runs", "--json")).json) == 4
 
 
+def test_a_refused_command_leaves_nothing_behind(call: Call, suite: Path, tmp_path: Path) -> None:
+    (suite.parent / "labels.csv").write_text("item,rater,stage\n17,ann,good\n")
+    before = sorted(tmp_path.iterdir())
+    run = ("suite", "run", suite, "--limit", "1", "--model")
+    for words in (
+        (*run, "sim:coder-week"),
+        (*run, flawless(suite), "--model", "sim:judge"),
+        (*run, "openai:gpt-5.2"),
+        (*run, "lab:nobody"),
+        (*run, flawless(suite), "--condition", "odd"),
+        (*run, flawless(suite), "--budget", "usd=0"),
+        (*run, flawless(suite), "--replicates", "2", "--failed-of", "7"),
+        ("suite", "plan", suite, "--model", flawless(suite), "--evals", "nine"),
+        ("suite", "ablate", suite, "--model", flawless(suite), "--section", "Color"),
+        ("labels", "import", suite.parent / "labels.csv"),
+        ("run", suite.parent / "missing.yaml"),
+    ):
+        refused = call(*words)
+        assert refused.code == 2, (words, refused.err)
+        assert sorted(tmp_path.iterdir()) == before, words
+    succeed(call("suite", "run", suite, "--model", flawless(suite), "--limit", "1"))
+    assert call(*run, flawless(suite), "--filter", "nine").code == 2
+    assert len(succeed(call("suite", "runs", "--json")).json) == 1, "what is stored stays"
+
+
+def test_plan_prints_what_a_run_would_ask(call: Call, suite: Path) -> None:
+    words = (suite, "--model", flawless(suite), "--limit", "2", "--replicates", "2")
+    planned = succeed(call("suite", "plan", *words, "--budget", "calls=3"))
+    assert "1 run, at most 4 new calls, $0.00" in planned.out
+    assert "budget: 3 calls, the plan needs up to 4" in planned.err
+    assert succeed(call("suite", "run", *words, "--json")).json["runs"][0]["calls"] == 4
+    again = succeed(call("suite", "plan", *words, "--json")).json
+    assert (again["calls"]["to_pay"], again["runs"][0]["missing"]) == (0, 0)
+
+
 def test_only_what_failed_in_a_run_is_run_again(call: Call, suite: Path) -> None:
     grader = suite / "001-values/002-value/grader/check.sh"
     right = grader.read_text()
@@ -415,4 +450,4 @@ def test_a_model_that_cannot_search_is_refused_before_any_call(
         assert "lab:llama cannot search the web" in said.json["error"]["message"]
         assert "openai:NAME" in said.json["error"]["choices"]
         assert web.asked == []
-    assert succeed(call("suite", "runs", "--json")).json == []
+    assert not (tmp_path / ".judge-gym").exists()

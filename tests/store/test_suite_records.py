@@ -21,6 +21,7 @@ from judge_gym.records.outcomes import (
     StepResult,
 )
 from judge_gym.store import Store, SuiteRun
+from judge_gym.store.tables import suite_runs
 from judge_gym.suites import RunScore, leaderboard
 from stores import fresh
 
@@ -48,6 +49,21 @@ def make_run(
 def result(path: str, outcome: Outcome, replicate: int = 0, usd: float | None = 0.5) -> EvalResult:
     category, name = path.split("/")
     return EvalResult(category, name, outcome, replicate=replicate, usd=usd, seconds=2.0)
+
+
+def test_evals_of_a_run_have_replicates_of_their_own(template: Path) -> None:
+    with fresh(template) as store:
+        run = make_run(store)
+        again = store.suites.save_run(
+            "tiny", "v1", run.model, "default", {"without": ()}, "0", replicates=3, evals=EVALS[:1]
+        )
+        assert again.id == run.id
+        assert dict(again.replicates_of) == {EVALS[0]: 3, EVALS[1]: 1, EVALS[2]: 1}
+        assert (again.targets, again.replicates, again.evals) == (5, 3, EVALS)
+        older = {"evals": [*EVALS[:2]], "replicates": 2}
+        with store.database.begin() as connection:
+            connection.execute(suite_runs.update().values(older))
+        assert dict(store.suites.find_run(run.id).replicates_of) == {EVALS[0]: 2, EVALS[1]: 2}
 
 
 def test_a_result_loads_with_steps_and_files(template: Path) -> None:
@@ -85,7 +101,7 @@ def test_targets_are_raised_and_never_lowered(template: Path) -> None:
         identity: tuple[Any, ...] = ("tiny", "v1", "sim:coder-weak", "default", {}, "0")
         first = store.suites.save_run(*identity, replicates=3, evals=EVALS[:1])
         second = store.suites.save_run(*identity, replicates=1, evals=EVALS[1:])
-        assert (first.targets, second.targets, second.id) == (3, 9, first.id)
+        assert (first.targets, second.targets, second.id) == (3, 5, first.id)
         assert store.suites.find_run(first.id) == second
         others = [
             store.suites.save_run(*changed, replicates=1, evals=EVALS).id

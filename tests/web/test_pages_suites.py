@@ -327,7 +327,7 @@ def followed(lab: ServedLab, target: str) -> str:
 
 def test_only_reports_on_the_same_run_and_version_are_used(tmp_path: Path) -> None:
     key = "0123456789abcdef" * 4
-    run = SuiteRun(7, key, SUITE, VERSION, MODEL, "default", {}, "0", 1, (SLUG.path,), BEGUN)
+    run = SuiteRun(7, key, SUITE, VERSION, MODEL, "default", {}, "0", {SLUG.path: 1}, BEGUN)
     assert find_report(tmp_path, run) is None
     path = write_analysis(run, tmp_path, "2026-03-02", "MODEL_FAULT")
     found = find_report(tmp_path, run)
@@ -342,7 +342,7 @@ def test_only_reports_on_the_same_run_and_version_are_used(tmp_path: Path) -> No
 
 
 def test_the_pace_of_a_run_follows_from_its_results_and_its_time() -> None:
-    run = SimpleNamespace(evals=("a/1", "a/2", "b/1"), replicates=2)
+    run = SimpleNamespace(targets=6)
     report: Any = SimpleNamespace(run=run, results=[object()] * 4)
     found = pace(report, timedelta(minutes=2))
     assert found is not None

@@ -1,15 +1,18 @@
 """The command that explains why the evals of a suite run failed."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge_gym.cli import display
-from judge_gym.cli.app import FAILED, app, notes, read_lab
-from judge_gym.cli.options import NONE, AsJson, Budget, Set, Unisolated, parse_pairs
+from judge_gym.cli.app import FAILED, app, notes, open_lab, read_lab
+from judge_gym.cli.options import NONE, AsJson, Budget, FromLab, Set, Unisolated, parse_pairs
+from judge_gym.cli.remote import remote_lab
 from judge_gym.cli.results import end
+from judge_gym.client.pages import choose_lab
 from judge_gym.errors import DesignError, NotFoundError
 
 if TYPE_CHECKING:
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
 def analyze(
     run: Annotated[
         str | None,
-        typer.Argument(help="A suite run: its number, the start of its key, or its page's URL."),
+        typer.Argument(
+            help="A suite run: its number, the start of its key, or its page's URL, which names "
+            "the lab that is asked."
+        ),
     ] = None,
     judge: Annotated[
         list[str],
@@ -44,6 +50,7 @@ def analyze(
         bool, typer.Option("--allow-self", help="Let a model judge its own failures.")
     ] = False,
     allow_unisolated: Unisolated = False,
+    remote: FromLab = None,
     lint: Annotated[
         Path | None,
         typer.Option(metavar="REPORT", help="Instead: check the arithmetic of this report."),
@@ -60,7 +67,11 @@ def analyze(
         _check_report(lint, as_json=json)
         return
     assert run is not None
-    with read_lab() as lab, display.run_progress(quiet=json) as watch:
+    url = choose_lab(run, remote)
+    with ExitStack() as stack:
+        client = stack.enter_context(remote_lab(url)) if url is not None else None
+        lab = stack.enter_context(read_lab() if client is None else open_lab())
+        watch = stack.enter_context(display.run_progress(quiet=json))
         analysis = lab.failures.analyze(
             run,
             judges=judge,
@@ -71,6 +82,7 @@ def analyze(
             budget=parse_pairs("--budget", budget),
             allow_self=allow_self,
             allow_unisolated=allow_unisolated,
+            lab=client,
             watch=watch,
         )
     display.print_json(analysis.to_json()) if json else show_analysis(analysis)

@@ -105,6 +105,14 @@ Remote = Annotated[
         help="A remote lab that stores the scores; its token is in JUDGE_GYM_TOKEN.",
     ),
 ]
+FromLab = Annotated[
+    str | None,
+    typer.Option(
+        "--lab",
+        metavar="URL",
+        help="Ask this lab instead of the database; its token is in JUDGE_GYM_TOKEN.",
+    ),
+]
 
 Yes = Annotated[
     bool, typer.Option("--yes", help="Pay for calls that are new because defaults changed.")

@@ -12,8 +12,9 @@ import typer
 from judge_gym.cli import display
 from judge_gym.cli.app import STOPPED, app, notes, open_lab
 from judge_gym.cli.options import NONE, AsJson, Jobs, Remote, Unisolated
+from judge_gym.cli.remote import remote_lab
 from judge_gym.cli.suite_display import end
-from judge_gym.cli.suites import Finished, posted_json, remote_lab, run_and_post, show_finished
+from judge_gym.cli.suites import Finished, posted_json, run_and_post, show_finished
 from judge_gym.errors import DesignError
 
 if TYPE_CHECKING:

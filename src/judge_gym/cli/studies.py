@@ -1,10 +1,9 @@
 """Commands that write a study file and estimate its cost: init and plan."""
 
 import shlex
-from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,12 +11,12 @@ from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, open_lab, read_lab
 from judge_gym.cli.options import NONE, AsJson, Samples, Series, Set, Target, parse_pairs
 from judge_gym.cli.own_study import own_study
+from judge_gym.cli.plan_display import exceeded_limits, planned_cost, show_endpoints
 from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.records.inputs import STUDY_SUFFIXES
 
 if TYPE_CHECKING:
     from judge_gym.records.planning import NextPurchase, PowerPlan
-    from judge_gym.records.responses import PlannedStage
 
 
 EXAMPLES = {
@@ -172,12 +171,8 @@ def plan(
         return
     total, experiments = plan["stages"]["all"], plan["experiments"]
     columns = ("calls", "in_ledger", "to_pay", "shared", "input_tokens", "output_tokens", "usd")
-    usd = "an unknown price" if total["usd"] is None else f"${total['usd']:,.2f}"
-    calls = display.plural(total["to_pay"], "new call")
-    typer.echo(
-        f"{plan['study']}: {display.plural(len(experiments), 'experiment')}, at most {calls}, "
-        f"{usd}, {display.duration(total['seconds'])}"
-    )
+    size = display.plural(len(experiments), "experiment")
+    typer.echo(f"{plan['study']}: {size}, {planned_cost(total)}")
     display.table("by experiment", experiments)
     display.table(
         "by step",
@@ -194,19 +189,7 @@ def plan(
         "another experiment's. Tokens, usd and duration are of new calls; usd –: a price is "
         "unknown. Verdicts that are not scored need no probe; retries of failed calls cost extra.",
     )
-    display.table(
-        "by endpoint",
-        [
-            {
-                "endpoint": endpoint["endpoint"],
-                "to_pay": endpoint["to_pay"],
-                "duration": display.duration(endpoint["seconds"]),
-                "from": "earlier calls" if endpoint["measured"] else "typical speed",
-            }
-            for endpoint in plan["endpoints"]
-        ],
-        note="Endpoints are asked at the same time: the slowest one determines the duration.",
-    )
+    show_endpoints(plan["endpoints"])
     notes(
         *(f"{tag} is the same experiment as {other}" for tag, other in plan["duplicates"].items()),
         *(
@@ -214,7 +197,7 @@ def plan(
             for tag in plan["skipped_swaps"]
         ),
         *plan["warnings"],
-        *_over_budget(total, plan["budget"]),
+        *exceeded_limits(total, plan["budget"]),
         f"the ledger is {lab.admin.database}",
     )
 
@@ -246,21 +229,6 @@ def _print_next(found: "NextPurchase") -> None:
         *(f"{row['option']}: {row['note']}" for row in found["purchases"] if row["note"]),
         f"--for also knows: {'; '.join(others[:OTHER_QUANTITIES])}{more}",
     )
-
-
-def _over_budget(total: "PlannedStage", budget: Mapping[str, Any]) -> list[str]:
-    """Returns the limits of a budget that a plan, which counts every possible probe, exceeds."""
-    planned = {
-        "calls": total["to_pay"],
-        "tokens": total["input_tokens"] + total["output_tokens"],
-        "usd": total["usd"] or 0.0,
-        "minutes": total["seconds"] / 60,
-    }
-    return [
-        f"budget: {budget[name]:g} {name}, the plan needs up to {planned[name]:,.4g}"
-        for name in planned
-        if name in budget and planned[name] > budget[name]
-    ]
 
 
 def _print_power(found: "PowerPlan") -> None:

@@ -7,12 +7,14 @@ import typer
 
 from judge_gym.cli import display
 from judge_gym.cli.app import FAILED, INTERRUPTED, STOPPED, notes
+from judge_gym.cli.plan_display import exceeded_limits, planned_cost, show_endpoints
 from judge_gym.cli.results import first, same_command
 from judge_gym.records.outcomes import IN_PROCESS
 
 if TYPE_CHECKING:
     from judge_gym.client.posting import Posted
     from judge_gym.engine.suite_reports import SuiteReport
+    from judge_gym.records.responses import SuitePlan
     from judge_gym.suites import Effect
 
 PRINTED_LINES = 40
@@ -22,23 +24,28 @@ PRINTED_REFUSALS = 5
 
 
 def show_reports(reports: "Sequence[SuiteReport]") -> None:
+    """Prints runs that were just executed."""
+    show_runs([report.to_json() for report in reports])
+
+
+def show_runs(runs: Sequence[Mapping[str, Any]]) -> None:
     """Prints runs as a table; what all of them share is in its title."""
     rows = [
         {
-            "run": report.run.id,
-            "suite": report.run.suite,
-            "version": report.run.version[:8],
-            "model": report.run.model,
-            "condition": report.run.condition,
-            "series": report.run.series,
-            "status": report.label,
-            "passed": f"{report.score.passed} of {report.run.targets}",
-            "failed": report.score.failed,
-            "inconclusive": sum(report.score.inconclusive.values()),
-            "pass rate": _rate(report),
-            "usd": report.score.usd,
+            "run": run["run"],
+            "suite": run["suite"],
+            "version": run["version"][:8],
+            "model": run["model"],
+            "condition": run["condition"],
+            "series": run["series"],
+            "status": run["label"],
+            "passed": f"{run['counts']['passed']} of {run['targets']}",
+            "failed": run["counts"]["failed"],
+            "inconclusive": run["counts"]["inconclusive"],
+            "pass rate": _interval(run["score"], run["low"], run["high"], run["in_process"]),
+            "usd": run["cost"],
         }
-        for report in reports
+        for run in runs
     ]
     shared = [
         name for name in ("suite", "version", "series") if len({row[name] for row in rows}) == 1
@@ -47,17 +54,11 @@ def show_reports(reports: "Sequence[SuiteReport]") -> None:
     hidden = {*shared, *(["inconclusive"] if not any(row["inconclusive"] for row in rows) else [])}
     shown = [{name: row[name] for name in row if name not in hidden} for row in rows]
     note = "pass rate: with its 95 % interval over evals"
-    if any(report.in_process for report in reports):
+    if any(run["in_process"] for run in runs):
         note += (
             f"; {IN_PROCESS}: the graders import candidate code, which could change their verdict"
         )
     display.table(title, shown, note=note)
-
-
-def _rate(report: "SuiteReport") -> str | None:
-    """Returns the pass rate of a run with its interval; None without a conclusive result."""
-    estimate = report.score.estimate
-    return _interval(report.score.score, estimate.low, estimate.high, report.in_process)
 
 
 def _interval(
@@ -102,6 +103,24 @@ def show_posted(posted: "Posted") -> None:
         notes(posted.error)
     if posted.missing > len(posted.refused):
         notes(f"the other results are stored in this lab; post them with: {same_command()}")
+
+
+def show_plan(plan: "SuitePlan") -> None:
+    """Prints what a run of a suite would ask, and what it would cost."""
+    calls, runs = plan["calls"], plan["runs"]
+    size = display.plural(len(runs), "run")
+    typer.echo(f"{plan['suite']}, version {plan['version'][:8]}: {size}, {planned_cost(calls)}")
+    display.table(
+        "by run",
+        runs,
+        note="targets: answers that are asked for; missing: without a result; in_ledger: graded "
+        "without a call; shared: the same call as another run's; to_pay: new calls.",
+    )
+    if calls["to_pay"]:
+        show_endpoints(plan["endpoints"])
+        tokens = f"{calls['input_tokens']:,} input and about {calls['output_tokens']:,} output"
+        notes(f"{tokens} tokens to pay; answers differ in length, a --budget is kept")
+    notes(*exceeded_limits(calls, plan["budget"]), *plan["uncallable"])
 
 
 def show_leaderboard(rows: Sequence[Mapping[str, Any]]) -> None:

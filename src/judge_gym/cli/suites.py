@@ -1,8 +1,8 @@
 """Commands over code suites: suite list, show, check, run, ablate and others."""
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +21,7 @@ from judge_gym.cli.options import (
     Evals,
     FailedOf,
     Filter,
+    FromLab,
     Jobs,
     Limit,
     ModelId,
@@ -32,18 +33,20 @@ from judge_gym.cli.options import (
     Unisolated,
     parse_pairs,
 )
+from judge_gym.cli.remote import find_eval, lab_or_remote, remote_lab
 from judge_gym.cli.suite_display import (
     effect_rows,
     end,
     show_eval,
     show_leaderboard,
+    show_plan,
     show_posted,
     show_reports,
+    show_runs,
 )
-from judge_gym.errors import DesignError, MissingToolError, TokenError
+from judge_gym.errors import DesignError, JudgeGymError, MissingToolError
 
 if TYPE_CHECKING:
-    from judge_gym.client import Client
     from judge_gym.client.posting import Posted
     from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
@@ -52,8 +55,16 @@ if TYPE_CHECKING:
     from judge_gym.suites import Suite
 
 NO_FILES: list[Path] = []
-REMOTE_TIMEOUT = 30.0
-"""Seconds that a remote lab may take to answer."""
+Guidelines = Annotated[
+    list[Path],
+    typer.Option(
+        metavar="FILE",
+        help="A condition with these guidelines instead of the suite's; repeatable.",
+    ),
+]
+Sections = Annotated[
+    list[str], typer.Option(help="Only this section of the guidelines; repeatable.")
+]
 suite_app = typer.Typer(help="Code-generation suites.", no_args_is_help=True)
 app.add_typer(suite_app, name="suite")
 
@@ -91,22 +102,21 @@ def show(
     target: Annotated[
         str, typer.Argument(metavar="SUITE|RUN", help="A suite, or the number of a run.")
     ],
+    remote: FromLab = None,
     json: AsJson = False,
 ) -> None:
     """Show a suite's evals, or every eval of a run with its outcome."""
-    from judge_gym.engine.suite_reports import eval_row
-
-    with read_lab() if target.isdecimal() else open_lab() as lab:
-        if target.isdecimal():
-            report = lab.suites.report(int(target))
-            rows = [eval_row(row) for row in report.results]
-            if json:
-                display.print_json({**report.to_json(), "evals": rows})
-                return
-            show_reports([report])
-            columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason", "seconds")
-            display.show_rows(rows, False, columns=columns)
+    if target.isdecimal():
+        with lab_or_remote(remote) as source:
+            detail = source.suites.show_run(int(target))
+        if json:
+            display.print_json(detail)
             return
+        show_runs([detail])
+        columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason", "seconds")
+        display.show_rows(detail["evals"], False, columns=columns)
+        return
+    with open_lab() as lab:
         suite = lab.suites.find(target)
     rows = [
         {
@@ -229,13 +239,7 @@ def run(
     suite: SuiteName,
     model: Models,
     condition: Conditions = NONE,
-    guidelines: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="FILE",
-            help="A condition with these guidelines instead of the suite's; repeatable.",
-        ),
-    ] = NO_FILES,
+    guidelines: Guidelines = NO_FILES,
     evals: Evals = NONE,
     filter: Filter = None,
     category: Category = NONE,
@@ -292,6 +296,48 @@ def run(
     end(reports, [posted for _, posted in finished if posted], quiet=json)
 
 
+@suite_app.command("plan")
+def plan(
+    suite: SuiteName,
+    model: Models,
+    condition: Conditions = NONE,
+    guidelines: Guidelines = NO_FILES,
+    ablate: Annotated[
+        bool, typer.Option("--ablate", help="What `suite ablate` would ask instead.")
+    ] = False,
+    section: Sections = NONE,
+    evals: Evals = NONE,
+    filter: Filter = None,
+    category: Category = NONE,
+    failed_of: FailedOf = None,
+    limit: Limit = None,
+    replicates: Annotated[
+        int | None, typer.Option(min=1, help="Answers per task; default: 1, or 3 with --ablate.")
+    ] = None,
+    series: SuiteSeries = "0",
+    budget: Budget = NONE,
+    json: AsJson = False,
+) -> None:
+    """Estimate what `suite run` with the same options would ask, its cost and its duration."""
+    with open_lab() as lab:
+        planned = lab.suites.estimate(
+            suite,
+            model,
+            conditions=[*condition, *map(_own_condition, guidelines)] or ["default"],
+            ablate=ablate,
+            sections=section,
+            evals=evals,
+            filter=filter,
+            category=category,
+            failed_of=failed_of,
+            limit=limit,
+            series=series,
+            replicates=replicates,
+            budget=parse_pairs("--budget", budget),
+        )
+    display.print_json(planned) if json else show_plan(planned)
+
+
 def _own_condition(file: Path) -> "SuiteCondition":
     from judge_gym.suites import own_guidelines
 
@@ -311,18 +357,6 @@ def _write_run(lab: "Lab", output: Path, report: "SuiteReport") -> Path:
     return output / name
 
 
-@contextmanager
-def remote_lab(url: str) -> "Iterator[Client]":
-    """Connects to the lab of `--lab`; an error about its token says where the token is from."""
-    from judge_gym.client import Client
-
-    try:
-        with Client(url, timeout=REMOTE_TIMEOUT) as client:
-            yield client
-    except TokenError as error:
-        raise TokenError(f"{error.message}; --lab takes it from JUDGE_GYM_TOKEN") from error
-
-
 Finished = tuple["SuiteReport", "Posted | None"]
 """A run, and what a remote lab has of it; None without one."""
 
@@ -333,17 +367,28 @@ def run_and_post(
     """Runs a suite; with a remote lab, posts the results there as they arrive."""
     if remote is None:
         return [(report, None) for report in lab.suites.run_each(suite, models, **options)]
-    from judge_gym.client.posting import Poster
+    from judge_gym.client.posting import Poster, post_tasks
 
     posters: dict[int, Poster] = {}
     with remote_lab(remote) as client, ExitStack() as stack:
+
+        def on_checked(suite: "Suite") -> None:
+            """Refuses a token before anything is stored here."""
+            sources = {task.path: task.source for task in suite.evals}
+            try:
+                post_tasks(client, suite.name, suite.version, [*sources], sources.__getitem__)
+            except JudgeGymError as error:
+                if not error.retry:  # otherwise results are posted later
+                    raise
 
         def on_start(run: "SuiteRun") -> None:
             poster = posters[run.id] = stack.enter_context(Poster(lab.suites, client, run))
             if poster.error:
                 notes(f"{poster.error}; results are stored here meanwhile")
 
-        reports = lab.suites.run_each(suite, models, on_start=on_start, **options)
+        reports = lab.suites.run_each(
+            suite, models, on_checked=on_checked, on_start=on_start, **options
+        )
         return [(report, posters[report.run.id].finish()) for report in reports]
 
 
@@ -367,9 +412,7 @@ def posted_json(report: "SuiteReport", posted: "Posted | None") -> dict[str, Any
 def ablate(
     suite: SuiteName,
     model: ModelId,
-    section: Annotated[
-        list[str], typer.Option(help="Only this section of the guidelines; repeatable.")
-    ] = NONE,
+    section: Sections = NONE,
     condition: Condition = "default",
     evals: Evals = NONE,
     filter: Filter = None,
@@ -426,21 +469,23 @@ def runs(
         str | None, typer.Argument(help="Only runs of the suite of this name.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Only runs of this model.")] = None,
+    remote: FromLab = None,
     json: AsJson = False,
 ) -> None:
     """List suite runs."""
-    with read_lab() as lab:
-        found = lab.suites.reports(suite=suite, model=model)
-    display.print_json([report.to_json() for report in found]) if json else show_reports(found)
+    with lab_or_remote(remote) as lab:
+        rows = lab.suites.list_runs(suite=suite, model=model)
+    display.print_json(rows) if json else show_runs(rows)
 
 
 @suite_app.command("board")
 def board(
     suite: Annotated[str | None, typer.Argument(help="Only the suite of this name.")] = None,
+    remote: FromLab = None,
     json: AsJson = False,
 ) -> None:
     """Rank models by their last complete runs."""
-    with read_lab() as lab:
+    with lab_or_remote(remote) as lab:
         rows = lab.suites.leaderboard(suite=suite)
     display.print_json(rows) if json else show_leaderboard(rows)
 
@@ -448,16 +493,18 @@ def board(
 @suite_app.command("failed")
 def failed(
     run: Annotated[int, typer.Argument(help="The number of a run.")],
+    remote: FromLab = None,
     json: AsJson = False,
 ) -> None:
     """List the evals of a run that did not pass."""
-    with read_lab() as lab:
+    with lab_or_remote(remote) as lab:
         rows = lab.suites.list_failed(run)
     columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason")
     shown = rows if json else [{**row, "reason": display.shortened(row["reason"])} for row in rows]
     display.show_rows(shown, json, columns=columns)
     if not json:
-        debug = f"inspect one with: judge-gym suite debug {rows[0]['eval']}" if rows else ""
+        asked = f" --lab {remote}" if remote else ""
+        debug = f"inspect one with: judge-gym suite debug {rows[0]['eval']}{asked}" if rows else ""
         notes(debug or "every eval passed")
 
 
@@ -473,14 +520,16 @@ def debug(
     ],
     run: Annotated[int | None, typer.Option(help="With CATEGORY/NAME: in this run.")] = None,
     replicate: Annotated[int, typer.Option(min=0, help="With CATEGORY/NAME: which answer.")] = 0,
+    remote: FromLab = None,
     json: AsJson = False,
 ) -> None:
     """Show everything about one eval of a run."""
-    with read_lab() as lab:
-        number = eval.isdecimal()
-        at = int(eval) if number else lab.suites.find_eval(eval, run=run, replicate=replicate)
-        found = lab.suites.show_eval(at)
-    display.print_json(found) if json else show_eval(found)
+    with lab_or_remote(remote) as lab:
+        number = int(eval) if eval.isdecimal() else None
+        if number is None:
+            number = find_eval(lab, eval, run=run, replicate=replicate)
+        detail = lab.suites.show_eval(number)
+    display.print_json(detail) if json else show_eval(detail)
 
 
 @suite_app.command("export")
@@ -503,7 +552,7 @@ def export(
         found = lab.suites.find_run(run).id
         chosen = None
         if eval is not None:
-            chosen = lab.suites.find_eval(eval, run=found, replicate=replicate)
+            chosen = find_eval(lab, eval, run=found, replicate=replicate)
         files = lab.suites.files(found, eval=chosen)
         if to.suffix == ".zip":
             with to.open("wb") as archive:

@@ -425,21 +425,41 @@ class Suites(Noun):
         """Stores a run that another lab makes, or raises its targets, and returns its number."""
         return self._call("suites.save_run", locals())
 
-    def start(
+    def plan(
         self,
         suite: str,
-        model: str,
+        models: Sequence[str],
         *,
-        condition: str = "default",
-        guidelines: str | None = None,
         evals: Sequence[str] = (),
         filter: str | None = None,
         category: Sequence[str] = (),
         failed_of: int | None = None,
         limit: int | None = None,
-        replicates: int = 1,
+        replicates: int | None = None,
         series: str = "0",
         budget: Mapping[str, int | float | None] | None = None,
+        conditions: Sequence[str] | None = None,
+        ablate: bool = False,
+        sections: Sequence[str] = (),
+    ) -> responses.SuitePlan:
+        """Estimates what a run of a suite would ask and cost, and what is in the ledger already."""
+        return self._call("suites.plan", locals())
+
+    def start(
+        self,
+        suite: str,
+        model: str,
+        *,
+        evals: Sequence[str] = (),
+        filter: str | None = None,
+        category: Sequence[str] = (),
+        failed_of: int | None = None,
+        limit: int | None = None,
+        replicates: int | None = None,
+        series: str = "0",
+        budget: Mapping[str, int | float | None] | None = None,
+        condition: str = "default",
+        guidelines: str | None = None,
     ) -> responses.SuiteRunRow:
         """Queues a run of a suite for the lab's workers."""
         return self._call("suites.start", locals())

@@ -5,7 +5,7 @@ what it has and posts the rest. The remote lab stores each result once, by the t
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -140,32 +140,25 @@ class Poster:
     def _open(self) -> int:
         """Returns the run's number in the remote lab, after posting the files of its evals."""
         run, suites = self._run, self._client.suites
-        known = set(suites.list_tasks(run.suite, run.version))
-        batch: list[dict[str, Any]] = []
-        size = 0
-        for path in self._runs.list_tasks(run.suite, run.version):
-            if path in known:
-                continue
-            source = asdict(self._runs.find_task(run, path))
-            length = sum(map(len, _texts(source)))
-            if batch and size + length > BATCH:
-                suites.save_tasks(run.suite, run.version, batch)
-                batch, size = [], 0
-            batch.append(source)
-            size += length
-        if batch:
-            suites.save_tasks(run.suite, run.version, batch)
-        number = suites.save_run(
+        post_tasks(
+            self._client,
             run.suite,
             run.version,
-            run.model,
-            run.evals,
-            condition=run.condition,
-            settings=run.settings,
-            series=run.series,
-            replicates=run.replicates,
-            created=run.created,
+            self._runs.list_tasks(run.suite, run.version),
+            lambda path: self._runs.find_task(run, path),
         )
+        for replicates in sorted({*run.replicates_of.values()}):
+            number = suites.save_run(
+                run.suite,
+                run.version,
+                run.model,
+                [path for path, n in run.replicates_of.items() if n == replicates],
+                condition=run.condition,
+                settings=run.settings,
+                series=run.series,
+                replicates=replicates,
+                created=run.created,
+            )
         evals = suites.show_run(number)["evals"]
         self._posted = {(row["path"], row["replicate"]): row["at"] for row in evals}
         return number
@@ -179,6 +172,39 @@ class Poster:
             self._refused[_target(row)] = error.message
         else:
             self._posted[_target(row)] = row.at
+
+
+def post_tasks(
+    client: Client,
+    suite: str,
+    version: str,
+    paths: Sequence[str],
+    source: Callable[[str], EvalSource],
+) -> None:
+    """Posts the files of evals that a remote lab lacks.
+
+    Those of one eval are posted in any case: stored files do not change, and a token that may not
+    write is refused.
+
+    Args:
+        client: the remote lab.
+        suite: the name of the suite.
+        version: of the suite.
+        paths: of all its evals.
+        source: returns the files of an eval by its path.
+    """
+    stored = set(client.suites.list_tasks(suite, version))
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for path in [path for path in paths if path not in stored] or paths[:1]:
+        files = asdict(source(path))
+        length = sum(map(len, _texts(files)))
+        if batch and size + length > BATCH:
+            client.suites.save_tasks(suite, version, batch)
+            batch, size = [], 0
+        batch.append(files)
+        size += length
+    client.suites.save_tasks(suite, version, batch)
 
 
 def _target(row: SuiteResult) -> Target:

@@ -32,7 +32,8 @@ from judge_gym.engine.runs.orders import (
     study_of,
     study_result,
 )
-from judge_gym.errors import DesignError
+from judge_gym.engine.suite_reports import missing_evals
+from judge_gym.errors import ConflictError, DesignError
 from judge_gym.models.model_card import Limits
 from judge_gym.records import SuiteRun
 from judge_gym.store import Run, Store
@@ -184,6 +185,19 @@ class Engine:
             for order in orders:
                 queue.add(order)
 
+    def refuse_joining(self, run: SuiteRun, work: SuiteWork) -> None:
+        """Refuses work for a run that is in progress and was not asked for all of it."""
+        with self._queue() as queue:
+            active = queue.active_order(run.payer)
+        if active is None or active.suite is None:
+            return
+        asked = run.replicates_of if active.suite.selection is None else active.suite.selection
+        if any(asked.get(path, 0) < n for path, n in (work.selection or {}).items()):
+            raise ConflictError(
+                f"run {run.id} is in progress, with other evals or fewer replicates; start these "
+                "when it has ended, or in another series"
+            )
+
     def start_analysis(self, number: int) -> None:
         """Queues an analysis of a suite run for the lab's workers."""
         with self._confirmed_queue() as queue:
@@ -197,6 +211,8 @@ class Engine:
             with self._queue() as queue:
                 last = queue.last_order(run.payer)
             work = last.suite if last is not None else None
+            if work is not None and not missing_evals(self._store, run, work.selection):
+                work = replace(work, selection=None)  # the rest of the run
         return WorkOrder.of_suite(run, work or SuiteWork(run.version), self._places([run.model]))
 
     def _order(self, run: Run, options: RunOptions) -> WorkOrder:

@@ -1,6 +1,6 @@
 """The scores and statuses of suite runs, from their rows and events alone."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,9 +102,19 @@ class SuiteReport:
             for row in self.results
             if row.result.path in evals and row.result.replicate < replicates
         )
-        kept = tuple(path for path in self.run.evals if path in evals)
-        run = replace(self.run, evals=kept, replicates=min(replicates, self.run.replicates))
+        targets = self.run.replicates_of.items()
+        run = replace(
+            self.run,
+            replicates_of={path: min(n, replicates) for path, n in targets if path in evals},
+        )
         return replace(self, run=run, results=results, score=_score(run, results, self.whole))
+
+    def balanced(self) -> "SuiteReport":
+        """Returns the report of the replicates that every eval has.
+
+        Runs are compared by it: evals that were chosen to be asked more often weigh no more.
+        """
+        return self.narrowed(self.run.evals, min(self.run.replicates_of.values(), default=0))
 
     def to_json(self) -> dict[str, Any]:
         """Returns the run as `--json` prints it."""
@@ -121,6 +131,7 @@ class SuiteReport:
             "series": self.run.series,
             "replicates": self.run.replicates,
             "status": self.status,
+            "label": self.label,
             "whole": self.whole,
             "suite_evals": self.size,
             "targets": self.run.targets,
@@ -162,6 +173,27 @@ def reports(
         awaited = run.payer in executing
         made.append(SuiteReport(run, score, own, size, event, execution, awaited))
     return tuple(made)
+
+
+def missing_evals(
+    store: Store, run: SuiteRun, selection: Mapping[str, int] | None = None
+) -> list[tuple[str, int]]:
+    """Returns the path and replicate of each eval of a run that has no settled result.
+
+    Args:
+        store: has the results.
+        run: the run.
+        selection: only these evals, and as many replicates of each.
+    """
+    rows = store.suites.results(run.id).get(run.id, [])
+    settled = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
+    targets = run.replicates_of if selection is None else selection
+    return [
+        (path, replicate)
+        for path, replicates in targets.items()
+        for replicate in range(replicates)
+        if (path, replicate) not in settled
+    ]
 
 
 def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> "RunScore":

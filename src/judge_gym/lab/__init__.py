@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from judge_gym.engine import Engine, Result
+from judge_gym.errors import JudgeGymError
 from judge_gym.lab.admin import Admin
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
@@ -53,6 +54,8 @@ class Lab:
     ) -> None:
         self.store = store
         self.folder = folder
+        self.addresses: set[str] = set()
+        """Where this lab is served, as `HOST:PORT`."""
         self.models = Registry()
         self.engine = engine or Engine(store, self.models, limits=limits)
         self.evidence = EvidenceLibrary(store, self.models, self.engine)
@@ -68,7 +71,7 @@ class Lab:
         """The noun `suites`, loaded when it is used."""
         from judge_gym.lab.suites import Suites
 
-        return Suites(self.store, self.models, self.engine)
+        return Suites(self.store, self.models, self.engine, self.addresses)
 
     @cached_property
     def failures(self) -> "Failures":
@@ -107,8 +110,8 @@ class Lab:
     def __enter__(self) -> "Lab":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.store.close(refused=isinstance(error, JudgeGymError))
 
     # --- the blueprint's main --------------------------------------------------------------------
 

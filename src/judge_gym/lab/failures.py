@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from judge_gym import triage
+from judge_gym.client import Client
 from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Result, RunProgress
 from judge_gym.engine.calls.budget import refuse_unpriced
 from judge_gym.errors import (
@@ -24,17 +25,15 @@ from judge_gym.errors import (
     unknown,
 )
 from judge_gym.lab.prepare import PreparedStudy, prepare_sweep
+from judge_gym.lab.run_sources import RemoteRun, RunSource, StoredRun
 from judge_gym.lab.runs import Runs, WatchProgress
-from judge_gym.lab.suite_schedule import CHECK
 from judge_gym.lab.suites import Suites
 from judge_gym.lab.texts import refuse_outside
 from judge_gym.models import Registry
 from judge_gym.records import (
     Display,
     EvalResult,
-    EvalSource,
     Inconclusive,
-    Outcome,
     Sample,
     SuiteRun,
 )
@@ -78,6 +77,8 @@ class Analysis:
     fixes: tuple[triage.RecordedFix, ...]
     """The fixes that earlier reports on this model record."""
     notes: tuple[str, ...]
+    lab: str | None
+    """The address of the lab that has the run; None for this one."""
 
     @property
     def verdicts(self) -> Counter[str]:
@@ -93,6 +94,7 @@ class Analysis:
         """Returns the analysis as `--json` prints it."""
         return {
             "run": self.run.id,
+            "lab": self.lab,
             "key": self.run.key[:SHOWN_KEY],
             "model": self.run.model,
             "condition": self.run.condition,
@@ -134,7 +136,7 @@ def _row(name: str, finding: triage.Finding) -> dict[str, Any]:
 class _Work:
     """An analysis before its judges are asked: what was checked and is known."""
 
-    run: SuiteRun
+    source: RunSource
     info: triage.RunInfo
     results: triage.ResultsByOutcome
     failed: tuple[EvalResult, ...]
@@ -150,8 +152,27 @@ class _Work:
     notes: list[str]
 
     @property
+    def run(self) -> SuiteRun:
+        return self.source.run
+
+    @property
     def fixes(self) -> tuple[triage.RecordedFix, ...]:
         return tuple(triage.recorded_fixes(self.results, self.info.version, self.prior))
+
+    def analysis(
+        self, findings: Sequence[triage.Finding], judging: Result | None, report: Path | None
+    ) -> Analysis:
+        """Returns what came of it."""
+        return Analysis(
+            self.run,
+            self.results,
+            tuple(findings),
+            judging,
+            report,
+            self.fixes,
+            tuple(self.notes),
+            self.source.lab,
+        )
 
 
 class Failures:
@@ -187,6 +208,7 @@ class Failures:
         allow_unisolated: bool = False,
         date: str | None = None,
         concurrency: int = AT_ONCE,
+        lab: Client | None = None,
         watch: WatchProgress = lambda progress: None,
     ) -> Analysis:
         """Classifies the failures of a run and writes a report; stored verdicts are not paid again.
@@ -203,29 +225,32 @@ class Failures:
             allow_unisolated: run reference answers even where no sandbox works.
             date: of the report; by default today.
             concurrency: calls to judges in flight at most.
+            lab: the lab that has the run, if it is another one. Its failures are read from there
+                and judged here; nothing changes there.
             watch: called with the progress counters before the work starts.
         """
-        work = self._prepare(run, judges, samples, overrides, budget, allow_self, reports, date)
+        source = self._stored(run) if lab is None else RemoteRun(lab, str(run))
+        work = self._prepare(source, judges, samples, overrides, budget, allow_self, reports, date)
         if not work.failed:
-            return Analysis(work.run, work.results, (), None, None, work.fixes, tuple(work.notes))
+            return work.analysis((), None, None)
         answers = self._references(
             work.run, work.failed, suite, allow_unisolated, watch, work.notes, threading.Event()
         )
-        cases = self._cases(work.run, work.failed, answers, work.prior)
+        cases = _cases(source, work.failed, answers, work.prior)
         result = self._runs.run(
             self._study(work, cases), budget=work.budget, watch=watch, concurrency=concurrency
         )
         if result.stopped is not None or result.status not in FINISHED:
-            notes = tuple(work.notes)
-            return Analysis(work.run, work.results, (), result, None, work.fixes, notes)
+            return work.analysis((), result, None)
         findings, report = self._conclude(work, cases, {run.tag: run.run for run in result.runs})
-        return Analysis(
-            work.run, work.results, findings, result, report, work.fixes, tuple(work.notes)
-        )
+        return work.analysis(findings, result, report)
+
+    def _stored(self, run: int | str) -> StoredRun:
+        return StoredRun(self._store, self._suites.find_run(run))
 
     def _prepare(
         self,
-        run: int | str,
+        source: RunSource,
         judges: Sequence[str],
         samples: int,
         overrides: Mapping[str, Any] | None,
@@ -235,13 +260,11 @@ class Failures:
         date: str | None = None,
     ) -> _Work:
         """Reads a run and its earlier reports; refuses what cannot be judged before any work."""
-        found = self._suites.find_run(run)
-        rows = self._store.suites.results(found.id).get(found.id, [])
-        results = triage.split_results(row.result for row in rows)
-        missing = found.targets - len(rows)
-        notes = [f"run {found.id} is unfinished: {missing} of {found.targets} missing"]
+        found, every = source.run, source.results()
+        results = triage.split_results(every)
+        missing = source.targets - len(every)
+        notes = [f"run {found.id} is unfinished: {missing} of {source.targets} missing"]
         notes = notes if missing > 0 else []
-        ids = {triage.result_name(row.result): row.id for row in rows}
         info = triage.RunInfo(
             found.key[:SHOWN_KEY],
             found.model,
@@ -249,15 +272,13 @@ class Failures:
             found.suite,
             found.version,
             found.created.date().isoformat(),
+            source.lab,
         )
         today = date or datetime.now(UTC).date().isoformat()
         path = reports / Path(triage.report_path(info, today)).relative_to(REPORTS)
-        failed = tuple(
-            self._store.suites.find_result(ids[triage.result_name(result)]).result
-            for result in results.failed
-        )
+        failed = tuple(map(source.failure, results.failed))
         work = _Work(
-            run=found,
+            source=source,
             info=info,
             results=results,
             failed=failed,
@@ -265,14 +286,14 @@ class Failures:
             samples=samples,
             overrides=overrides or {},
             budget=budget or {},
-            prior=self._earlier(found, path.parent, notes),
+            prior=_earlier_reports(source, path.parent, notes),
             path=path,
             date=today,
             notes=notes,
         )
         if failed:
             # Reference answers take minutes, so everything is checked before them.
-            cases = self._cases(found, failed, {}, work.prior)
+            cases = _cases(source, failed, {}, work.prior)
             self._refuse(self._study(work, cases), work.budget, reports)
         return work
 
@@ -329,13 +350,18 @@ class Failures:
             "budget": dict(budget or {}),
             "allow_self": allow_self,
         }
-        work = self._prepare(reports=self._folder / REPORTS, **cast(Any, request))
+        work = self._prepare(reports=self._folder / REPORTS, **self._read(request))
         number = self._store.analyses.save(work.run.id, {**request, "run": work.run.id})
         if work.failed:
             self._engine.start_analysis(number)
         else:
             self._end(number, work, (), None)
         return self._row(self._store.analyses.find(number))
+
+    def _read(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns a stored request as arguments of `_prepare`."""
+        arguments = dict(request)
+        return {"source": self._stored(arguments.pop("run")), **arguments}
 
     def perform(self, number: int, stop: threading.Event) -> None:
         """Performs a queued analysis, and records how it ended.
@@ -348,11 +374,11 @@ class Failures:
         if record.ended is not None:
             return
         try:
-            work = self._prepare(reports=self._folder / REPORTS, **cast(Any, record.request))
+            work = self._prepare(reports=self._folder / REPORTS, **self._read(record.request))
             answers = self._references(
                 work.run, work.failed, None, False, lambda progress: None, work.notes, stop
             )
-            cases = self._cases(work.run, work.failed, answers, work.prior)
+            cases = _cases(work.source, work.failed, answers, work.prior)
             tags = self._runs.start(self._study(work, cases), budget=work.budget)
             runs = self._await(tags, stop)
             self._end(number, work, *self._conclude(work, cases, runs))
@@ -382,10 +408,7 @@ class Failures:
     def _end(
         self, number: int, work: _Work, findings: Sequence[triage.Finding], report: Path | None
     ) -> None:
-        analysis = Analysis(
-            work.run, work.results, tuple(findings), None, report, work.fixes, tuple(work.notes)
-        )
-        shown = analysis.to_json()
+        shown = work.analysis(findings, None, report).to_json()
         shown["report"] = report.relative_to(self._folder).as_posix() if report else None
         self._store.analyses.end(number, shown)
 
@@ -528,23 +551,6 @@ class Failures:
         notes += [f"the judge {judge} is of the family of {run.model}" for judge in same_family]
         return found
 
-    def _earlier(
-        self, run: SuiteRun, folder: Path, notes: list[str]
-    ) -> tuple[triage.PriorReport, ...]:
-        """Returns the reports on earlier runs of a model."""
-        own = self._store.suites.list_runs(suite=run.suite, model=run.model)
-        excluded = [other.key for other in own if other.id >= run.id]
-        found = []
-        for file in sorted(folder.glob("*.md")):
-            try:
-                report = triage.read_report(file.read_text(encoding="utf-8"), file.as_posix())
-            except (OSError, UnicodeDecodeError) as error:
-                notes.append(f"the report {file} cannot be read: {error}")
-                continue
-            if not (report.run and any(key.startswith(report.run) for key in excluded)):
-                found.append(report)
-        return tuple(found)
-
     def _references(
         self,
         run: SuiteRun,
@@ -584,68 +590,6 @@ class Failures:
             if isinstance(result.outcome, Inconclusive)
         ]
         return {result.path: result for result in checked}
-
-    def _cases(
-        self,
-        run: SuiteRun,
-        failed: Iterable[EvalResult],
-        answers: Mapping[str, EvalResult],
-        prior: Sequence[triage.PriorReport],
-    ) -> Sequence[triage.Case]:
-        """Returns the failures as judges read them."""
-        others = self._others(run)
-        cases = []
-        for result in failed:
-            source = self._store.suites.source(run, result.category, result.name)
-            facts = triage.find_facts(
-                result,
-                source,
-                reference=answers.get(result.path),
-                others={model: by_eval[result.path] for model, by_eval in others.items()},
-                prior=prior,
-                version=run.version,
-                before=self._before(prior, result),
-            )
-            cases.append(triage.make_case(result, source, facts))
-        return cases
-
-    def _before(
-        self, prior: Sequence[triage.PriorReport], result: EvalResult
-    ) -> dict[str, EvalSource]:
-        """Returns the files behind an eval at the time of each earlier report, by report."""
-        found = {}
-        known = self._store.suites.list_runs() if any(report.actions for report in prior) else ()
-        for report in prior:
-            runs = [run for run in known if report.run and run.key.startswith(report.run)]
-            if runs and report.actions:
-                try:
-                    then = self._store.suites.source(runs[0], result.category, result.name)
-                except NotFoundError:  # it is a new eval
-                    continue
-                found[report.source] = then
-        return found
-
-    def _others(self, run: SuiteRun) -> dict[str, defaultdict[str, list[Outcome]]]:
-        """Returns conclusive outcomes of other models' last runs, by model and eval.
-
-        Only runs of the same version and condition count, and none of `models check`.
-        """
-        similar = [
-            other
-            for other in self._store.suites.list_runs(suite=run.suite)
-            if (other.version, other.condition) == (run.version, run.condition)
-            and other.model != run.model
-            and other.series != CHECK
-        ]
-        rows = self._store.suites.results(*(other.id for other in similar)) if similar else {}
-        found: dict[str, defaultdict[str, list[Outcome]]] = {}
-        for other in similar:
-            outcomes: defaultdict[str, list[Outcome]] = defaultdict(list)
-            for row in rows.get(other.id, ()):
-                if not isinstance(row.result.outcome, Inconclusive):
-                    outcomes[row.result.path].append(row.result.outcome)
-            found.setdefault(other.model, defaultdict(list)).update(outcomes)
-        return found
 
     # --- judges ----------------------------------------------------------------------------------
 
@@ -687,6 +631,53 @@ class Failures:
     def list(self, *, run: int | None = None) -> Sequence[AnalysisRow]:
         """Returns the analyses that were queued, or those of a suite run, oldest first."""
         return [self._row(record) for record in self._store.analyses.find_all(run)]
+
+
+def _earlier_reports(
+    source: RunSource, folder: Path, notes: list[str]
+) -> tuple[triage.PriorReport, ...]:
+    """Returns the newest report on each earlier run of a model, with the fixes of older ones."""
+    later = source.keys_from_here()
+    by_run: dict[str, list[triage.PriorReport]] = {}
+    for file in folder.glob("*.md"):
+        try:
+            report = triage.read_report(file.read_text(encoding="utf-8"), file.as_posix())
+        except (OSError, UnicodeDecodeError) as error:
+            notes.append(f"the report {file} cannot be read: {error}")
+            continue
+        # A key may be shortened on either side.
+        if not any(key.startswith(report.run) or report.run.startswith(key) for key in later):
+            by_run.setdefault(report.run or report.source, []).append(report)
+    newest = []
+    for reports in by_run.values():
+        reports.sort(key=lambda report: (report.date, len(report.source), report.source))
+        actions = dict.fromkeys(action for report in reports for action in report.actions)
+        newest.append(replace(reports[-1], actions=tuple(actions)))
+    return tuple(sorted(newest, key=lambda report: report.source))
+
+
+def _cases(
+    source: RunSource,
+    failed: Iterable[EvalResult],
+    answers: Mapping[str, EvalResult],
+    prior: Sequence[triage.PriorReport],
+) -> Sequence[triage.Case]:
+    """Returns the failures as judges read them."""
+    others = source.others()
+    cases = []
+    for result in failed:
+        files = source.source(result)
+        facts = triage.find_facts(
+            result,
+            files,
+            reference=answers.get(result.path),
+            others={model: by_eval[result.path] for model, by_eval in others.items()},
+            prior=prior,
+            version=source.run.version,
+            before=source.sources_before(prior, result),
+        )
+        cases.append(triage.make_case(result, files, facts))
+    return cases
 
 
 def write_once(path: Path, text: str) -> Path:

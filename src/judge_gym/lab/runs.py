@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -31,6 +31,7 @@ from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments, run_counts
 from judge_gym.lab.items import RERUN
+from judge_gym.lab.plan_rows import planned_endpoints, planned_stage
 from judge_gym.lab.prepare import PreparedStudy, targets_of
 from judge_gym.models import Registry
 from judge_gym.records import Pool, SuiteRun, digest
@@ -38,9 +39,7 @@ from judge_gym.records.inputs import ARTICLES, STUDY_SUFFIXES
 from judge_gym.records.responses import (
     LabStatus,
     LogRow,
-    PlannedEndpoint,
     PlannedExperiment,
-    PlannedStage,
     PlanSummary,
     QuickStudy,
     Reparsed,
@@ -142,14 +141,8 @@ class Runs:
                 cast(PlannedExperiment, {"tag": tag, **counts})
                 for tag, counts in plan.experiments.items()
             ],
-            "stages": {
-                name: cast(PlannedStage, {**asdict(stage), "to_pay": stage.to_pay})
-                for name, stage in stages.items()
-            },
-            "endpoints": [
-                cast(PlannedEndpoint, {"endpoint": name, **asdict(endpoint)})
-                for name, endpoint in plan.endpoints.items()
-            ],
+            "stages": {name: planned_stage(stage) for name, stage in stages.items()},
+            "endpoints": planned_endpoints(plan),
             "duplicates": dict(prepared.sweep.duplicates),
             "skipped_swaps": [*prepared.sweep.skipped_swaps],
             "budget": prepared.budget.model_dump(exclude_none=True),

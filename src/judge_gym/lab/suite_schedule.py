@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from judge_gym.engine.calls.budget import input_tokens
+from judge_gym.engine.runs.orders import CODE_TOKENS
 from judge_gym.errors import DesignError
 from judge_gym.models import Registry
 from judge_gym.records.responses import DueRow, SuiteRunRow
@@ -12,8 +13,6 @@ from judge_gym.suites import Attempt, Condition, Suite, due, requests
 CHECK = "check"
 """The series of the draws of `models check`, which are no attempt of the schedule."""
 MONTH = timedelta(days=30)
-OUTPUT_TOKENS = 2_000
-"""The tokens of a typical answer to a coding task, reasoning included, until a run measured it."""
 NO_ESTIMATES: Mapping[str, float | None] = {}
 
 
@@ -88,7 +87,7 @@ def estimated_cost(
     """Returns the expected US dollars of a run that was never made; None at unknown prices."""
     card = registry.card(model)
     asked = requests(suite, suite.evals, model, condition=condition, series=CHECK)
-    prices = [card.price(input_tokens(request), OUTPUT_TOKENS) for request in asked]
+    prices = [card.price(input_tokens(request), CODE_TOKENS) for request in asked]
     known = [usd for usd in prices if usd is not None]
     return sum(known) if len(known) == len(prices) else None
 

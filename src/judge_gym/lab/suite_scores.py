@@ -12,7 +12,7 @@ def leaderboard_rows(reports: Sequence[SuiteReport]) -> Sequence[LeaderboardRow]
     """Returns the last complete runs of each model, condition and version; the best first."""
     names = {report.run.version: report.run.suite for report in reports}
     in_process = {report.run.version for report in reports if report.in_process}
-    scores = (report.score for report in reports if report.run.series != CHECK)
+    scores = (report.balanced().score for report in reports if report.run.series != CHECK)
     return [
         {
             "suite": names[row.version],
@@ -53,7 +53,7 @@ def score_rows(
     """
     paths = {path for path in evals if category in (None, path.partition("/")[0])}
     rows: list[ScoreRow] = []
-    for report in reports:
+    for report in map(SuiteReport.balanced, reports):
         run = report.run
         if run.version != version or run.series == CHECK:
             continue

@@ -1,7 +1,8 @@
 """The noun `lab.suites`: check and run suites of coding tasks, and keep their scores."""
 
+import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -9,10 +10,14 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
-from judge_gym.engine import JOBS, Engine, SuiteExecution, SuiteWork, study_of
-from judge_gym.engine.suite_reports import SuiteReport, eval_row, reports
+from judge_gym.client.pages import lab_of, run_of
+from judge_gym.engine import JOBS, Engine, SuiteExecution, study_of
+from judge_gym.engine.calls.budget import refuse_unpriced
+from judge_gym.engine.suite_reports import SuiteReport, eval_row, missing_evals, reports
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError, unknown
+from judge_gym.lab.plan_rows import planned_endpoints, planned_stage
 from judge_gym.lab.runs import WatchProgress
+from judge_gym.lab.suite_commands import SuiteCommand, Target
 from judge_gym.lab.suite_files import RUN_FILE, File, as_json, eval_files
 from judge_gym.lab.suite_schedule import due_rows, estimated_cost
 from judge_gym.lab.suite_scores import leaderboard_rows, number_or_none, score_rows
@@ -22,14 +27,12 @@ from judge_gym.models.simulated.coder import solution
 from judge_gym.records import (
     EvalResult,
     EvalSource,
-    Failed,
-    Inconclusive,
-    Outcome,
     Passed,
     StepResult,
     SuiteResult,
     SuiteRun,
 )
+from judge_gym.records.outcomes import read_outcome
 from judge_gym.records.requests import ConditionSettings
 from judge_gym.records.responses import (
     DueRow,
@@ -38,6 +41,7 @@ from judge_gym.records.responses import (
     LeaderboardRow,
     ScoreRow,
     StepRow,
+    SuitePlan,
     SuiteRunDetail,
     SuiteRunRow,
 )
@@ -60,15 +64,10 @@ from judge_gym.suites import (
 )
 
 SERIES = "0"
+ABLATION_REPLICATES = 3
 _NUMBER = re.compile(r"\d{1,7}")
-_RUN_PAGE = re.compile(r"/run/([^/]+)")
 DEFAULT_SETTINGS: Mapping[str, Any] = ConditionSettings().model_dump()
 NO_FILES: Mapping[str, str] = {}
-OUTCOMES: Mapping[str, type[Outcome]] = {
-    "passed": Passed,
-    "failed": Failed,
-    "inconclusive": Inconclusive,
-}
 EXECUTION = ("calls", "reused", "usd")
 """The parts of a report that describe the command that was just run."""
 
@@ -91,8 +90,8 @@ class EvalKeywords(TypedDict, total=False):
 class SuiteKeywords(EvalKeywords, total=False):
     """How a suite is run, as keyword arguments of `Suites.run`, `run_each` and `ablate`."""
 
-    replicates: int
-    """Answers to each task; 1 for `run`, 3 for `ablate`."""
+    replicates: int | None
+    """Answers to each task; by default 1, and 3 of an ablation."""
     series: str
     """The series of the draws; another name asks again for everything."""
     jobs: int
@@ -106,10 +105,18 @@ class SuiteKeywords(EvalKeywords, total=False):
 class Suites:
     """Runs suites of coding tasks with models, and compares the runs of this lab and of others."""
 
-    def __init__(self, store: Store, models: Registry, engine: Engine) -> None:
+    def __init__(
+        self,
+        store: Store,
+        models: Registry,
+        engine: Engine,
+        addresses: Collection[str] = (),
+    ) -> None:
         self._store = store
         self._models = models
         self._engine = engine
+        self._addresses = addresses
+        """Where this lab is served, as `HOST:PORT`: pages there are its own."""
 
     # --- suites ----------------------------------------------------------------------------------
 
@@ -203,6 +210,7 @@ class Suites:
         models: Sequence[str],
         *,
         conditions: Sequence[str | Condition] = ("default",),
+        on_checked: Callable[[Suite], None] = lambda suite: None,
         on_start: Callable[[SuiteRun], None] = lambda run: None,
         watch: WatchProgress = lambda progress: None,
         **options: Unpack[SuiteKeywords],
@@ -213,15 +221,20 @@ class Suites:
             suite: a folder, or `python`.
             models: ids or bare names.
             conditions: names of the suite's conditions, or others.
+            on_checked: called before anything is stored; an error in it refuses the command.
             on_start: called with each stored run before the work; an error in it ends the command.
             watch: called with the progress counters of all runs before the work starts.
             options: see `SuiteKeywords`.
         """
-        loaded = self.find(suite)
-        runs, work = self._store_runs(loaded, models, conditions, options)
+        command = self._command(self.find(suite), models, conditions, options)
+        self._refuse(command)
+        on_checked(command.suite)
+        runs = self._save(command)
         for run in runs:
             on_start(run)
-        executions = self._engine.execute_suites(runs, work, suite=loaded, watch=watch)
+        executions = self._engine.execute_suites(
+            runs, command.work, suite=command.suite, watch=watch
+        )
         return self._executed(executions)
 
     def start(
@@ -245,18 +258,105 @@ class Suites:
             guidelines: a text that is shown instead of the suite's guidelines.
             options: see `SuiteKeywords`.
         """
-        known = {found.name: found for found in self.list()}
-        if suite not in known:
-            raise NotFoundError(unknown("suite", suite, known), choices=known)
         chosen = condition if guidelines is None else own_guidelines(condition, guidelines)
-        [run], work = self._store_runs(known[suite], [model], [chosen], options)
-        report = self.report(run.id)
-        if report.ended and all(row.result.settled for row in report.results):
-            raise ConflictError(
-                f"run {run.id} has all these results; another series asks the model again"
-            )
-        self._engine.start_suites([run], work)
+        command = self._command(self._named(suite), [model], [chosen], options)
+        self._refuse(command)
+        before = self._same_run(command, *command.points[0])
+        if before is not None:
+            if not self._missing(command, before):
+                raise ConflictError(
+                    f"run {before.id} has all these results; another series asks the model again"
+                )
+            self._engine.refuse_joining(before, command.work)
+        [run] = self._save(command)
+        self._engine.start_suites([run], command.work)
         return _run_row(self.report(run.id))
+
+    def _named(self, suite: str) -> Suite:
+        """Returns the included suite or one in the working folder by its name alone."""
+        by_name = {found.name: found for found in self.list()}
+        if suite not in by_name:
+            raise NotFoundError(unknown("suite", suite, by_name), choices=by_name)
+        return by_name[suite]
+
+    def plan(
+        self,
+        suite: str,
+        models: Sequence[str],
+        *,
+        conditions: Sequence[str] = ("default",),
+        ablate: bool = False,
+        sections: Sequence[str] = (),
+        **options: Unpack[SuiteKeywords],
+    ) -> SuitePlan:
+        """Estimates what a run of a suite would ask and cost, and what is in the ledger already.
+
+        Args:
+            suite: the name of the included suite or of one in the working folder.
+            models: ids or bare names.
+            conditions: names of the suite's conditions.
+            ablate: plan the ablation of each condition's guidelines.
+            sections: with `ablate`, only these sections of the guidelines.
+            options: see `SuiteKeywords`.
+        """
+        return self.estimate(
+            self._named(suite).folder,
+            models,
+            conditions=conditions,
+            ablate=ablate,
+            sections=sections,
+            **options,
+        )
+
+    def estimate(
+        self,
+        suite: str | Path,
+        models: Sequence[str],
+        *,
+        conditions: Sequence[str | Condition] = ("default",),
+        ablate: bool = False,
+        sections: Sequence[str] = (),
+        **options: Unpack[SuiteKeywords],
+    ) -> SuitePlan:
+        """Plans a run of a suite in any folder, or an ablation; stores nothing.
+
+        Args:
+            suite: a folder, or `python`.
+            models: ids or bare names.
+            conditions: names of the suite's conditions, or others.
+            ablate: plan the ablation of each condition's guidelines.
+            sections: with `ablate`, only these sections of the guidelines.
+            options: see `SuiteKeywords`.
+        """
+        loaded = self.find(suite)
+        if ablate:
+            options = _ablation_options(options)
+            bases = [_condition(loaded, condition) for condition in conditions]
+            conditions = [under for base in bases for under in _ablation(loaded, base, sections)]
+        elif sections:
+            raise DesignError("sections belong to an ablation of the guidelines")
+        command = self._command(loaded, models, conditions, options)
+        try:
+            self._refuse(command)
+            uncallable = []
+        except DesignError as error:
+            uncallable = [error.message]
+        planner = self._engine.planner()
+        runs = []
+        for model, condition in command.points:
+            before = self._same_run(command, model, condition)
+            missing = self._missing(command, before)
+            number = before.id if before is not None else None
+            runs.append(command.plan(planner, model, condition, number, missing))
+        return {
+            "suite": loaded.name,
+            "version": loaded.version,
+            "runs": runs,
+            "calls": planned_stage(planner.plan.total()),
+            "endpoints": planned_endpoints(planner.plan),
+            "budget": command.budget.model_dump(exclude_none=True),
+            "uncallable": uncallable,
+        }
 
     def check_model(
         self,
@@ -295,50 +395,64 @@ class Suites:
             )
         return id
 
-    def _store_runs(
+    def _command(
         self,
         suite: Suite,
         models: Sequence[str],
         conditions: Sequence[str | Condition],
         options: SuiteKeywords,
-    ) -> tuple[Sequence[SuiteRun], SuiteWork]:
-        """Stores a run for every model under every condition, and returns what they need.
-
-        Whatever cannot run is refused before anything is stored.
-        """
+    ) -> SuiteCommand:
+        """Returns what a command asks of every model under every condition; stores nothing."""
         if not models:
             raise DesignError("a suite is run with at least one model")
         tasks = self._select(suite, options)
+        limits, replicates = options.get("budget") or {}, options.get("replicates")
         chosen = [_condition(suite, condition) for condition in conditions]
-        ids = {
-            condition: [self._writer(suite, model, condition, tasks) for model in models]
-            for condition in chosen
-        }
-        allow_unisolated = options.get("allow_unisolated", False)
-        open_sandbox(allow_unisolated=allow_unisolated)
-        self._change_budget(suite.name, options.get("budget"))
+        ids = [self._models.resolve(model) for model in models]
+        return SuiteCommand(
+            suite,
+            tasks,
+            tuple(dict.fromkeys(itertools.product(ids, chosen))),
+            options.get("series", SERIES),
+            1 if replicates is None else replicates,
+            limits,
+            BudgetSpec.model_validate(self.budget(suite.name)).changed(limits),
+            options.get("jobs", JOBS),
+            options.get("allow_unisolated", False),
+        )
+
+    def _refuse(self, command: SuiteCommand) -> None:
+        """Raises why a command cannot be executed here, before it stores or pays anything."""
+        for model, condition in command.points:
+            self._writer(command.suite, model, condition, command.tasks)
+            card = self._models.card(model)
+            refuse_unpriced(command.budget, [card], searches=condition.web_search)
+        open_sandbox(allow_unisolated=command.allow_unisolated)
+
+    def _same_run(self, command: SuiteCommand, model: str, condition: Condition) -> SuiteRun | None:
+        """Returns the run that a command continues with a model under a condition."""
+        return self._store.suites.find_same(*command.identity(model, condition))
+
+    def _missing(self, command: SuiteCommand, before: SuiteRun | None) -> Sequence[Target]:
+        """Returns the targets of a command that have no settled result in an earlier run."""
+        if before is None:
+            return command.targets
+        return missing_evals(self._store, before, command.work.selection)
+
+    def _save(self, command: SuiteCommand) -> Sequence[SuiteRun]:
+        """Stores the budget, the tasks and the runs of a command that was checked."""
+        suite = command.suite
+        self._change_budget(suite.name, command.limits)
         sources = [task.source for task in suite.evals]
         self._store.suites.save_tasks(suite.name, suite.version, sources)
-        runs = {
-            run.id: run
-            for number, _ in enumerate(models)
-            for condition in chosen
-            for run in [
-                self._store.suites.save_run(
-                    suite.name,
-                    suite.version,
-                    ids[condition][number],
-                    condition.name,
-                    condition.key,
-                    options.get("series", SERIES),
-                    replicates=options.get("replicates", 1),
-                    evals=[task.path for task in tasks],
-                )
-            ]
-        }
-        folder = str(suite.folder.resolve())
-        work = SuiteWork(suite.version, folder, options.get("jobs", JOBS), allow_unisolated)
-        return list(runs.values()), work
+        return [
+            self._store.suites.save_run(
+                *command.identity(*point),
+                replicates=command.replicates,
+                evals=[task.path for task in command.tasks],
+            )
+            for point in command.points
+        ]
 
     def _executed(self, executions: Sequence[SuiteExecution]) -> tuple[SuiteReport, ...]:
         """Returns the report of each run that a command just executed."""
@@ -387,17 +501,15 @@ class Suites:
         Reports cover only the compared evals and replicates. If a run is stopped there are no
         effects; the same command continues it.
         """
-        options = {"replicates": 3, **options}
+        options = _ablation_options(options)
         loaded = self.find(suite)
-        if not loaded.guidelines:
-            raise DesignError(f"the suite {loaded.name!r} has no guidelines to remove")
-        base = _condition(loaded, condition)
-        conditions = [base, *ablations(loaded.guidelines, sections, base)]
+        conditions = _ablation(loaded, _condition(loaded, condition), sections)
         paths = [task.path for task in self._select(loaded, options)]
         executed = self.run_each(
             loaded.folder, [model], conditions=conditions, watch=watch, **options
         )
-        compared = tuple(report.narrowed(paths, options["replicates"]) for report in executed)
+        replicates = options["replicates"] or 1
+        compared = tuple(report.narrowed(paths, replicates) for report in executed)
         if any(report.stopped is not None for report in compared):
             return compared, ()
         base_results, *others = [[row.result for row in report.results] for report in compared]
@@ -429,13 +541,17 @@ class Suites:
         return report
 
     def find_run(self, name: int | str) -> SuiteRun:
-        """Returns a run by its number, the beginning of its key, or the address of its page."""
-        text = str(name).strip()
-        if "/" in text:
-            named = _RUN_PAGE.search(urlsplit(text).path)
-            if named is None:
-                raise NotFoundError(f"{text!r} is no page of a run; its path has /run/NUMBER")
-            text = named[1]
+        """Returns a run by its number, the beginning of its key, or the address of its page.
+
+        Raises:
+            DesignError: the address is that of another lab, which may have another run there.
+        """
+        other, text = lab_of(str(name)), run_of(str(name))
+        if other is not None and urlsplit(other).netloc not in self._addresses:
+            raise DesignError(
+                f"run {text} at {urlsplit(other).netloc} may be another run than that of this lab: "
+                "name a run of this lab by its number, or ask that lab (--lab URL)"
+            )
         if _NUMBER.fullmatch(text):
             return self._store.suites.find_run(int(text))
         known = self._store.suites.list_runs()
@@ -492,19 +608,6 @@ class Suites:
             for row in self.report(run).results
             if not isinstance(row.result.outcome, Passed)
         ]
-
-    def find_eval(self, path: str, *, run: int | None = None, replicate: int = 0) -> int:
-        """Returns the number of an eval's result in the newest run that has one."""
-        found = self.reports() if run is None else (self.report(run),)
-        for report in reversed(found):
-            for row in report.results:
-                if (row.result.path, row.result.replicate) == (path, replicate):
-                    return row.id
-        where = "any run" if run is None else f"run {run}"
-        choices = sorted({row.result.path for report in found for row in report.results})
-        if path in choices:
-            raise NotFoundError(f"there is no replicate {replicate} of {path!r} in {where}")
-        raise NotFoundError(unknown("eval", path, choices, where), choices=choices)
 
     def show_eval(self, eval: int) -> EvalDetail:
         """Returns an eval's task, steps, output files, reference answer, grader and gaps.
@@ -672,7 +775,7 @@ class Suites:
         result = EvalResult(
             category=category,
             name=name,
-            outcome=OUTCOMES[outcome["kind"]](**outcome),
+            outcome=read_outcome(outcome),
             replicate=replicate,
             steps=tuple(StepResult(**step) for step in steps),
             files=files,
@@ -680,7 +783,7 @@ class Suites:
             usd=usd,
             isolation=isolation,
         )
-        if result.path not in found.evals or not 0 <= replicate < found.replicates:
+        if not 0 <= replicate < found.replicates_of.get(result.path, 0):
             raise DesignError(f"run {run} asks for no replicate {replicate} of {result.path!r}")
         return self._store.suites.save_posted_result(found, result, at)
 
@@ -693,6 +796,19 @@ def _condition(suite: Suite, name: str | Condition) -> Condition:
         choices = list(suite.conditions)
         raise DesignError(unknown("condition", name, choices), choices=choices)
     return suite.conditions[name]
+
+
+def _ablation_options(options: SuiteKeywords) -> SuiteKeywords:
+    """Returns the options of an ablation, with its own default of replicates."""
+    replicates = options.get("replicates")
+    return {**options, "replicates": ABLATION_REPLICATES if replicates is None else replicates}
+
+
+def _ablation(suite: Suite, base: Condition, sections: Sequence[str]) -> list[Condition]:
+    """Returns a condition and, after it, the same without each section of the guidelines."""
+    if not suite.guidelines:
+        raise DesignError(f"the suite {suite.name!r} has no guidelines to remove")
+    return [base, *ablations(suite.guidelines, sections, base)]
 
 
 def _run_row(report: SuiteReport) -> SuiteRunRow:

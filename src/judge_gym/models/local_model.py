@@ -28,7 +28,7 @@ from judge_gym.models.local_files import cache_folder, local_file, write_private
 from judge_gym.models.model_card import ModelCard
 from judge_gym.records import Completion, Request, digest
 
-EXTRA = "judge-gym[local]"
+EXTRA = "local"
 SECONDS_TO_GREET = 10.0
 OVERFLOW = "context size"
 """Words of llama.cpp about a prompt that is too long."""

@@ -13,6 +13,7 @@ from judge_gym.models.model_card import LOCAL
 from judge_gym.models.registry import Registry
 from judge_gym.models.registry_files import USER_FILE
 from judge_gym.records import bare_endpoint
+from judge_gym.records.installation import install_command
 
 SERVERS = {"ollama": 11434, "vllm": 8000, "llamacpp": 8080}
 """Loopback ports on which servers of OpenAI's format listen by default."""
@@ -66,7 +67,7 @@ def model_file_here(name: str) -> ModelHere:
     except DesignError:
         return row | {"ready": False, "to_use_it": f"judge-gym models get {name}"}
     if find_spec("xllamacpp") is None:
-        return row | {"ready": False, "to_use_it": "pip install 'judge-gym[local]'"}
+        return row | {"ready": False, "to_use_it": install_command("local")}
     return row
 
 

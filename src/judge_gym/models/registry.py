@@ -15,6 +15,7 @@ from judge_gym.models.model_card import LOCAL, Limits, ModelCard, cannot_search
 from judge_gym.models.prices import context_data
 from judge_gym.models.registry_files import USER_FILE, Entries, limits, prices
 from judge_gym.records import bare_endpoint
+from judge_gym.records.installation import install_command
 
 if TYPE_CHECKING:
     from judge_gym.models import Model
@@ -236,7 +237,7 @@ class Registry:
         try:
             return HostedModel(card, self._key(card), self._base_url(card))
         except ImportError as error:
-            missing = f"install its SDK: pip install 'judge-gym[providers]' ({error.name})"
+            missing = f"install its SDK: {install_command('providers')} ({error.name})"
             raise _uncallable(id, missing) from error
 
     def _open_endpoint(self, card: ModelCard) -> "Model":
@@ -262,7 +263,8 @@ class Registry:
         try:
             return LocalModel(card, **sizes)
         except ImportError as error:
-            raise _uncallable(card.id, f"install llama.cpp: pip install '{EXTRA}'") from error
+            missing = f"install llama.cpp: {install_command(EXTRA)}"
+            raise _uncallable(card.id, missing) from error
         except DesignError as error:
             raise _uncallable(card.id, error.message) from error
 

@@ -45,6 +45,16 @@ class Inconclusive:
 
 
 Outcome = Passed | Failed | Inconclusive
+_OUTCOMES: Mapping[str, type[Outcome]] = {
+    "passed": Passed,
+    "failed": Failed,
+    "inconclusive": Inconclusive,
+}
+
+
+def read_outcome(fields: Mapping[str, Any]) -> Outcome:
+    """Returns an outcome from its kind and its fields."""
+    return _OUTCOMES[fields["kind"]](**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +141,24 @@ class SuiteRun:
     settings: Mapping[str, Any]
     """What the condition changes."""
     series: str
-    replicates: int
-    evals: tuple[str, ...]
-    """The paths of its evals."""
+    replicates_of: Mapping[str, int]
+    """How many answers each of its evals needs, by path."""
     created: datetime
+
+    @property
+    def evals(self) -> tuple[str, ...]:
+        """The paths of its evals."""
+        return tuple(self.replicates_of)
+
+    @property
+    def replicates(self) -> int:
+        """The most answers that any of its evals needs."""
+        return max(self.replicates_of.values(), default=0)
 
     @property
     def targets(self) -> int:
         """The number of results of a complete run."""
-        return len(self.evals) * self.replicates
+        return sum(self.replicates_of.values())
 
     @property
     def payer(self) -> int:

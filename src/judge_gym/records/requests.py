@@ -570,15 +570,9 @@ class SaveRun(OfSuiteVersion):
     created: AwareDatetime | None = None
 
 
-class StartSuite(VerbRequest):
-    """Which suite to run with which model, and how."""
+class SelectEvals(VerbRequest):
+    """Which evals of a suite are asked for, how often, and within which budget."""
 
-    suite: Annotated[Name, Field(description="The name of a suite of the lab, such as python.")]
-    model: Name
-    condition: Annotated[Name, Field(description="Its name.")] = "default"
-    guidelines: Annotated[
-        Long | None, Field(description="Shown instead of the suite's, as a condition.")
-    ] = None
     evals: Annotated[
         Sequence[Name],
         Field(max_length=10_000, description="Parts of paths, or globs; all if empty."),
@@ -591,9 +585,39 @@ class StartSuite(VerbRequest):
         Id | None, Field(description="A run: only evals that did not pass there.")
     ] = None
     limit: Annotated[int | None, Field(ge=1, description="Only the first so many evals.")] = None
-    replicates: Annotated[int, Field(ge=1, le=1000)] = 1
+    replicates: Annotated[
+        int | None, Field(ge=1, le=1000, description="Answers to each task; by default 1.")
+    ] = None
     series: Annotated[Name, Field(description="Another name asks again for everything.")] = "0"
     budget: Budget = {}
+
+
+class StartSuite(SelectEvals):
+    """Which suite to run with which model, and how."""
+
+    suite: Annotated[Name, Field(description="The name of a suite of the lab, such as python.")]
+    model: Name
+    condition: Annotated[Name, Field(description="Its name.")] = "default"
+    guidelines: Annotated[
+        Long | None, Field(description="Shown instead of the suite's, as a condition.")
+    ] = None
+
+
+class PlanSuite(SelectEvals):
+    """What would be asked of which models."""
+
+    suite: Annotated[Name, Field(description="The name of a suite of the lab, such as python.")]
+    models: Annotated[Sequence[Name], Field(min_length=1, max_length=200)]
+    conditions: Annotated[
+        Sequence[Name], Field(min_length=1, max_length=200, description="Their names.")
+    ] = ("default",)
+    ablate: Annotated[
+        bool,
+        Field(description="Plan the ablation of each condition's guidelines; 3 replicates then."),
+    ] = False
+    sections: Annotated[
+        Sequence[Name], Field(max_length=500, description="With ablate: only these sections.")
+    ] = ()
 
 
 class OutcomePassed(VerbRequest):

@@ -6,6 +6,8 @@ from typing import Annotated, Any, NotRequired
 from pydantic import JsonValue
 from typing_extensions import TypedDict
 
+from judge_gym.records.outcomes import StepStatus
+
 Counts = dict[str, int]
 """Numbers by name: a workflow, a status, a kind of record."""
 UNTRUSTED = "written by others"
@@ -532,6 +534,38 @@ class PlanSummary(TypedDict):
     """Why it cannot be started: each model that cannot be called, and what is missing."""
 
 
+class PlannedSuiteRun(TypedDict):
+    """What would be asked of a model under a condition."""
+
+    run: int | None
+    """The run that is continued; null if there is none yet."""
+    model: str
+    condition: str
+    series: str
+    targets: int
+    """Answers that are named: evals times replicates."""
+    missing: int
+    """Of these, answers without a result."""
+    in_ledger: int
+    """Of the missing ones, answers in the ledger, which are graded without a call."""
+    shared: int
+    """Of the missing ones, answers to a call that another run of this plan makes."""
+    to_pay: int
+
+
+class SuitePlan(TypedDict):
+    """What a run of a suite would ask and cost at most."""
+
+    suite: str
+    version: str
+    runs: list[PlannedSuiteRun]
+    calls: PlannedStage
+    endpoints: list[PlannedEndpoint]
+    budget: dict[str, Any]
+    uncallable: list[str]
+    """Why it cannot be started, such as a key that is not set."""
+
+
 class QuickStudy(TypedDict):
     """A study that was made from texts and queued: the calls that it pays for, and their cost."""
 
@@ -723,6 +757,8 @@ class SuiteRunRow(TypedDict):
     series: str
     replicates: int
     status: str
+    label: str
+    """The status for readers, which names the number of evals of a run over a part of its suite."""
     whole: bool
     suite_evals: int
     targets: int
@@ -784,7 +820,7 @@ class StepRow(TypedDict):
     """A step of an eval."""
 
     name: str
-    status: str
+    status: StepStatus
     seconds: float
     reason: UntrustedText
     output: UntrustedText

@@ -8,6 +8,7 @@ from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window, bare_endpoint
+from judge_gym.records.installation import install_command
 from judge_gym.sources.countries import find_country
 from judge_gym.sources.fetcher import LONGEST_WAIT, Fetcher
 from judge_gym.sources.filters import EvidenceFilter
@@ -42,7 +43,7 @@ class FirecrawlSource:
             from firecrawl.v2.client import FirecrawlClient
         except ImportError as error:
             raise DesignError(
-                'Firecrawl needs its package: pip install "judge-gym[firecrawl]"'
+                f"Firecrawl needs its package: {install_command('firecrawl')}"
             ) from error
         self._key = os.environ.get(KEY_VARIABLE, "").strip()
         self._url = os.environ.get(URL_VARIABLE, "").strip() or URL

@@ -22,6 +22,7 @@ from judge_gym.store.splits import Split, Splits
 from judge_gym.store.sql import ReadOnlySql, Rows
 from judge_gym.store.suites import Suites
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
+from judge_gym.store.unused_file import discard_unused
 from judge_gym.store.usage import USAGE_BY, Usage, UsageTotals
 from judge_gym.store.verdicts import CompletedRecords, Verdicts
 
@@ -102,6 +103,12 @@ class Store:
         """Returns the claims of a process on calls; None on a file, which has one process."""
         return Claims(self.database, holder) if self.database.file is None else None
 
-    def close(self) -> None:
-        """Closes the connections."""
+    def close(self, *, refused: bool = False) -> None:
+        """Closes the connections.
+
+        Args:
+            refused: remove a file that was created here and in which nothing is stored.
+        """
         self.database.engine.dispose()
+        if refused and self.database.created and self.database.file is not None:
+            discard_unused(self.database.file)

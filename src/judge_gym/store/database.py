@@ -20,6 +20,7 @@ from judge_gym.errors import (
     unknown,
 )
 from judge_gym.store import tables as t
+from judge_gym.store.unused_file import folder_lock
 
 HEAD = "0022"
 """The newest schema revision, as a test checks."""
@@ -61,6 +62,8 @@ class Database:
         self.profile = _session_profile()
         """The profile of this session, `dev` or `prod`."""
         self._marked: str | None = None
+        self.created = False
+        """Whether its file was created when it was opened here."""
 
     @property
     def marked_profile(self) -> str:
@@ -388,9 +391,16 @@ def open_database(url: str | None = None, *, prepare: bool = True, create: bool 
     if (file := database.file) is not None:
         if create:
             _make_folder(file.parent)
-            create_private(file)
-        elif not file.exists():
-            raise _no_lab(database)
+        with folder_lock(file.parent):
+            if create:
+                database.created = create_private(file)
+            elif not file.exists():
+                raise _no_lab(database)
+            return _connected(database, prepare, create)
+    return _connected(database, prepare, create)
+
+
+def _connected(database: Database, prepare: bool, create: bool) -> Database:
     if prepare:
         try:
             if not create and database.revision() is None:
@@ -416,14 +426,15 @@ def _make_folder(folder: Path) -> None:
         raise StoreError(f"the folder {folder} cannot be created: {error.strerror}") from error
 
 
-def create_private(file: Path) -> None:
-    """Creates a database file that only its owner can read; leaves one that is there as it is."""
+def create_private(file: Path) -> bool:
+    """Creates a database file that only its owner can read, and returns whether it was missing."""
     try:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
-        return
+        return False
     except OSError as error:
         raise StoreError(f"the file {file} cannot be created: {error.strerror}") from error
+    return True
 
 
 def database_url(given: str | None = None) -> sa.URL:

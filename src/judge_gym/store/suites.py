@@ -82,11 +82,10 @@ class Suites:
     ) -> SuiteRun:
         """Creates the run of a model under a condition in a series, or raises its targets.
 
-        The paths in `evals` are added to those of the run; `created` is by default now.
+        The evals of other paths keep their targets; `created` is by default now.
         """
-        identity = [suite, version, model, condition, settings, series]
         row = {
-            "key": digest(identity),
+            "key": digest([suite, version, model, condition, settings, series]),
             "suite": suite,
             "version": version,
             "model": model,
@@ -94,19 +93,33 @@ class Suites:
             "settings": json.loads(json.dumps(dict(settings))),
             "series": series,
             "replicates": replicates,
-            "evals": sorted(evals),
+            "evals": dict.fromkeys(sorted(evals), replicates),
             "created": created or datetime.now(UTC),
         }
         with self._database.begin() as connection:
             id = self._database.insert_or_find(connection, suite_runs, row, "key")
             this = suite_runs.c.id == id
             found = connection.execute(sa.select(suite_runs).where(this)).one()
-            raised = {
-                "replicates": max(found.replicates, replicates),
-                "evals": sorted({*found.evals, *evals}),
-            }
-            connection.execute(suite_runs.update().where(this).values(raised))
+            before = _run(found._mapping).replicates_of
+            raised = {path: max(before.get(path, 0), replicates) for path in evals}
+            targets = dict(sorted({**before, **raised}.items()))
+            values = {"replicates": max(targets.values(), default=0), "evals": targets}
+            connection.execute(suite_runs.update().where(this).values(values))
         return self.find_run(id)
+
+    def find_same(
+        self,
+        suite: str,
+        version: str,
+        model: str,
+        condition: str,
+        settings: Mapping[str, Any],
+        series: str,
+    ) -> SuiteRun | None:
+        """Returns the run that `save_run` would continue; None where it would create one."""
+        key = digest([suite, version, model, condition, settings, series])
+        rows = self._database.rows(sa.select(suite_runs).where(suite_runs.c.key == key))
+        return _run(rows[0]) if rows else None
 
     def find_run(self, id: int) -> SuiteRun:
         """Returns a run by its number."""
@@ -274,8 +287,12 @@ def _task(run: SuiteRun, category: str, name: str) -> sa.ColumnElement[bool]:
     return sa.and_(*(column == value for column, value in identity.items()))
 
 
-def _run(row: dict[str, Any]) -> SuiteRun:
-    return SuiteRun(**{**row, "evals": tuple(row["evals"])})
+def _run(row: Mapping[Any, Any]) -> SuiteRun:
+    columns = dict(row)
+    evals, replicates = columns.pop("evals"), columns.pop("replicates")
+    if not isinstance(evals, dict):
+        evals = dict.fromkeys(evals, replicates)
+    return SuiteRun(**columns, replicates_of=evals)
 
 
 def _result(

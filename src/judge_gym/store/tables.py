@@ -448,8 +448,10 @@ suite_runs = _table(
     sa.Column("condition", sa.String, nullable=False),
     sa.Column("settings", JSON, nullable=False),  # what the condition changes
     sa.Column("series", sa.String, nullable=False),
-    sa.Column("replicates", sa.Integer, nullable=False),  # targets, which may be raised
-    sa.Column("evals", JSON, nullable=False),  # paths
+    sa.Column("replicates", sa.Integer, nullable=False),  # the most of any eval
+    # The targets, which may be raised: replicates by path. In older rows a list of paths, all of
+    # which need as many replicates.
+    sa.Column("evals", JSON, nullable=False),
     sa.Column("created", UtcDateTime, nullable=False),
 )
 

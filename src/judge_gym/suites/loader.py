@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 
 from judge_gym.errors import DesignError, MissingToolError, NotFoundError, unknown
 from judge_gym.records import content_hash, digest
+from judge_gym.records.installation import install_command
 from judge_gym.records.outcomes import FILESYSTEM, EvalSource
 from judge_gym.suites import prompts
 from judge_gym.suites.ablation import CONDITIONS, Condition
@@ -41,7 +42,7 @@ WRONG = re.compile(r"([a-z]+)-[a-z0-9]+(-[a-z0-9]+)*")
 DIFFICULTY_LINE = re.compile(r"^difficulty\b.*\n?", flags=re.M)
 SECTION = re.compile(r"^## +(.+?)\s*$", flags=re.M)
 IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".DS_Store"}
-EXTRA = "judge-gym[suites]"
+EXTRA = "suites"
 EXTRA_TOOLS = frozenset({"pytest", "mypy", "ruff"})
 """The tools that the extra `suites` installs."""
 _GRADING = ("calling.py", "grading.py")
@@ -159,7 +160,7 @@ def tool_version(name: str, words: tuple[str, ...]) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         problem = f"{' '.join(words)!r} fails; install it first"
         if name in EXTRA_TOOLS:
-            problem = f"it is not installed; run pip install '{EXTRA}'"
+            problem = f"it is not installed; run {install_command(EXTRA)}"
         raise MissingToolError(f"the suite needs {name}, but {problem}") from error
     return done.stdout.strip() or done.stderr.strip()
 

@@ -56,6 +56,8 @@ class RunInfo:
     """The version of the benchmark."""
     date: str
     """The date of the run, as `2026-02-06`."""
+    lab: str | None = None
+    """The address of the lab that has the run, if it is not the one where it was analyzed."""
 
     @property
     def short(self) -> str:
@@ -131,6 +133,7 @@ def _run(
         ("Of the run", "Value"),
         [
             ("Run", code(run.id)),
+            *([("Lab", code(run.lab))] if run.lab else []),
             ("Model", code(run.model)),
             ("Condition", code(run.condition)),
             ("Suite", code(run.suite)),

@@ -187,6 +187,7 @@ def serve(
     port = listening.getsockname()[1]
     hosts = {*names, *(LOOPBACK if local else (host,))}
     auth = Authenticator(lab.admin.find_token, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
+    lab.addresses |= {*names, *(f"{name}:{port}" for name in hosts)}
     supervisor = WorkerSupervisor(lab, options) if work and lab.admin.may_write() else None
     watcher = RunWatcher(lab)
     app = make_app(

@@ -14,7 +14,7 @@ from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.locks import LockTaken, lab_lock, worker_lock
 from judge_gym.engine.runs.orders import ANALYSES, EVALS, Outcome, ProcessEnding, WorkOrder
-from judge_gym.engine.runs.pipeline import missing_evals
+from judge_gym.engine.suite_reports import missing_evals
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
 from judge_gym.models.model_card import Limits
 from judge_gym.store import Store
@@ -65,7 +65,8 @@ class RunFollower:
     def _complete(self, order: WorkOrder) -> bool:
         """Whether every target of a run has its answer."""
         if order.suite is not None:
-            return not missing_evals(self._store, self._store.suites.find_run(-order.run))
+            run = self._store.suites.find_run(-order.run)
+            return not missing_evals(self._store, run, order.suite.selection)
         progress = self._store.progress.of_run(order.run, order.tag)
         for workflow, targets in progress.targets.items():
             if progress.done[workflow] < targets or progress.failed[workflow]:
@@ -203,9 +204,10 @@ class RunFollower:
         """Sets the live counters of a run from its rows."""
         live = self.progress[order.run]
         if order.suite is not None:
-            run = self._store.suites.find_run(-order.run)
-            left = len(missing_evals(self._store, run))
-            live.targets, live.done = {EVALS: run.targets}, {EVALS: run.targets - left}
+            run, selection = self._store.suites.find_run(-order.run), order.suite.selection
+            targets = sum((run.replicates_of if selection is None else selection).values())
+            left = len(missing_evals(self._store, run, selection))
+            live.targets, live.done = {EVALS: targets}, {EVALS: targets - left}
             return
         progress = self._store.progress.of_run(order.run, order.tag)
         live.targets, live.done = dict(progress.targets), dict(progress.done)

@@ -94,6 +94,10 @@ ANALYSES = "analyses"
 """The queue of the analyses of suite runs."""
 EVALS = "evals"
 """The one step of a suite run."""
+GENERATION = "generation"
+"""The step of a result whose model gave no answer, and the stage of a suite's calls."""
+CODE_TOKENS = 2_000
+"""The tokens of a typical answer to a coding task, reasoning included, until a run measured it."""
 
 
 def study_of(suite: str) -> str:
@@ -113,6 +117,8 @@ class SuiteWork:
     """Evals in sandboxes at once, in each process."""
     allow_unisolated: bool = False
     """Run candidates even where no sandbox works."""
+    selection: Mapping[str, int] | None = None
+    """The only evals to ask for, by path, with the replicates of each; None for all of the run."""
 
     @property
     def queue(self) -> str:

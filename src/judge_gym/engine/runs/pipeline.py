@@ -22,7 +22,6 @@ from judge_gym.records import (
     Rubric,
     Sample,
     StageName,
-    SuiteRun,
     View,
 )
 from judge_gym.stages import (
@@ -116,14 +115,6 @@ def score_targets(
     drawn = range(run.samples) if replicates is None else replicates
     for replicate, item, flipped in itertools.product(drawn, shown, orders):
         yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap, flipped)
-
-
-def missing_evals(store: Store, run: SuiteRun) -> list[tuple[str, int]]:
-    """Returns the path and replicate of each eval of a run that has no settled result."""
-    rows = store.suites.results(run.id).get(run.id, [])
-    settled = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
-    targets = itertools.product(run.evals, range(run.replicates))
-    return [target for target in targets if target not in settled]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ of typical length, so that every later request can be counted and measured.
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.budget import input_tokens
 from judge_gym.engine.calls.limit import endpoint_of
+from judge_gym.engine.runs.orders import CODE_TOKENS, GENERATION
 from judge_gym.engine.runs.pipeline import chunked, rubric_authors, score_targets
 from judge_gym.models import ModelCard
 from judge_gym.records import (
@@ -23,7 +24,6 @@ from judge_gym.records import (
     Request,
     Rubric,
     RubricStage,
-    StageName,
     Status,
     content_hash,
 )
@@ -41,12 +41,13 @@ from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.rubric import ASKS
 from judge_gym.store import Ledger, Run, Usage
 
-OUTPUT_TOKENS: dict[StageName, int] = {
+OUTPUT_TOKENS: Mapping[str, int] = {
     "neutralizer": 220,
     "rubricer": 600,
     "critic": 150,
     "scorer": 350,
     "prober": 150,
+    GENERATION: CODE_TOKENS,
 }
 """The typical length of an answer of each stage."""
 TYPICAL_ANSWER = "word " * 250
@@ -54,6 +55,7 @@ Found = tuple[str, Completion | None]
 """The ledger's key of a request, and its answer if it is there."""
 TYPICAL_TOKENS = 350
 """The usual length of an answer."""
+NO_CALLS: Mapping[str, int] = {"to_pay": 0, "in_ledger": 0, "shared": 0}
 
 
 class Pace(NamedTuple):
@@ -133,11 +135,11 @@ class EndpointPlan:
 class Plan:
     """The calls of a study, by stage, by experiment and by endpoint."""
 
-    stages: dict[StageName, StagePlan] = field(
+    stages: dict[str, StagePlan] = field(
         default_factory=lambda: {name: StagePlan() for name in STAGES}
     )
     experiments: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Calls to pay and in the ledger, by tag."""
+    """Calls to pay and in the ledger, by tag; of suite runs by a name of the caller."""
     endpoints: dict[str, EndpointPlan] = field(default_factory=dict)
 
     def total(self) -> StagePlan:
@@ -160,7 +162,7 @@ class Planner:
         self._ledger = ledger
         self._models = models
         self._paces = paces
-        self._stage_seconds: dict[tuple[StageName, str], float] = defaultdict(float)
+        self._stage_seconds: dict[tuple[str, str], float] = defaultdict(float)
         self._seen: set[str] = set()
         self._known: set[str] = set()
         self._views: dict[str, str | None] = {}
@@ -170,6 +172,13 @@ class Planner:
     def payers(self) -> dict[str, int]:
         """Returns the studies that paid for planned calls in the ledger, with their numbers."""
         return self._ledger.payers(self._known)
+
+    def add_generations(self, tag: str, requests: Sequence[Request]) -> None:
+        """Adds the calls of one suite run to the plan, under a name."""
+        self.plan.stages.setdefault(GENERATION, StagePlan())
+        self.plan.experiments.setdefault(tag, dict(NO_CALLS))
+        self.plan.experiments.setdefault(tag, dict(NO_CALLS))
+        self._look_up(tag, GENERATION, requests)
 
     def add(self, run: Run) -> None:
         """Adds the calls of one run to the plan."""
@@ -187,7 +196,7 @@ class Planner:
         )
         for chunk in chunked(targets):
             requests = scorer.requests(chunk)
-            found = self._look_up(run, "scorer", requests)
+            found = self._look_up(run.experiment.tag, "scorer", requests)
             if run.probe:
                 self._probes(run, scorer, zip(chunk, found, strict=True))
 
@@ -208,17 +217,17 @@ class Planner:
                 keys.append(key)
             elif sample.status == "scored":
                 known.append(ProbeTarget(sample, target.text, answer.text))
-        self._look_up(run, "prober", prober.requests(known))
+        self._look_up(run.experiment.tag, "prober", prober.requests(known))
         # Designs that probe alike share the probe of a verdict that they share.
         wording = content_hash(f"{design.probe!r} {design.prompt.slots.prober!r}")
         for key, asked in zip(keys, prober.requests(guessed), strict=True):
-            self._count(run, "prober", f"{wording} on {key}", asked, known=False)
+            self._count(run.experiment.tag, "prober", f"{wording} on {key}", asked, known=False)
 
     def _texts(self, run: Run) -> dict[int, str]:
         pool, stage = run.experiment.task.pool, Neutralizer(run.experiment.design)
         if run.experiment.design.evidence.resolve().editor is None:
             return {item.id: item.text for item in pool.items}
-        found = self._look_up(run, "neutralizer", stage.requests(pool.items))
+        found = self._look_up(run.experiment.tag, "neutralizer", stage.requests(pool.items))
         texts, maker = {}, stage.maker
         for item, (key, answer) in zip(pool.items, found, strict=True):
             if answer and key not in self._views:
@@ -234,13 +243,15 @@ class Planner:
         found = [self._rubric(run, stage, target) for target in targets]
         rubrics = [rubric for rubric in found if isinstance(rubric, Rubric)]
         if run.experiment.design.rubric.critic is not None:
-            self._look_up(run, "critic", Critic(run.experiment.design).requests(rubrics))
+            self._look_up(
+                run.experiment.tag, "critic", Critic(run.experiment.design).requests(rubrics)
+            )
         return rubrics
 
     def _rubric(self, run: Run, stage: Rubricer, target: RubricTarget) -> Rubric | Status:
         for ask in range(ASKS):
             requests = stage.requests([replace(target, ask=ask)])
-            [(_, answer)] = self._look_up(run, "rubricer", requests)
+            [(_, answer)] = self._look_up(run.experiment.tag, "rubricer", requests)
             if answer is None:
                 return _typical_rubric(target, stage.design.rubric.scale, stage.key(target))
             read = stage.read(target, answer)
@@ -248,24 +259,20 @@ class Planner:
                 break
         return read
 
-    def _look_up(self, run: Run, stage: StageName, requests: Sequence[Request]) -> list[Found]:
+    def _look_up(self, tag: str, stage: str, requests: Sequence[Request]) -> list[Found]:
         """Returns keys and answers in the ledger, and counts every request once."""
         found: list[Found] = []
         for chunk in chunked(requests):
             keys = [request.key(self._models.card(request.model).endpoint) for request in chunk]
             known = self._ledger.find(keys)
             for key, request in zip(keys, chunk, strict=True):
-                self._count(run, stage, key, request, known=key in known)
+                self._count(tag, stage, key, request, known=key in known)
             found += [(key, known[key].completion if key in known else None) for key in keys]
         return found
 
-    def _count(
-        self, run: Run, stage: StageName, key: str, request: Request, *, known: bool
-    ) -> None:
+    def _count(self, tag: str, stage: str, key: str, request: Request, *, known: bool) -> None:
         plan = self.plan.stages[stage]
-        counts = self.plan.experiments.setdefault(
-            run.experiment.tag, {"to_pay": 0, "in_ledger": 0, "shared": 0}
-        )
+        counts = self.plan.experiments.setdefault(tag, dict(NO_CALLS))
         if key in self._seen:
             plan.shared += 1
             counts["shared"] += 1
@@ -281,7 +288,7 @@ class Planner:
         plan.input_tokens += tokens[0]
         plan.output_tokens += tokens[1]
         card = self._models.card(request.model)
-        usd = card.price(*tokens)
+        usd = card.price(*tokens, searches=int(request.web_search))
         plan.usd = None if plan.usd is None or usd is None else plan.usd + usd
         pace, where = self._paces.of(card, *tokens), endpoint_of(card)
         endpoint = self.plan.endpoints.setdefault(where, EndpointPlan(measured=pace.measured))

@@ -146,6 +146,12 @@ class RunQueue:
         assert row.input is not None
         return WorkOrder.from_json(row.input["args"][0])
 
+    def active_order(self, run: int) -> WorkOrder | None:
+        """Returns the order under which a run is queued or executed; None where it is neither."""
+        rows = self._rows(workflow_id_prefix=f"{run}.", name="run", status=list(ACTIVE))
+        own = [row.workflow_id for row in rows if row.app_version == PROTOCOL]
+        return self.order(own[0]) if own else None
+
     def last_order(self, run: int) -> WorkOrder | None:
         """Returns the last order of this protocol for a run; None where there is none."""
         rows = self._rows(workflow_id_prefix=f"{run}.", name="run")

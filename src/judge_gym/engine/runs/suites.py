@@ -12,8 +12,9 @@ from pathlib import Path
 from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.circuit_breaker import EndpointDown
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import EVALS, SuiteWork, WorkOrder, study_of
-from judge_gym.engine.runs.pipeline import Shard, missing_evals
+from judge_gym.engine.runs.orders import EVALS, GENERATION, SuiteWork, WorkOrder, study_of
+from judge_gym.engine.runs.pipeline import Shard
+from judge_gym.engine.suite_reports import missing_evals
 from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitError
 from judge_gym.records import EvalResult, Inconclusive, Request, SuiteRun
 from judge_gym.records.outcomes import search_step
@@ -32,8 +33,6 @@ from judge_gym.suites import (
     run_reply,
 )
 
-GENERATION = "generation"
-"""The step of a result whose model gave no answer."""
 EVALS_PER_SHARD = 4
 
 
@@ -107,19 +106,19 @@ class SuitePipeline:
 
     def announce(self) -> None:
         """Sets the number of targets."""
-        missing = len(missing_evals(self.store, self.run))
+        missing = len(self._missing())
         assert self.progress.whole is not None
         self.progress.whole.targets = {GENERATION: missing, EVALS: missing}
 
     def shards(self, step: str) -> list[Shard]:
         """Returns the evals without a settled result, in shards."""
-        missing = [list(target) for target in missing_evals(self.store, self.run)]
+        missing = [list(target) for target in self._missing()]
         size = EVALS_PER_SHARD
         return [missing[start : start + size] for start in range(0, len(missing), size)]
 
     async def perform(self, step: str, shard: Shard) -> None:
         """Executes one shard; all of its evals end, even if one fails."""
-        missing = missing_evals(self.store, self.run)
+        missing = self._missing()
         work = (self._generate_and_grade(*target) for target in missing if [*target] in shard)
         ended = await asyncio.gather(*work, return_exceptions=True)
         errors = [error for error in ended if error is not None]
@@ -131,6 +130,10 @@ class SuitePipeline:
         """Raises why calls were not made, where a worker is to try their endpoint again."""
         if self.progress.down is not None:
             raise self.progress.down
+
+    def _missing(self) -> list[tuple[str, int]]:
+        assert self.order.suite is not None
+        return missing_evals(self.store, self.run, self.order.suite.selection)
 
     async def _generate_and_grade(self, path: str, replicate: int) -> None:
         task = self.suite.find(path)

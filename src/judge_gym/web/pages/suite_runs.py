@@ -112,7 +112,7 @@ def run_category(
         category=category,
         categories=known,
         score=score_row(report, category),
-        targets=len(targets) * report.run.replicates,
+        targets=sum(report.run.replicates_of[path] for path in targets),
         evals=_eval_rows(place, rows, find_report(lab.folder, report.run), None),
         runs=past,
         marks={path: [eval_mark(place, other, path) for other in past] for path in targets},
@@ -282,9 +282,8 @@ def pace(report: SuiteReport, worked: timedelta | None) -> Pace | None:
     done = len(report.results)
     if worked is None or not done or not worked.total_seconds():
         return None
-    targets = len(report.run.evals) * report.run.replicates
     each = worked / done
-    return Pace(timedelta(minutes=1) / each, each * max(0, targets - done))
+    return Pace(timedelta(minutes=1) / each, each * max(0, report.run.targets - done))
 
 
 def _eval_rows(
