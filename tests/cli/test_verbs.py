@@ -345,6 +345,23 @@ def test_status_is_of_all_of_a_study_of_a_type_or_of_a_tag(call: Call, finished:
     assert text.count("6/6") >= 2
 
 
+def test_only_commands_that_ask_need_the_files_of_a_study(call: Call, finished: Path) -> None:
+    """The lab holds what was judged: the study's own rows are looked at without its evidence."""
+    (finished.parent / "evidence.jsonl").unlink()
+    for verb in ("pause", "cancel", "judges", "report", "export", "reparse", "answers"):
+        succeed(call(verb, finished))
+    succeed(call("retune", finished, "--budget", "calls=900"))
+    listed = succeed(call("status", finished, "--json")).json
+    assert [row["judge"] for row in listed] == ["sim:balanced", "sim:strict"]
+    for words in (("plan",), ("run",), ("resume",), ("retry",), ("score", "make")):
+        refused = call(*words, finished)
+        assert refused.code == 2
+        assert re.search(r"study\.yaml:\d+: evidence\.here\.files: no file matches", refused.err)
+    finished.write_text(finished.read_text().replace("- sim:strict\n", ""))
+    left = {row["judge.model"] for row in rows_of(succeed(call("export", finished)).out)}
+    assert left == {"sim:balanced"}, "a judge that the file no longer names is left out"
+
+
 def test_axes_lists_every_knob_in_every_form(call: Call) -> None:
     listed = succeed(call("axes", "--json")).json
     assert [knob["path"] for knob in listed] == list(Design.knobs())
