@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -323,6 +324,17 @@ def test_swap_suggests_the_most_divergent_pairs_first(call: Call, write_study: W
     assert len(pairs) == 3
     assert [pair["p"] for pair in pairs] == sorted((pair["p"] for pair in pairs), reverse=True)
     assert "sim:alarmist" in succeed(call("swap", "small", "--suggest")).out
+
+
+def test_limits_act_on_simulated_judges_and_say_so_where_they_cannot_act(
+    call: Call, write_study: WriteStudy
+) -> None:
+    study = write_study(judges=["sim:balanced"], samples=2, probe=False)
+    began = time.monotonic()
+    done = succeed(call("--rpm", "300", "run", study, "--json")).json
+    waited = time.monotonic() - began
+    assert waited > (sum(run["calls"] for run in done["runs"]) - 5) / 5, "five begin at once"
+    assert "--rpm has no effect on status" in succeed(call("--rpm", "5", "status")).err
 
 
 # --- looking -------------------------------------------------------------------------------------

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from judge_gym.cli import display
-from judge_gym.cli.app import INTERRUPTED, app, limit_options, limits, notes, open_lab, read_lab
+from judge_gym.cli.app import (
+    INTERRUPTED,
+    app,
+    limit_options,
+    limits,
+    note_unused_limits,
+    notes,
+    open_lab,
+    read_lab,
+)
 from judge_gym.cli.options import (
     NONE,
     AllowPrivate,
@@ -118,9 +127,12 @@ def start(
         log = lab.runs.worker_log()
         if log is not None and lab.runs.start_worker(limit_options()) is None:
             log = None  # another worker is running
+        study = lab.experiments.study_name(target)
     if json:
         display.print_json({"started": tags, "log": str(log) if log else None})
         return
+    if log is None:
+        note_unused_limits(study)
     typer.echo(f"started {display.plural(len(tags), 'experiment')}")
     typer.echo("follow with: judge-gym status --watch", err=True)
     if log is not None:

@@ -47,6 +47,12 @@ SUITE_COMMANDS = (
     "judge-gym suite run my-suite --model 'sim:coder-weak?suite=my-suite'",
     "judge-gym suite failed 1",
 )
+ESTIMATED_FROM = {
+    "measured": "earlier calls",
+    "limits": "declared limits",
+    "typical": "models in general: never measured here",
+}
+"""What the duration of an endpoint's calls is estimated from, in words."""
 OTHER_QUANTITIES = 4
 """The largest number of other quantities that `plan --next` names."""
 
@@ -171,9 +177,13 @@ def plan(
     columns = ("calls", "in_ledger", "to_pay", "shared", "input_tokens", "output_tokens", "usd")
     usd = "an unknown price" if total["usd"] is None else f"${total['usd']:,.2f}"
     calls = display.plural(total["to_pay"], "new call")
+    typical = any(
+        one["basis"] == "typical" for one in plan["endpoints"] if one["endpoint"] != "sim"
+    )
+    guess = " if its models are as fast as most: none was measured here" * typical
     typer.echo(
         f"{plan['study']}: {display.plural(len(experiments), 'experiment')}, at most {calls}, "
-        f"{usd}, {display.duration(total['seconds'])}"
+        f"{usd}, {display.duration(total['seconds'])}{guess}"
     )
     display.table("by experiment", experiments)
     display.table(
@@ -198,7 +208,7 @@ def plan(
                 "endpoint": endpoint["endpoint"],
                 "to_pay": endpoint["to_pay"],
                 "duration": display.duration(endpoint["seconds"]),
-                "from": "earlier calls" if endpoint["measured"] else "typical speed",
+                "from": ESTIMATED_FROM[endpoint["basis"]],
             }
             for endpoint in plan["endpoints"]
         ],

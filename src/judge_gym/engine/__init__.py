@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from judge_gym.axes import Design
 from judge_gym.engine.calls.budget import Spend, refuse_unpriced
-from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.calls.limit import endpoint_of
+from judge_gym.engine.calls.progress import LIMITS, MEASURED, RunProgress
 from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.engine.runs.orders import (
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FINISHED",
     "JOBS",
+    "LIMITS",
+    "MEASURED",
     "WORKFLOWS",
     "Engine",
     "Result",
@@ -93,11 +96,9 @@ class Engine:
         return Planner(self._store.ledger, self._models, self._paces())
 
     def _paces(self) -> "Paces":
-        from judge_gym.engine.calls.limit import CONCURRENCY
         from judge_gym.engine.runs.planner import Paces
 
-        concurrency = self._limits.concurrency or CONCURRENCY
-        return Paces(self._store.usage, self._models, concurrency)
+        return Paces(self._store.usage, self._limits)
 
     def execute(
         self,
@@ -131,9 +132,9 @@ class Engine:
         def watch_paced(progress: Sequence[RunProgress]) -> None:
             for run, counters in zip(runs, progress, strict=True):
                 models = models_of(run.experiment.design, run.rivals, options.workflows)
-                counters.expected = {
-                    model: paces.of(self._models.card(model)).seconds for model in models
-                }
+                cards = [self._models.card(model) for model in models]
+                counters.expected = {card.id: paces.of(card) for card in cards}
+                counters.endpoints = {card.id: endpoint_of(card) for card in cards}
             watch(progress)
 
         follower = self._follow(orders, limits, watch_paced)
@@ -170,6 +171,7 @@ class Engine:
         def watch_labelled(progress: Sequence[RunProgress]) -> None:
             for run, counters in zip(runs, progress, strict=True):
                 counters.label = f"{run.model}, {run.condition}"
+                counters.endpoints = {run.model: endpoint_of(self._models.card(run.model))}
             watch(progress)
 
         follower = self._follow(orders, self._limits, watch_labelled)

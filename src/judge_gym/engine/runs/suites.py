@@ -110,6 +110,7 @@ class SuitePipeline:
         missing = len(missing_evals(self.store, self.run))
         assert self.progress.whole is not None
         self.progress.whole.targets = {GENERATION: missing, EVALS: missing}
+        self.progress.whole.asked = {GENERATION: self.run.model}
 
     def shards(self, step: str) -> list[Shard]:
         """Returns the evals without a settled result, in shards."""
