@@ -131,3 +131,17 @@ def test_a_part_of_a_run_counts_its_calls_in_the_whole_as_well() -> None:
     seen = whole.models["own:x"]
     assert (seen.answered, seen.in_flight, seen.error) == (1, 1, "HTTP 500")
     assert (seen.seconds, seen.begun) == (3.5, 4.0)
+
+
+def test_a_stopped_command_says_how_many_calls_it_waits_for_and_what_a_second_stop_loses() -> None:
+    progress = run("own:a")
+    for _ in range(2):
+        progress.begin_call("own:a", 0.0)
+    assert "stopping" not in _progress_lines([progress], 1.0)
+    progress.ending = True
+    first, second, _ = _progress_lines([progress], 1.0).splitlines()
+    assert first.startswith("stopping: 2 calls in flight") and "Ctrl-C again" in first
+    assert "left" not in second, "no further call begins"
+    for _ in range(2):
+        progress.end_call("own:a", 0.0, 2.0, None)
+    assert _progress_lines([progress], 2.0).startswith("stopping: no call is in flight")

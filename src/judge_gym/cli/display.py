@@ -337,7 +337,7 @@ def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
     """Yields a function that is given the live counters of runs, whose progress is then shown.
 
     Progress is live on a terminal, and otherwise a line every few seconds. Runs that are added to
-    a mapping later are included.
+    a mapping later are included. After Ctrl-C it says what is awaited, even where it is quiet.
     """
     watched: Runs = ()
     over = threading.Event()
@@ -349,20 +349,22 @@ def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
     def show() -> None:
         from rich.text import Text
 
-        live = _live(stderr=True)
+        live = None if quiet else _live(stderr=True)
+        printed, last_ending = time.monotonic(), ""
         with live or nullcontext():
-            while not over.wait(0.25 if live is not None else QUIET_SECONDS):
+            while not over.wait(0.25):
                 runs = list(watched.values() if isinstance(watched, Mapping) else watched)
-                now = time.monotonic()
-                line = _progress_lines(runs, now)
+                now, ending, line = time.monotonic(), _ending_line(runs), ""
                 if live is not None:
-                    live.update(Text(line))
-                else:
+                    live.update(Text(_progress_lines(runs, now)))
+                elif ending:
+                    line = ending if ending != last_ending else ""
+                elif not quiet and now - printed > QUIET_SECONDS:
+                    line = _progress_lines(runs, now)
+                if line:
+                    printed, last_ending = now, ending
                     print(line, file=sys.stderr, flush=True)
 
-    if quiet:
-        yield watch
-        return
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
     try:
@@ -385,7 +387,9 @@ def _progress_lines(runs: "Sequence[RunProgress]", now: float) -> str:
             parts.append(f"{step} {done:,}/{total:,}")
     paid, reused = sum(run.paid for run in runs), sum(run.reused for run in runs)
     costs = f"{paid:,} paid, {reused:,} reused, {sum(run.usd for run in runs):.2f} USD"
-    lines = [f"{' · '.join(parts)} | {costs} | {time_left(runs, now)}"]
+    ending = _ending_line(runs)
+    lines = [ending] if ending else []
+    lines.append(f"{' · '.join(parts)} | {costs}" + f" | {time_left(runs, now)}" * (not ending))
     if len(runs) > 1 and all(run.label for run in runs):
         return "\n".join([*lines, *_run_lines(runs)])
     for model in dict.fromkeys(model for run in runs for model in list(run.models)):
@@ -396,6 +400,19 @@ def _progress_lines(runs: "Sequence[RunProgress]", now: float) -> str:
         error = next((f", last error: {m.error[:200]}" for m in reversed(seen) if m.error), "")
         lines.append(f"  {model}: {answered:,} answered, {speed}, {in_flight} in flight{error}")
     return "\n".join(lines)
+
+
+def _ending_line(runs: "Sequence[RunProgress]") -> str:
+    """Returns what a stopped command waits for; empty while it is not stopped."""
+    if not any(run.ending for run in runs):
+        return ""
+    calls = sum(model.in_flight for run in runs for model in list(run.models.values()))
+    if not calls:
+        return "stopping: no call is in flight"
+    return (
+        f"stopping: {plural(calls, 'call')} in flight, whose answers are awaited and recorded; "
+        "Ctrl-C again ends at once and loses answers that are paid for"
+    )
 
 
 def _run_lines(runs: "Sequence[RunProgress]") -> list[str]:

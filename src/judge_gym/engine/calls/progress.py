@@ -62,6 +62,8 @@ class RunProgress:
     """The results of a suite run, by outcome."""
     down: EndpointDown | None = None
     """Why calls of a suite run were not made, where their endpoint is to be tried again."""
+    ending: bool = False
+    """Whether the user stopped it: calls in flight are awaited, and no other begins."""
     whole: "RunProgress | None" = None
     """The progress that this one is a part of, which counts the same."""
 
