@@ -357,6 +357,17 @@ def test_status_is_of_all_of_a_study_of_a_type_or_of_a_tag(call: Call, finished:
     assert text.count("6/6") >= 2
 
 
+def test_failed_calls_are_not_done(call: Call, write_study: WriteStudy) -> None:
+    """Of rubric, critique and views everything is there, of the scores nothing."""
+    call("run", write_study(judges=["sim:balanced?fail=1"], samples=1))
+    lines = call("status", "small").out.splitlines()
+    head, row = (re.split(r" {2,}", line.strip()) for line in (lines[0], lines[2]))
+    shown = dict(zip(head, row, strict=True))
+    assert (shown["status"], shown["done"]) == ("failed", "57%"), "3 views and a rubric of 7"
+    steps = {name: shown[name] for name in ("evidence", "rubric", "score", "probe")}
+    assert steps == {"evidence": "3/3", "rubric": "1/1", "score": "0/3", "probe": "0/0"}
+
+
 def test_only_commands_that_ask_need_the_files_of_a_study(call: Call, finished: Path) -> None:
     """The lab holds what was judged: the study's own rows are looked at without its evidence."""
     (finished.parent / "evidence.jsonl").unlink()

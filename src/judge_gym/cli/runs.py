@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -346,12 +346,19 @@ def _experiments(lab: "Lab", target: str | None, type: str | None) -> "Sequence[
 
 
 def _line(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what `status` shows of an experiment, over its runs."""
+    """Returns what `status` shows of an experiment, over its runs.
+
+    A failed call is not done, and what needs no call is no part of the work.
+    """
     from judge_gym.engine import WORKFLOWS
 
     runs = [run for run in row["runs"] if run["done"]]
-    targets: Counter[str] = sum((Counter(run["targets"]) for run in runs), Counter())
-    done: Counter[str] = sum((Counter(run["done"]) for run in runs), Counter())
+
+    def total_of(name: Literal["targets", "done", "failed", "not_needed"]) -> Counter[str]:
+        return sum((Counter(run[name]) for run in runs), Counter())
+
+    targets = total_of("targets") - total_of("not_needed")
+    done = total_of("done") - total_of("failed") - total_of("not_needed")
     verdicts: Counter[str] = sum((Counter(run["verdicts"]) for run in runs), Counter())
     steps: dict[str, str] = {
         step: f"{done[step]}/{targets[step]}" if runs else "" for step in WORKFLOWS

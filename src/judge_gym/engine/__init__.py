@@ -308,6 +308,24 @@ class Engine:
             except DesignError as error:
                 raise DesignError(f"{role}: {error.message}", choices=error.choices) from error
 
+    def refuse_unrunnable(
+        self, run: Run, options: RunOptions, budget: BudgetSpec, target: str | None
+    ) -> None:
+        """Refuses a run before it is stored: a model, a price, a view or a rubric is missing.
+
+        Args:
+            run: with its experiment and its targets.
+            options: how it is to be executed.
+            budget: of its study.
+            target: the study or tag that the user named.
+        """
+        from judge_gym.engine.runs.pipeline import refuse_unprepared
+
+        if not options.offline:
+            self.refuse_uncallable(run.experiment.design, run.rivals, options.workflows)
+            self._refuse_unpriced([run], options.workflows, budget)
+        refuse_unprepared(self._store, run, options.workflows, target)
+
     def _refuse_unpriced(
         self, runs: Sequence[Run], workflows: Collection[Workflow], budget: BudgetSpec
     ) -> None:
