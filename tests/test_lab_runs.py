@@ -10,13 +10,14 @@ import pytest
 
 from conftest import Scripted
 from engines import replace_engine
-from judge_gym.engine import Engine
+from judge_gym.engine import Engine, Workflow
 from judge_gym.engine.runs import pipeline, queue
-from judge_gym.errors import DesignError, NotFoundError, RejectedError
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, RejectedError
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
+from stores import blank
 
 WriteStudy = Callable[..., Path]
 
@@ -114,6 +115,41 @@ def test_a_run_paused_before_it_begins_makes_no_calls_until_resumed(
     lab.engine.work(until_idle=True)
     assert (statuses(lab), models.tried) == ({"paused"}, {})
     assert lab.runs.run("small").status == "complete"
+
+
+@pytest.mark.parametrize(
+    ("workflows", "reason"),
+    [
+        (["score"], "3 of 3 items have no neutralized view by sim:editor"),
+        (["evidence", "score"], "sim:balanced has written no rubric of 4 stages"),
+    ],
+)
+def test_a_step_that_lacks_an_earlier_one_is_refused_and_leaves_nothing_behind(
+    lab: Lab, write_study: WriteStudy, workflows: list[Workflow], reason: str
+) -> None:
+    study = write_study()
+    for order in (lab.runs.run, lab.runs.start):
+        with pytest.raises(ConflictError, match=reason) as refusal:
+            order(study, workflows=workflows)
+        assert str(study) in refusal.value.message, "its tag is not known to the lab yet"
+    assert lab.list_experiments() == [] and lab.experiments.list_studies() == []
+    for done in (["evidence"], ["rubric"], ["score"]):
+        lab.runs.run(study, workflows=done)
+    assert lab.runs.run(study).status == "complete"
+
+
+def test_a_model_without_a_price_is_refused_and_leaves_nothing_behind(
+    write_study: WriteStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "judge-gym.models.toml").write_text(
+        '[endpoints.own]\nbase_url = "http://[::1]:9"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    with Lab.open(blank(tmp_path / "lab.db")) as lab:
+        for order in (lab.runs.run, lab.runs.start):
+            with pytest.raises(DesignError, match="price"):
+                order(write_study(judges=["own:x"], budget={"usd": 1}))
+        assert lab.list_experiments() == []
 
 
 def test_resume_continues_the_series_that_it_names(lab: Lab, write_study: WriteStudy) -> None:

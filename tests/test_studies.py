@@ -1853,6 +1853,24 @@ def test_the_design_of_a_benchmark_may_be_written_as_that_of_a_study(
     assert one.design.verdict.method == "subset"
 
 
+def test_a_study_on_a_benchmark_is_found_with_and_without_its_folder(
+    benchmark: Callable[..., Path], lab: Lab
+) -> None:
+    vary = {"verdict.method": ["single", "subset"], "presentation.first": ["rubric", "evidence"]}
+    two, one = vary, {"verdict.method": vary["verdict.method"]}
+    lab.runs.run(benchmark(vary=two), samples=1)
+
+    def tags() -> set[str]:
+        return {row["tag"] for row in lab.experiments.find(str(path))}
+
+    path = benchmark(vary=one)
+    base = "small/review-severity/reviews/sim:strict"
+    assert tags() == {base, f"{base}/verdict.method=single"}, "those of the file as it is now"
+    (path.parent / "bench").rename(path.parent / "away")
+    every = {row["tag"] for row in lab.experiments.find("small")}
+    assert tags() == every, "what the tags are depends on the benchmark's own design"
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -23,6 +23,8 @@ class Asked:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     """With names in lower case."""
+    header_names: tuple[str, ...]
+    """In lower case, as often as they came."""
     body: bytes
     at: float
     """When, in seconds of the monotonic clock."""
@@ -101,6 +103,7 @@ class Web:
             parts.path,
             {name: values[-1] for name, values in parse_qs(parts.query).items()},
             {name.lower(): value for name, value in handler.headers.items()},
+            tuple(name.lower() for name in handler.headers),
             handler.rfile.read(int(handler.headers.get("Content-Length") or 0)),
             time.monotonic(),
         )

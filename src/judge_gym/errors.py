@@ -41,6 +41,10 @@ class MissingToolError(DesignError):
     """A suite needs a program that is not installed; the message says what to install."""
 
 
+class MissingFileError(DesignError):
+    """A file or folder that a study names does not exist."""
+
+
 class NotFoundError(JudgeGymError):
     """Something was named that does not exist."""
 

@@ -94,6 +94,22 @@ def test_a_check_that_fails_says_why_and_never_the_key(call: Call, openai: Web) 
     assert KEY not in said.out + said.err
 
 
+@pytest.mark.parametrize("text", ["VERDICT: ?", "VERDICT: [A/B]", "It is noon."])
+def test_a_check_says_that_an_answer_was_no_readable_verdict(
+    call: Call, openai: Web, text: str
+) -> None:
+    said = {
+        **SAID,
+        "choices": [{**SAID["choices"][0], "message": {"role": "assistant", "content": text}}],
+    }
+    openai.on("/v1/chat/completions", Answer(json.dumps(said), type=JSON))
+    shown = succeed(call("models", "check", "openai:gpt-5.2"))
+    assert "unreadable" in shown.out and "without a verdict that can be read" in shown.err
+    assert " yes " not in shown.out.partition("on this machine")[0]
+    checked = succeed(call("models", "check", "openai:gpt-5.2", "sim:strict", "--json")).json
+    assert [row["readable"] for row in checked] == [False, True]
+
+
 def test_an_uncallable_model_is_refused_before_any_call(call: Call, openai: Web) -> None:
     openai.on("/v1/chat/completions", Answer(json.dumps(SAID), type=JSON))
     said = call("models", "check", "openai:gpt-5.2", "anthropic:claude-sonnet-4-5")

@@ -1,40 +1,109 @@
 """The live progress of runs: counts, models and the time left, from counters set by hand."""
 
-from judge_gym.cli.display import _progress_lines, seconds_left
-from judge_gym.engine import RunProgress
-from judge_gym.engine.calls.progress import ModelProgress
+import pytest
+
+from judge_gym.cli.display import UNKNOWN_TIME, _progress_lines, time_left
+from judge_gym.engine import LIMITS, MEASURED, RunProgress
+from judge_gym.engine.calls.progress import TYPICAL, Pace
 
 
-def run(model: str, done: int, answered: int, *, expected: float | None = None) -> RunProgress:
-    """A run of 120 scores by one model that was first asked at second 100."""
-    models = {model: ModelProgress(answered, 4, "", 100.0)} if answered else {}
+def run(
+    model: str, done: int = 0, *, endpoint: str = "", expected: Pace | None = None
+) -> RunProgress:
+    """A run of 120 scores by one model."""
     return RunProgress(
         done={"score": done},
         targets={"score": 120},
         asked={"score": model},
-        models=models,
         expected={} if expected is None else {model: expected},
+        endpoints={model: endpoint or model},
     )
 
 
-def test_the_time_left_is_that_of_the_slowest_model_and_no_average() -> None:
-    slow, fast = run("local:slow", 15, 15), run("sim:fast", 119, 119)
-    assert seconds_left([slow, fast], 250.0) == 105 * 150 / 15, "10 s for each of its answers"
-    assert seconds_left([fast], 250.0) == 150 / 119
+def answer(
+    progress: RunProgress, count: int, *, at_once: int = 1, took: float = 10.0, every: float = 0.0
+) -> float:
+    """Has calls answered, some at once or one after every so many seconds; returns when."""
+    [model] = progress.asked.values()
+    now = 100.0
+    for number in range(count):
+        begun = 100.0 + (number * every if every else took * (number // at_once))
+        now = begun + took
+        progress.begin_call(model, begun)
+        progress.end_call(model, begun, now, None)
+        progress.advance("score", 1)
+    return now
 
 
-def test_before_the_first_answer_the_time_left_is_what_was_expected() -> None:
-    assert seconds_left([run("own:new", 0, 0, expected=2.5)], 250.0) == 300
-    assert seconds_left([run("own:new", 0, 0)], 250.0) is None
-    assert seconds_left([run("own:new", 120, 0)], 250.0) == 0
+def seconds(runs: list[RunProgress], now: float) -> float:
+    """The seconds left as they are shown; the words are another test's."""
+    minutes, _, rest = time_left(runs, now).removesuffix(" left").rpartition(" min ")
+    return 60 * int(minutes or 0) + int(rest.removesuffix(" s"))
+
+
+def test_the_time_left_follows_from_how_long_calls_take_and_how_many_are_in_flight() -> None:
+    one_by_one, ten = run("own:a"), run("own:b")
+    assert seconds([one_by_one], answer(one_by_one, 20)) == 100 * 10
+    assert seconds([ten], answer(ten, 20, at_once=10)) == 10 * 10
+    rated = run("own:c")  # one call in 2 s: each takes .5 s, and then its endpoint waits
+    assert seconds([rated], answer(rated, 60, took=0.5, every=2.0)) == pytest.approx(120, abs=3)
+
+
+def test_calls_in_flight_are_partly_done() -> None:
+    progress = run("own:a")
+    now = answer(progress, 100, at_once=20)
+    for _ in range(20):
+        progress.begin_call("own:a", now)
+    assert seconds([progress], now) == 10
+    assert seconds([progress], now + 6) == 4
+
+
+def test_nothing_is_promised_before_a_round_of_calls_has_ended() -> None:
+    """The first answers are those of the fastest calls: 3 of 64 say nothing of the others."""
+    progress = run("own:a")
+    for _ in range(64):
+        progress.begin_call("own:a", 100.0)
+    for _ in range(10):
+        progress.end_call("own:a", 100.0, 101.0, None)
+        progress.advance("score", 1)
+    assert time_left([progress], 101.0) == UNKNOWN_TIME
+
+
+def test_models_at_one_endpoint_share_its_speed_and_others_are_asked_at_the_same_time() -> None:
+    first, second = run("own:a", endpoint="here"), run("own:b", endpoint="here")
+    now = answer(first, 120, at_once=2)
+    assert seconds([first, second], now) == 600, "as fast as the first, though not asked yet"
+    elsewhere = run("far:c")
+    answer(elsewhere, 60, at_once=1)
+    assert seconds([first, second, elsewhere], 700.0) == 600
+    both = [run(name, endpoint="here", expected=Pace(2.5, MEASURED)) for name in ("a", "b")]
+    assert time_left(both, 0.0) == "10 min 0 s left, at the speed of earlier calls"
+
+
+@pytest.mark.parametrize(
+    ("expected", "line"),
+    [
+        (Pace(2.5, MEASURED), "5 min 0 s left, at the speed of earlier calls"),
+        (Pace(2.0, LIMITS), "4 min 0 s left at least, by declared limits"),
+        (Pace(0.1, TYPICAL), UNKNOWN_TIME),
+        (None, UNKNOWN_TIME),
+    ],
+)
+def test_before_there_are_answers_the_estimate_names_its_source(
+    expected: Pace | None, line: str
+) -> None:
+    assert time_left([run("own:new", expected=expected)], 250.0) == line
 
 
 def test_each_model_has_its_answers_rate_calls_in_flight_and_last_error() -> None:
-    progress = run("local:slow", 15, 15)
+    progress = run("local:slow")
+    now = answer(progress, 15)
+    for _ in range(4):
+        progress.begin_call("local:slow", now)
     progress.models["local:slow"].error = "HTTP 500"
     progress.paid, progress.reused = 16, 3
-    first, second = _progress_lines([progress], 150.0, 250.0).splitlines()
-    assert first == "score 15/120 | 16 paid, 3 reused, 0.00 USD | 17 min 30 s left"
+    first, second = _progress_lines([progress], now).splitlines()
+    assert first == f"score 15/120 | 16 paid, 3 reused, 0.00 USD | {time_left([progress], now)}"
     assert second == "  local:slow: 15 answered, 0.1/s, 4 in flight, last error: HTTP 500"
 
 
@@ -46,7 +115,7 @@ def test_suite_runs_that_are_executed_together_have_a_line_each() -> None:
             progress.count_outcome(outcome)
             progress.advance("evals", 1)
         runs.append(progress)
-    [_, first, second] = _progress_lines(runs, 10.0, 20.0).splitlines()
+    [_, first, second] = _progress_lines(runs, 20.0).splitlines()
     assert first == "  sim:a, default         3/16 evals, 3 passed"
     assert second == "  sim:b, no_guidelines   3/16 evals, 1 passed, 2 failed"
 
@@ -54,10 +123,25 @@ def test_suite_runs_that_are_executed_together_have_a_line_each() -> None:
 def test_a_part_of_a_run_counts_its_calls_in_the_whole_as_well() -> None:
     whole = RunProgress()
     part = whole.part()
-    part.begin_call("own:x")
-    part.begin_call("own:x")
-    part.end_call("own:x", None)
-    part.end_call("own:x", "HTTP 500")
-    part.begin_call("own:x")
+    part.begin_call("own:x", 1.0)
+    part.begin_call("own:x", 2.0)
+    part.end_call("own:x", 1.0, 3.0, None)
+    part.end_call("own:x", 2.0, 3.5, "HTTP 500")
+    part.begin_call("own:x", 4.0)
     seen = whole.models["own:x"]
     assert (seen.answered, seen.in_flight, seen.error) == (1, 1, "HTTP 500")
+    assert (seen.seconds, seen.begun) == (3.5, 4.0)
+
+
+def test_a_stopped_command_says_how_many_calls_it_waits_for_and_what_a_second_stop_loses() -> None:
+    progress = run("own:a")
+    for _ in range(2):
+        progress.begin_call("own:a", 0.0)
+    assert "stopping" not in _progress_lines([progress], 1.0)
+    progress.ending = True
+    first, second, _ = _progress_lines([progress], 1.0).splitlines()
+    assert first.startswith("stopping: 2 calls in flight") and "Ctrl-C again" in first
+    assert "left" not in second, "no further call begins"
+    for _ in range(2):
+        progress.end_call("own:a", 0.0, 2.0, None)
+    assert _progress_lines([progress], 2.0).startswith("stopping: no call is in flight")

@@ -1,5 +1,8 @@
 """Commands that control runs from other processes: start, pause, cancel, retune, retry."""
 
+import contextlib
+import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +10,7 @@ import pytest
 
 from commands import PATIENCE, Bench, Process, Reference, ended, served, undisturbed, wait
 from commands import write_study as write
+from judge_gym.lab import Lab
 
 pytestmark = pytest.mark.slow
 
@@ -162,4 +166,27 @@ def test_retry_repeats_failed_calls_only(tmp_path: Path, reference: Reference) -
         assert bench.answered_twice() == 0
         assert bench.attempts() == reference.calls + failed
         assert asked >= failed > 0
+        bench.close()
+
+
+@pytest.mark.parametrize("command", ["run", "worker"])
+def test_ctrl_c_says_at_once_what_is_awaited_and_the_second_ends(
+    tmp_path: Path, command: str
+) -> None:
+    with served("--latency", "8") as url:
+        bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'lab.db'}", url)
+        study = write(bench.folder, **CHANGES)
+        if command == "worker":
+            with contextlib.chdir(bench.folder), Lab.open(bench.database) as lab:
+                lab.runs.start(study)
+        process = bench.start(*(["worker"] if command == "worker" else ["run", study]))
+        wait(lambda: bench.stats()["requests"] > 0, process)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if "stopping" in line)
+        assert re.search(r"stopping: \d+ calls? in flight", line) and "Ctrl-C again" in line
+        assert process.poll() is None, "it still waits for them"
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
         bench.close()

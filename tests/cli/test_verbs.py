@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -325,6 +326,17 @@ def test_swap_suggests_the_most_divergent_pairs_first(call: Call, write_study: W
     assert "sim:alarmist" in succeed(call("swap", "small", "--suggest")).out
 
 
+def test_limits_act_on_simulated_judges_and_say_so_where_they_cannot_act(
+    call: Call, write_study: WriteStudy
+) -> None:
+    study = write_study(judges=["sim:balanced"], samples=2, probe=False)
+    began = time.monotonic()
+    done = succeed(call("--rpm", "300", "run", study, "--json")).json
+    waited = time.monotonic() - began
+    assert waited > (sum(run["calls"] for run in done["runs"]) - 5) / 5, "five begin at once"
+    assert "--rpm has no effect on status" in succeed(call("--rpm", "5", "status")).err
+
+
 # --- looking -------------------------------------------------------------------------------------
 
 
@@ -343,6 +355,34 @@ def test_status_is_of_all_of_a_study_of_a_type_or_of_a_tag(call: Call, finished:
     text = succeed(call("status")).out
     assert text.count("complete") == 2
     assert text.count("6/6") >= 2
+
+
+def test_failed_calls_are_not_done(call: Call, write_study: WriteStudy) -> None:
+    """Of rubric, critique and views everything is there, of the scores nothing."""
+    call("run", write_study(judges=["sim:balanced?fail=1"], samples=1))
+    lines = call("status", "small").out.splitlines()
+    head, row = (re.split(r" {2,}", line.strip()) for line in (lines[0], lines[2]))
+    shown = dict(zip(head, row, strict=True))
+    assert (shown["status"], shown["done"]) == ("failed", "57%"), "3 views and a rubric of 7"
+    steps = {name: shown[name] for name in ("evidence", "rubric", "score", "probe")}
+    assert steps == {"evidence": "3/3", "rubric": "1/1", "score": "0/3", "probe": "0/0"}
+
+
+def test_only_commands_that_ask_need_the_files_of_a_study(call: Call, finished: Path) -> None:
+    """The lab holds what was judged: the study's own rows are looked at without its evidence."""
+    (finished.parent / "evidence.jsonl").unlink()
+    for verb in ("pause", "cancel", "judges", "report", "export", "reparse", "answers"):
+        succeed(call(verb, finished))
+    succeed(call("retune", finished, "--budget", "calls=900"))
+    listed = succeed(call("status", finished, "--json")).json
+    assert [row["judge"] for row in listed] == ["sim:balanced", "sim:strict"]
+    for words in (("plan",), ("run",), ("resume",), ("retry",), ("score", "make")):
+        refused = call(*words, finished)
+        assert refused.code == 2
+        assert re.search(r"study\.yaml:\d+: evidence\.here\.files: no file matches", refused.err)
+    finished.write_text(finished.read_text().replace("- sim:strict\n", ""))
+    left = {row["judge.model"] for row in rows_of(succeed(call("export", finished)).out)}
+    assert left == {"sim:balanced"}, "a judge that the file no longer names is left out"
 
 
 def test_axes_lists_every_knob_in_every_form(call: Call) -> None:

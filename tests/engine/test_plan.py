@@ -16,11 +16,13 @@ from engines import replace_engine
 from judge_gym.engine import Engine
 from judge_gym.errors import ProviderError
 from judge_gym.lab import Lab
+from judge_gym.models.model_card import Limits
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.models.simulated.prompts import understand
 from judge_gym.records import STAGES, Completion, Request
 from judge_gym.store import tables as t
 from judge_gym.store.tables import metadata
+from stores import blank
 
 WriteStudy = Callable[..., Path]
 TEXTS = (
@@ -397,7 +399,7 @@ def test_the_duration_of_a_plan_comes_from_each_endpoints_earlier_calls(
     """Twelve answers of 30 s, two at a time, make 15 s for each further call."""
     study = write_study(judges=["sim:balanced"], samples=4, probe=False)
     before = lab.runs.plan(study)
-    assert [row["measured"] for row in before["endpoints"]] == [False]
+    assert [row["basis"] for row in before["endpoints"]] == ["typical"]
     lab.runs.run(study)
     model, ended = sa.select(t.calls.c.id).where(t.calls.c.model == "sim:balanced"), 0
     with lab.store.database.begin() as connection:
@@ -410,10 +412,42 @@ def test_the_duration_of_a_plan_comes_from_each_endpoints_earlier_calls(
             connection.execute(change.values(at=at, seconds=30.0))
     plan = lab.runs.plan(study, samples=8)
     [endpoint] = plan["endpoints"]
-    assert (endpoint["endpoint"], endpoint["measured"]) == ("sim", True)
+    assert (endpoint["endpoint"], endpoint["basis"]) == ("sim", "measured")
     assert endpoint["to_pay"] == plan["stages"]["all"]["to_pay"] > 0
     assert endpoint["seconds"] == pytest.approx(endpoint["to_pay"] * ended / len(scores))
     assert plan["stages"]["all"]["seconds"] == endpoint["seconds"]
+
+
+def test_models_at_one_endpoint_share_what_it_answered_at_once(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    """Two judges had one call each in flight: together their calls take as long as they took."""
+    judges = ["sim:balanced", "sim:strict"]
+    study = write_study(judges=judges, samples=4, probe=False)
+    lab.runs.run(study)
+    with lab.store.database.begin() as connection:
+        for judge in judges:
+            model = sa.select(t.calls.c.id).where(t.calls.c.model == judge)
+            for number, call in enumerate(connection.scalars(model.order_by(t.calls.c.id)), 1):
+                at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=20 * number)
+                change = sa.update(t.attempts).where(t.attempts.c.call_id == call)
+                connection.execute(change.values(at=at, seconds=20.0))
+        others = sa.select(t.calls.c.id).where(t.calls.c.model.not_in(judges))
+        old = sa.update(t.attempts).where(t.attempts.c.call_id.in_(others))
+        connection.execute(old.values(at=datetime(2025, 1, 1, tzinfo=UTC)))
+    [endpoint] = lab.runs.plan(study, samples=8)["endpoints"]
+    assert (endpoint["to_pay"], endpoint["basis"]) == (24, "measured")
+    assert endpoint["seconds"] == pytest.approx(12 * 20)
+
+
+def test_limits_that_a_user_gives_are_what_an_estimate_is_bound_by(
+    write_study: WriteStudy, tmp_path: Path
+) -> None:
+    study = write_study(probe=False)
+    with Lab.open(blank(tmp_path / "limited.db"), limits=Limits(rpm=30)) as limited:
+        [endpoint] = limited.runs.plan(study)["endpoints"]
+        assert endpoint["basis"] == "limits"
+        assert endpoint["seconds"] == pytest.approx(2 * endpoint["to_pay"])
 
 
 # --- what a plan says beside its numbers ---------------------------------------------------------

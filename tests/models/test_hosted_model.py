@@ -222,6 +222,16 @@ def test_an_answer_is_a_completion_with_what_it_cost_and_who_gave_it(
     assert 0 < (done.usd or 0) < (card.price(100, 10) or 0), "cached tokens cost less"
 
 
+@each
+def test_every_header_is_sent_once(web: Web, dialect: Dialect) -> None:
+    """A strict server answers 400 to two user agents, which Google's SDK and pydantic-ai add."""
+    answer(web, dialect, dialect.says())
+    ask(dialect.model)
+    names = web.asked[-1].header_names
+    assert len(names) == len(set(names)), sorted(names)
+    assert "pydantic-ai" in web.asked[-1].headers["user-agent"]
+
+
 def test_openai_is_sent_the_turns_as_they_are(web: Web) -> None:
     answer(web, OPENAI, OPENAI.says())
     ask(OPENAI.model)
@@ -744,7 +754,9 @@ def test_a_missing_sdk_is_refused_with_what_to_install(
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(DesignError, match=r"pip install 'judge-gym\[providers\]'") as refusal:
         Registry().open("anthropic:claude-sonnet-4-5")
-    assert isinstance(refusal.value, JudgeGymError) and KEY not in refusal.value.message
+    message = refusal.value.message
+    assert isinstance(refusal.value, JudgeGymError) and KEY not in message
+    assert f"no module {missing}" in message and "None" not in message
 
 
 def test_only_the_sdk_of_a_model_that_is_opened_is_loaded() -> None:

@@ -16,7 +16,7 @@ from judge_gym.models import ModelCard, Registry
 from judge_gym.models.model_card import LOCAL, Limits
 from judge_gym.models.providers import OPENERS
 from judge_gym.models.registry_files import ScheduleEntry, write_schedule
-from judge_gym.models.simulated import CODERS, PRESETS
+from judge_gym.models.simulated import ASSISTANTS, CODERS, JUDGES, PRESETS
 
 HOSTED = ("openai:gpt-5.2", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-flash")
 PROVIDERS = {"sim", "local", "openai", "anthropic", "google", "xai", "openrouter"}
@@ -40,7 +40,9 @@ def test_a_full_id_stays_as_it_is(registry: Registry, id: str) -> None:
 def test_an_unknown_bare_name_is_refused_with_the_choices(registry: Registry) -> None:
     with pytest.raises(DesignError, match="unknown model 'gtp-4o-turbo-x'") as refusal:
         registry.resolve("gtp-4o-turbo-x")
-    assert {f"sim:{preset}" for preset in PRESETS} < set(refusal.value.choices)
+    choices = set(refusal.value.choices)
+    assert {f"sim:{preset}" for preset in JUDGES} < choices
+    assert not choices & {f"sim:{preset}" for preset in (*ASSISTANTS, *CODERS)}
     assert all(choice in refusal.value.message for choice in refusal.value.choices)
 
 
@@ -145,6 +147,9 @@ def test_a_hosted_model_is_refused_when_it_is_opened(registry: Registry, id: str
     with pytest.raises(DesignError, match=f"{id} cannot be called") as refusal:
         registry.open(id)
     assert "sim:balanced" in refusal.value.choices
+    judges, _, coders = refusal.value.message.partition("simulated judges")[2].partition("nor do")
+    assert "sim:strict" in judges and "sim:coder" not in judges and "sim:critic" not in judges
+    assert "sim:coder-weak" in coders
 
 
 def test_every_provider_of_the_registry_has_an_opener_and_no_other_has(registry: Registry) -> None:

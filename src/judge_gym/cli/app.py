@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 FAILED, BAD_INPUT, STOPPED, UNDECIDED, INTERRUPTED = 1, 2, 3, 4, 130
 """Exit codes."""
 LIMITS = ("rpm", "tpm", "concurrency")
+CALLING = frozenset(
+    "demo run start resume retry retune worker evidence rubric score swap probe benchmark suite"
+    " schedule analyze plan lab mcp".split()
+)
+"""Commands that the limits act on."""
 
 app = typer.Typer(
     help="A laboratory for LLM judges: every choice of the instrument is an axis.",
@@ -26,6 +31,7 @@ settings: dict[str, Any] = {"db": None}
 
 @app.callback()
 def options(
+    context: typer.Context,
     db: Annotated[
         str | None,
         typer.Option(
@@ -63,11 +69,26 @@ def options(
     if profile is not None:
         os.environ["JUDGE_GYM_PROFILE"] = profile  # also for workers that this command starts
     settings.update(db=db, concurrency=concurrency, rpm=rpm, tpm=tpm)
+    if limits() and context.invoked_subcommand not in {None, *CALLING}:
+        notes(f"{_named_limits()} has no effect on {context.invoked_subcommand}")
 
 
 def limits() -> dict[str, Any]:
     """Returns the limits that were given before the command."""
     return {name: settings[name] for name in LIMITS if settings.get(name)}
+
+
+def _named_limits() -> str:
+    return " and ".join(f"--{name}" for name in limits())
+
+
+def note_unused_limits(target: str) -> None:
+    """Notes that limits have no effect on the calls that a worker, started before, will make."""
+    if limits():
+        notes(
+            f"{_named_limits()} has no effect on a worker with limits of its own; change those of "
+            f"the runs with: judge-gym {' '.join(limit_options())} retune {target}"
+        )
 
 
 def limit_options() -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
@@ -32,6 +32,9 @@ NUMBERED = ("run", "sample", "eval", "evidence", "window", "call", "id", "item")
 """Columns with the numbers of records."""
 SIDE_WIDTH = 36
 """The least columns of a text that stands beside another."""
+UNKNOWN_TIME = "time left: not known yet"
+FEW_ANSWERS = 4
+"""Fewer answers tell nothing of the time left."""
 QUIET_SECONDS = 10.0
 """Seconds between two lines of progress where output is no terminal."""
 
@@ -334,33 +337,34 @@ def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
     """Yields a function that is given the live counters of runs, whose progress is then shown.
 
     Progress is live on a terminal, and otherwise a line every few seconds. Runs that are added to
-    a mapping later are included.
+    a mapping later are included. After Ctrl-C it says what is awaited, even where it is quiet.
     """
     watched: Runs = ()
-    started = time.monotonic()
     over = threading.Event()
 
     def watch(runs: "Runs") -> None:
-        nonlocal watched, started
-        watched, started = runs, time.monotonic()
+        nonlocal watched
+        watched = runs
 
     def show() -> None:
         from rich.text import Text
 
-        live = _live(stderr=True)
+        live = None if quiet else _live(stderr=True)
+        printed, last_ending = time.monotonic(), ""
         with live or nullcontext():
-            while not over.wait(0.25 if live is not None else QUIET_SECONDS):
+            while not over.wait(0.25):
                 runs = list(watched.values() if isinstance(watched, Mapping) else watched)
-                now = time.monotonic()
-                line = _progress_lines(runs, max(1e-6, now - started), now)
+                now, ending, line = time.monotonic(), _ending_line(runs), ""
                 if live is not None:
-                    live.update(Text(line))
-                else:
+                    live.update(Text(_progress_lines(runs, now)))
+                elif ending:
+                    line = ending if ending != last_ending else ""
+                elif not quiet and now - printed > QUIET_SECONDS:
+                    line = _progress_lines(runs, now)
+                if line:
+                    printed, last_ending = now, ending
                     print(line, file=sys.stderr, flush=True)
 
-    if quiet:
-        yield watch
-        return
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
     try:
@@ -370,23 +374,22 @@ def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
         thread.join()
 
 
-def _progress_lines(runs: "Sequence[RunProgress]", elapsed: float, now: float) -> str:
+def _progress_lines(runs: "Sequence[RunProgress]", now: float) -> str:
     """Returns steps, costs and time left in one line, and below it a line for each model."""
     from judge_gym.engine import WORKFLOWS
 
     others = (step for run in runs for step in list(run.targets))
-    parts, all_done, all_targets = [], 0, 0
+    parts = []
     for step in dict.fromkeys([*WORKFLOWS, *others]):
         total = sum(run.targets.get(step, 0) for run in runs)
         if total:
             done = min(total, sum(run.done.get(step, 0) for run in runs))
             parts.append(f"{step} {done:,}/{total:,}")
-            all_done, all_targets = all_done + done, all_targets + total
     paid, reused = sum(run.paid for run in runs), sum(run.reused for run in runs)
     costs = f"{paid:,} paid, {reused:,} reused, {sum(run.usd for run in runs):.2f} USD"
-    seconds = seconds_left(runs, now)
-    left = _left(elapsed, all_done, all_targets) if seconds is None else f"{duration(seconds)} left"
-    lines = [f"{' · '.join(parts)} | {costs} | {left}"]
+    ending = _ending_line(runs)
+    lines = [ending] if ending else []
+    lines.append(f"{' · '.join(parts)} | {costs}" + f" | {time_left(runs, now)}" * (not ending))
     if len(runs) > 1 and all(run.label for run in runs):
         return "\n".join([*lines, *_run_lines(runs)])
     for model in dict.fromkeys(model for run in runs for model in list(run.models)):
@@ -397,6 +400,19 @@ def _progress_lines(runs: "Sequence[RunProgress]", elapsed: float, now: float) -
         error = next((f", last error: {m.error[:200]}" for m in reversed(seen) if m.error), "")
         lines.append(f"  {model}: {answered:,} answered, {speed}, {in_flight} in flight{error}")
     return "\n".join(lines)
+
+
+def _ending_line(runs: "Sequence[RunProgress]") -> str:
+    """Returns what a stopped command waits for; empty while it is not stopped."""
+    if not any(run.ending for run in runs):
+        return ""
+    calls = sum(model.in_flight for run in runs for model in list(run.models.values()))
+    if not calls:
+        return "stopping: no call is in flight"
+    return (
+        f"stopping: {plural(calls, 'call')} in flight, whose answers are awaited and recorded; "
+        "Ctrl-C again ends at once and loses answers that are paid for"
+    )
 
 
 def _run_lines(runs: "Sequence[RunProgress]") -> list[str]:
@@ -415,27 +431,55 @@ def _run_lines(runs: "Sequence[RunProgress]") -> list[str]:
     return lines
 
 
-def seconds_left(runs: "Sequence[RunProgress]", now: float) -> float | None:
-    """Returns the time until the slowest model has answered; None if a model's pace is unknown.
+def time_left(runs: "Sequence[RunProgress]", now: float) -> str:
+    """Returns the time until the slowest endpoint has answered, and what says so.
 
-    A model's pace is that of its answers in these runs, or the expected one before the first.
+    Models at one endpoint share what it does at once. The speed is that of these runs as soon as
+    enough of their calls have ended, before that the expected one; where there is neither, or only
+    what is typical of models, nothing is promised.
     """
-    missing: Counter[str] = Counter()
+    missing: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for run in runs:
         for step, total in list(run.targets.items()):
-            left = max(0, total - run.done.get(step, 0))
-            if left:
-                missing[run.asked.get(step, "")] += left
-    longest = 0.0
-    for model, count in missing.items():
-        seen = [run.models[model] for run in runs if model in run.models]
-        answered = sum(one.answered for one in seen)
-        expected = [run.expected[model] for run in runs if model in run.expected]
-        if answered:
-            pace = (now - min(one.started for one in seen)) / answered
-        elif expected:
-            pace = expected[0]
-        else:
-            return None
-        longest = max(longest, count * pace)
-    return longest
+            model, left = run.asked.get(step), max(0, total - run.done.get(step, 0))
+            if left and model is not None:  # grading an eval asks nobody
+                missing[run.endpoints.get(model, model)][model] += left
+    estimates = [_endpoint_left(runs, *each, now) for each in missing.items()]
+    known = [estimate for estimate in estimates if estimate is not None]
+    if len(known) < len(estimates) or not known:
+        return UNKNOWN_TIME
+    seconds, source = max(known)
+    return f"{duration(seconds)} left{source}"
+
+
+def _endpoint_left(
+    runs: "Sequence[RunProgress]", endpoint: str, missing: Counter[str], now: float
+) -> tuple[float, str] | None:
+    """Returns the seconds until an endpoint has answered, and their source in words.
+
+    `missing` counts the answers that its models have not given.
+    """
+    from judge_gym.engine import LIMITS, MEASURED
+
+    seen = [
+        progress
+        for run in runs
+        for model, progress in list(run.models.items())
+        if run.endpoints.get(model, model) == endpoint
+    ]
+    answered, in_flight = sum(m.answered for m in seen), sum(m.in_flight for m in seen)
+    if answered >= max(FEW_ANSWERS, in_flight):  # the fastest calls end first: wait for a round
+        ended, left = sum(m.seconds for m in seen), missing.total()
+        ages = in_flight * now - sum(m.begun for m in seen)
+        elapsed = now - min(m.started for m in seen)
+        at_once = max(1e-6, ended + ages) / max(1e-6, elapsed)
+        work = max(0.0, left * ended / answered - ages)
+        return work / min(at_once, left), ""
+    paces = {m: run.expected[m] for run in runs for m in missing if m in run.expected}
+    if paces.keys() != missing.keys():
+        return None
+    seconds = sum(count * paces[model].seconds for model, count in missing.items())
+    bases = {pace.basis for pace in paces.values()}
+    if bases == {MEASURED}:
+        return seconds, ", at the speed of earlier calls"
+    return (seconds, " at least, by declared limits") if bases <= {MEASURED, LIMITS} else None

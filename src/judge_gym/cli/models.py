@@ -141,8 +141,16 @@ def check_models(
         runs = {"suite": [report.to_json() for report in reports]} if suite is not None else {}
         display.print_json({"models": checks, **runs} if runs else checks)
     else:
-        display.table("", [_with_free(row) for row in checks])
+        display.table("", [_check_row(row) for row in checks])
         _show_here(here)
+        notes(
+            *(
+                f"{row['model']} answers, but without a verdict that can be read: as a judge, such "
+                "an answer is parse_failed"
+                for row in checks
+                if row["readable"] is False
+            )
+        )
         notes(*(note for id in asked if (note := registry.card(id).unpinned)))
         today = datetime.now(UTC).date()
         notes(*(note for id in asked if (note := registry.card(id).retirement(today))))
@@ -202,6 +210,12 @@ def _listed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _with_free(row: dict[str, Any]) -> dict[str, Any]:
     """Returns a row with the word in place of a price of 0."""
     return {name: "free" if "usd" in name and value == 0 else value for name, value in row.items()}
+
+
+def _check_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns a check as the terminal shows it: readable or not is said where it works."""
+    shown = {name: value for name, value in row.items() if name != "readable"}
+    return _with_free(shown | ({"works": "unreadable"} if row["readable"] is False else {}))
 
 
 def _facts(card: "ModelCard") -> dict[str, Any]:

@@ -9,11 +9,20 @@ if TYPE_CHECKING:
     from judge_gym.records.responses import PlannedEndpoint, PlannedStage
 
 
-def planned_cost(total: "PlannedStage") -> str:
+ESTIMATED_FROM = {
+    "measured": "earlier calls",
+    "limits": "declared limits",
+    "typical": "models in general: never measured here",
+}
+
+
+def planned_cost(endpoints: "Sequence[PlannedEndpoint]", total: "PlannedStage") -> str:
     """Returns how many calls a plan needs at most, their price and their duration."""
     usd = "an unknown price" if total["usd"] is None else f"${total['usd']:,.2f}"
     calls = display.plural(total["to_pay"], "new call")
-    return f"at most {calls}, {usd}, {display.duration(total['seconds'])}"
+    typical = any(row["basis"] == "typical" for row in endpoints if row["endpoint"] != "sim")
+    guess = " if its models are as fast as most: none was measured here" * typical
+    return f"at most {calls}, {usd}, {display.duration(total['seconds'])}{guess}"
 
 
 def show_endpoints(endpoints: "Sequence[PlannedEndpoint]") -> None:
@@ -25,7 +34,7 @@ def show_endpoints(endpoints: "Sequence[PlannedEndpoint]") -> None:
                 "endpoint": endpoint["endpoint"],
                 "to_pay": endpoint["to_pay"],
                 "duration": display.duration(endpoint["seconds"]),
-                "from": "earlier calls" if endpoint["measured"] else "typical speed",
+                "from": ESTIMATED_FROM[endpoint["basis"]],
             }
             for endpoint in endpoints
         ],

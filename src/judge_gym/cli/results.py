@@ -1,5 +1,6 @@
 """Executes long work with its progress shown, prints its result, and ends with its exit code."""
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -24,6 +25,8 @@ COUNTED = (
     "samples: verdicts so far; paid: attempts at calls by this command, with rubrics, probes and "
     "retries; reused: answers that were in the ledger; saved: US dollars that reuse saved"
 )
+REMOTE = re.compile(r"(?!sqlite:)[\w+.-]+://")
+"""How a URL begins that may hold a password; that of a database in a file holds none."""
 FINISHED = ("complete", "complete-with-failures")
 
 
@@ -104,7 +107,7 @@ def same_command() -> str:
     words = []
     for word in sys.argv[1:]:
         flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        words.append(flag + equals + (bare_endpoint(value) if "://" in value else value))
+        words.append(flag + equals + (bare_endpoint(value) if REMOTE.match(value) else value))
     hidden = " (with the whole URL)" if words != sys.argv[1:] else ""
     return shlex.join(["judge-gym", *words]) + hidden
 

@@ -5,12 +5,21 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
 from judge_gym.cli import display
-from judge_gym.cli.app import INTERRUPTED, app, limit_options, limits, notes, open_lab, read_lab
+from judge_gym.cli.app import (
+    INTERRUPTED,
+    app,
+    limit_options,
+    limits,
+    note_unused_limits,
+    notes,
+    open_lab,
+    read_lab,
+)
 from judge_gym.cli.options import (
     NONE,
     AllowPrivate,
@@ -118,9 +127,12 @@ def start(
         log = lab.runs.worker_log()
         if log is not None and lab.runs.start_worker(limit_options()) is None:
             log = None  # another worker is running
+        study = lab.experiments.study_name(target)
     if json:
         display.print_json({"started": tags, "log": str(log) if log else None})
         return
+    if log is None:
+        note_unused_limits(study)
     typer.echo(f"started {display.plural(len(tags), 'experiment')}")
     typer.echo("follow with: judge-gym status --watch", err=True)
     if log is not None:
@@ -334,12 +346,19 @@ def _experiments(lab: "Lab", target: str | None, type: str | None) -> "Sequence[
 
 
 def _line(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what `status` shows of an experiment, over its runs."""
+    """Returns what `status` shows of an experiment, over its runs.
+
+    A failed call is not done, and what needs no call is no part of the work.
+    """
     from judge_gym.engine import WORKFLOWS
 
     runs = [run for run in row["runs"] if run["done"]]
-    targets: Counter[str] = sum((Counter(run["targets"]) for run in runs), Counter())
-    done: Counter[str] = sum((Counter(run["done"]) for run in runs), Counter())
+
+    def total_of(name: Literal["targets", "done", "failed", "not_needed"]) -> Counter[str]:
+        return sum((Counter(run[name]) for run in runs), Counter())
+
+    targets = total_of("targets") - total_of("not_needed")
+    done = total_of("done") - total_of("failed") - total_of("not_needed")
     verdicts: Counter[str] = sum((Counter(run["verdicts"]) for run in runs), Counter())
     steps: dict[str, str] = {
         step: f"{done[step]}/{targets[step]}" if runs else "" for step in WORKFLOWS

@@ -156,19 +156,22 @@ app.add_typer(sim_app, name="sim")
 @sim_app.command("list")
 def list_models(json: AsJson = False) -> None:
     """List the presets, and the parameters that `sim:NAME?parameter=value` takes."""
-    from judge_gym.models.simulated import CODERS, PRESETS, CoderProfile, JudgeProfile
+    from judge_gym.models.simulated import ASSISTANTS, CODERS, JUDGES, CoderProfile, JudgeProfile
 
     if json:
-        every = {**PRESETS, **CODERS}
+        every = {**JUDGES, **ASSISTANTS, **CODERS}
         display.print_json({name: preset.model_dump() for name, preset in every.items()})
         return
     kinds: list[tuple[str, Mapping[str, BaseModel], type[BaseModel]]] = [
-        ("judges", PRESETS, JudgeProfile),
+        ("judges", JUDGES, JudgeProfile),
+        ("editors and critics, with a judge's parameters", ASSISTANTS, JudgeProfile),
         ("code writers", CODERS, CoderProfile),
     ]
     for title, models, kind in kinds:
         rows = [{"model": f"sim:{name}", **preset.model_dump()} for name, preset in models.items()]
         display.table(title, rows)
+        if models is ASSISTANTS:
+            continue
         fields = [
             {"parameter": name, "default": field.default, "meaning": field.description}
             for name, field in kind.model_fields.items()

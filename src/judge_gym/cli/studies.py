@@ -172,7 +172,7 @@ def plan(
     total, experiments = plan["stages"]["all"], plan["experiments"]
     columns = ("calls", "in_ledger", "to_pay", "shared", "input_tokens", "output_tokens", "usd")
     size = display.plural(len(experiments), "experiment")
-    typer.echo(f"{plan['study']}: {size}, {planned_cost(total)}")
+    typer.echo(f"{plan['study']}: {size}, {planned_cost(plan['endpoints'], total)}")
     display.table("by experiment", experiments)
     display.table(
         "by step",

@@ -109,7 +109,8 @@ def show_plan(plan: "SuitePlan") -> None:
     """Prints what a run of a suite would ask, and what it would cost."""
     calls, runs = plan["calls"], plan["runs"]
     size = display.plural(len(runs), "run")
-    typer.echo(f"{plan['suite']}, version {plan['version'][:8]}: {size}, {planned_cost(calls)}")
+    cost = planned_cost(plan["endpoints"], calls)
+    typer.echo(f"{plan['suite']}, version {plan['version'][:8]}: {size}, {cost}")
     display.table(
         "by run",
         runs,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from judge_gym.axes import Design
 from judge_gym.engine.calls.budget import Spend, refuse_unpriced
-from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.calls.limit import endpoint_of
+from judge_gym.engine.calls.progress import LIMITS, MEASURED, RunProgress
 from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.engine.runs.locks import lab_lock
 from judge_gym.engine.runs.orders import (
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FINISHED",
     "JOBS",
+    "LIMITS",
+    "MEASURED",
     "WORKFLOWS",
     "Engine",
     "Result",
@@ -94,11 +97,9 @@ class Engine:
         return Planner(self._store.ledger, self._models, self._paces())
 
     def _paces(self) -> "Paces":
-        from judge_gym.engine.calls.limit import CONCURRENCY
         from judge_gym.engine.runs.planner import Paces
 
-        concurrency = self._limits.concurrency or CONCURRENCY
-        return Paces(self._store.usage, self._models, concurrency)
+        return Paces(self._store.usage, self._limits)
 
     def execute(
         self,
@@ -132,9 +133,9 @@ class Engine:
         def watch_paced(progress: Sequence[RunProgress]) -> None:
             for run, counters in zip(runs, progress, strict=True):
                 models = models_of(run.experiment.design, run.rivals, options.workflows)
-                counters.expected = {
-                    model: paces.of(self._models.card(model)).seconds for model in models
-                }
+                cards = [self._models.card(model) for model in models]
+                counters.expected = {card.id: paces.of(card) for card in cards}
+                counters.endpoints = {card.id: endpoint_of(card) for card in cards}
             watch(progress)
 
         follower = self._follow(orders, limits, watch_paced)
@@ -171,6 +172,7 @@ class Engine:
         def watch_labelled(progress: Sequence[RunProgress]) -> None:
             for run, counters in zip(runs, progress, strict=True):
                 counters.label = f"{run.model}, {run.condition}"
+                counters.endpoints = {run.model: endpoint_of(self._models.card(run.model))}
             watch(progress)
 
         follower = self._follow(orders, self._limits, watch_labelled)
@@ -321,6 +323,24 @@ class Engine:
                 self._models.open(model)
             except DesignError as error:
                 raise DesignError(f"{role}: {error.message}", choices=error.choices) from error
+
+    def refuse_unrunnable(
+        self, run: Run, options: RunOptions, budget: BudgetSpec, target: str | None
+    ) -> None:
+        """Refuses a run before it is stored: a model, a price, a view or a rubric is missing.
+
+        Args:
+            run: with its experiment and its targets.
+            options: how it is to be executed.
+            budget: of its study.
+            target: the study or tag that the user named.
+        """
+        from judge_gym.engine.runs.pipeline import refuse_unprepared
+
+        if not options.offline:
+            self.refuse_uncallable(run.experiment.design, run.rivals, options.workflows)
+            self._refuse_unpriced([run], options.workflows, budget)
+        refuse_unprepared(self._store, run, options.workflows, target)
 
     def _refuse_unpriced(
         self, runs: Sequence[Run], workflows: Collection[Workflow], budget: BudgetSpec

@@ -140,7 +140,7 @@ class Admin:
 
     def models(self, *, provider: str | None = None) -> ModelList:
         """Returns providers with what they need, and the named models or those of a provider."""
-        from judge_gym.models.simulated import CODERS, PRESETS
+        from judge_gym.models.simulated import ASSISTANTS, CODERS, JUDGES
 
         cards = [_model(card) for card in self.model_cards(provider)]
         simulated = [
@@ -149,7 +149,11 @@ class Admin:
                 "kind": kind,
                 "parameters": preset.model_dump(exclude_defaults=True),
             }
-            for kind, presets in (("judge", PRESETS), ("coder", CODERS))
+            for kind, presets in (
+                ("judge", JUDGES),
+                ("assistant", ASSISTANTS),
+                ("coder", CODERS),
+            )
             for name, preset in presets.items()
         ]
         return {

@@ -25,6 +25,7 @@ from judge_gym.lab.prepare import (
     prepare_tags,
     read_file,
     refuse_draft,
+    rows_of_file,
 )
 from judge_gym.lab.sample_frames import (
     answer_columns,
@@ -342,13 +343,12 @@ class Experiments:
             return self._store.experiments.rows()
         rows: dict[str, dict[str, Any]] = {}
         for target in targets:
-            name = self.study_name(target)
-            found = self._store.experiments.rows(study=name)
-            if name != target:
-                current = {made.tag for made in self.prepare(target).sweep.experiments}
-                found = [row for row in found if row["tag"] in current]
-            found = found or self._store.experiments.rows(tags=[name])
-            rows |= {row["tag"]: row for row in found}
+            if Path(target).suffix in STUDY_SUFFIXES:
+                selected = rows_of_file(Path(target), self._models, self._store)
+            else:
+                selected = self._store.experiments.rows(study=target)
+            selected = selected or self._store.experiments.rows(tags=[self.study_name(target)])
+            rows |= {row["tag"]: row for row in selected}
         return [*rows.values()]
 
     def find_tags(self, experiment_tags: Sequence[str]) -> Sequence[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -9,7 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, expand
-from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.errors import (
+    ConflictError,
+    DesignError,
+    MissingFileError,
+    NotFoundError,
+    unknown,
+)
 from judge_gym.lab.collection import collected_window, redacted, window_of
 from judge_gym.models import Registry
 from judge_gym.records import Benchmark, Evidence, Pool, Rubric, Window, provided_rubric
@@ -34,6 +41,7 @@ from judge_gym.studies import (
     experiments,
     read_knobs,
     read_study,
+    study_tags,
 )
 
 FIRST_ITEMS = 100
@@ -95,11 +103,11 @@ def prepare_study(
         if address not in text and redacted(address) != address:
             text = "# not kept: an address in it may hold a secret\n"
         text = text.replace(address, redacted(address))  # the text is stored, without secrets
-    benchmarks = {
-        name: _benchmark(spec, folder, models)
-        for name, spec in study.evidence.items()
-        if spec.origin in ("benchmark", "judgebench")
-    }
+    benchmarks = {}
+    for name, spec in study.evidence.items():
+        if spec.is_benchmark:
+            with _missing_files_at(study, ("evidence", name, str(spec.origin))):
+                benchmarks[name] = _benchmark(spec, folder, models)
     pools = {
         name: _numbered(Pool(benchmarks[name].items))
         if name in benchmarks
@@ -110,7 +118,8 @@ def prepare_study(
     tasks = []
     for number, task in enumerate(study.tasks):
         if isinstance(task.rubric, str):
-            rubrics[task.rubric] = load_rubric(folder / task.rubric, task.concept, "")
+            with _missing_files_at(study, ("tasks", number, "rubric")):
+                rubrics[task.rubric] = load_rubric(folder / task.rubric, task.concept, "")
         elif task.rubric is not None:
             name = f"the rubric of task {number + 1}"
             with study.locate_errors(), errors_at(("tasks", number, "rubric")):
@@ -242,6 +251,40 @@ def read_file(path: Path, models: Registry, overrides: Mapping[str, Any] | None 
     return read_study(text, str(path), resolve=models.resolve, overrides=overrides or {})
 
 
+@contextmanager
+def _missing_files_at(study: Study, path: tuple[str | int, ...]) -> Iterator[None]:
+    """Names the study's file, line and key where the file that the key names is missing."""
+    try:
+        yield
+    except MissingFileError as error:
+        with study.locate_errors():
+            message = f"{'.'.join(map(str, path))}: {error.message}"
+            raise DesignError(message, path=path) from error
+
+
+def rows_of_file(path: Path, models: Registry, store: Store) -> list[dict[str, Any]]:
+    """Returns the stored experiments that a study file names; its evidence may be gone.
+
+    What its tasks on a benchmark vary is written in the benchmark's folder: without the folder,
+    all that the study has of its judges on this benchmark are returned.
+    """
+    study = read_file(path, models)
+    benchmarks, unread = {}, set()
+    for name, spec in study.evidence.items():
+        if spec.is_benchmark:
+            try:
+                benchmarks[name] = _benchmark(spec, path.parent, models)
+            except DesignError:
+                unread.add(name)
+    named = study_tags(study, benchmarks)
+    return [
+        row
+        for row in store.experiments.rows(study=study.study)
+        if row["tag"] in named
+        or (row["pool_name"] in unread and row["design"]["judge.model"] in study.judges)
+    ]
+
+
 def prepare_tags(target: str, store: Store, models: Registry) -> PreparedStudy:
     """Prepares stored experiments, by study or by tag; each once even if it has several tags."""
     rows = store.experiments.rows(study=target) or store.experiments.rows(tags=[target])
@@ -325,7 +368,8 @@ def _pool(name: str, study: Study, folder: Path, store: Store, warnings: list[st
     if spec.files is not None or spec.items is not None:
         if spec.files is not None:
             cache = _cache(store)
-            found = load_files(spec.files, folder, window, columns=spec.labels, cache=cache)
+            with _missing_files_at(study, ("evidence", name, "files")):
+                found = load_files(spec.files, folder, window, columns=spec.labels, cache=cache)
         else:
             with study.locate_errors(), errors_at(("evidence", name, "items")):
                 found = load_items(spec.items or (), window, columns=spec.labels)

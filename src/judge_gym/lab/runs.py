@@ -224,7 +224,7 @@ class Runs:
         chosen = RunOptions(**options)
         source = self._collected(target, chosen)
         new_calls = self._confirmed_calls(source, chosen)
-        prepared, runs, notes = self._stored(source, chosen)
+        prepared, runs, notes = self._stored(source, chosen, _name(target))
         result = self._engine.execute(
             prepared.study,
             runs,
@@ -251,7 +251,7 @@ class Runs:
         source = target if study is None else self._prepared(target, study, chosen.overrides)
         collected = self._collected(source, chosen)
         self._confirmed_calls(collected, chosen)
-        prepared, runs, _ = self._stored(collected, chosen)
+        prepared, runs, _ = self._stored(collected, chosen, _name(target))
         clashes = self._engine.start(runs, chosen, budget=prepared.budget)
         if clashes:
             raise ConflictError(
@@ -544,9 +544,12 @@ class Runs:
         return self._prepared(target, None, options.overrides)
 
     def _stored(
-        self, prepared: PreparedStudy, options: RunOptions
+        self, prepared: PreparedStudy, options: RunOptions, target: str | None
     ) -> tuple[PreparedStudy, Sequence[Run], Sequence[str]]:
-        """Stores runs with their targets; refuses those that cannot be executed."""
+        """Stores runs with their targets; refuses those that cannot be executed.
+
+        `target` is the study or tag that the user named, where there is one.
+        """
         from judge_gym.engine.runs.pipeline import makers
 
         prepared = replace(prepared, budget=prepared.budget.changed(options.budget))
@@ -556,9 +559,10 @@ class Runs:
         swaps_only = set(options.workflows) == {"swap"}
         if swaps_only and not any(asked.rivals for asked in targets.values()):
             raise DesignError("no swap is asked for; set swap: all, or name an author with --from")
-        for experiment in prepared.sweep.experiments if not options.offline else ():
-            rivals = targets[experiment.tag].rivals
-            self._engine.refuse_uncallable(experiment.design, rivals, options.workflows)
+        for experiment in prepared.sweep.experiments:
+            series = options.series or str(experiment.seed)
+            run = Run(0, experiment, prepared.study, series, *targets[experiment.tag])
+            self._engine.refuse_unrunnable(run, options, prepared.budget, target)
         limits = prepared.budget.model_dump(exclude_none=True)
         if prepared.file is not None or options.budget:
             self._store.studies.save(prepared.study, limits, prepared.file, prepared.declared)
@@ -843,6 +847,11 @@ class Runs:
         """Returns the file that such a process writes to; None on a database server."""
         file = self._store.database.file
         return file.with_suffix(".worker.log") if file else None
+
+
+def _name(target: str | Path | PreparedStudy | None) -> str | None:
+    """Returns what a user may name again in a command; None for what has no such name."""
+    return str(target) if isinstance(target, str | Path) else None
 
 
 def _unreadable(study: str, runs: Sequence[Run], result: Result) -> list[str]:

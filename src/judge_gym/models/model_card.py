@@ -130,17 +130,22 @@ class ModelCard:
         """Estimates the wall time that a call adds; simulated judges are limited by the CPU."""
         if self.simulated:
             return SIMULATED_SECONDS
+        in_flight = min(concurrency, self.limits.concurrency or concurrency)
+        unlimited = (SECONDS_BEFORE_FIRST_TOKEN + SECONDS_PER_TOKEN * output_tokens) / in_flight
+        return max(unlimited, self.rate_seconds(input_tokens, output_tokens))
+
+    def rate_seconds(self, input_tokens: int, output_tokens: int) -> float:
+        """Returns the seconds for which the declared rates let one call pass; 0 without a rate."""
         limits = self.limits
-        in_flight = min(concurrency, limits.concurrency or concurrency)
         needed = (
             (1, limits.rpm),
             (input_tokens + output_tokens, limits.tpm),
             (input_tokens, limits.input_tpm),
             (output_tokens, limits.output_tpm),
         )
-        unlimited = (SECONDS_BEFORE_FIRST_TOKEN + SECONDS_PER_TOKEN * output_tokens) / in_flight
-        limited = [60 * amount / per_minute for amount, per_minute in needed if per_minute]
-        return max([unlimited, *limited])
+        return max(
+            (60 * amount / per_minute for amount, per_minute in needed if per_minute), default=0.0
+        )
 
 
 def cannot_search(card: ModelCard, choices: list[str]) -> DesignError:

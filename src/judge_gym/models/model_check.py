@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from judge_gym.errors import ProviderError
 from judge_gym.models.registry import Registry
 from judge_gym.records import Draw, Message, Request
+from judge_gym.stages import parse_verdict
 
 # A small judging task, which simulated judges can read as well.
 QUESTION = """It is noon.
@@ -17,6 +18,7 @@ Stage B: "night"
 
 Reply with exactly one line:
 VERDICT: [A/B]"""
+STAGES = {"A": "day", "B": "night"}
 MAX_TOKENS = 512
 """Enough for a model that reasons before its one line."""
 
@@ -27,6 +29,9 @@ class ModelCheck:
 
     model: str
     works: bool
+    """Whether it answered; what the answer is worth as a verdict is a different question."""
+    readable: bool | None
+    """Whether the answer has a verdict, as a judge's must; None without an answer."""
     seconds: float
     reported: str = ""
     """The model's name as the provider reports it."""
@@ -44,10 +49,11 @@ async def check_model(registry: Registry, id: str) -> ModelCheck:
     try:
         done = await model.complete(asked)
     except ProviderError as error:
-        return ModelCheck(id, False, time.monotonic() - started, error=error.message)
+        return ModelCheck(id, False, None, time.monotonic() - started, error=error.message)
     return ModelCheck(
         id,
         True,
+        parse_verdict(done.text, [*STAGES], abstain=False, names=STAGES).status == "scored",
         time.monotonic() - started,
         done.model,
         " ".join(done.text.split())[-60:],

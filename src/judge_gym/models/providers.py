@@ -16,6 +16,7 @@ from judge_gym.models.model_card import ModelCard
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
+    from httpx2 import Request as HttpRequest
     from httpx2 import Response, Timeout
     from openai import AsyncOpenAI
     from pydantic_ai.models import Model
@@ -102,7 +103,7 @@ def _google(card: ModelCard, key: str, base_url: str) -> Connect:
         http = await stack.enter_async_context(opened)
         http.auth = _user(base_url)
         http.headers["Accept-Encoding"] = "identity"
-        http.event_hooks = {"response": [_keep_response]}
+        http.event_hooks = {"request": [_send_one_user_agent], "response": [_keep_response]}
         provider = GoogleProvider(api_key=key, base_url=_url(base_url), http_client=http)
         return GoogleModel(card.name, provider=provider, profile=_profile())
 
@@ -160,6 +161,11 @@ def _http(card: ModelCard, base_url: str) -> dict[str, Any]:
         "headers": {"Accept-Encoding": "identity"},  # what a body unpacks to has no limit
         "event_hooks": {"response": [_keep_response]},
     }
+
+
+async def _send_one_user_agent(request: "HttpRequest") -> None:
+    """Joins the user agents of pydantic-ai and of Google's SDK: strict servers refuse two."""
+    request.headers["User-Agent"] = " ".join(request.headers.get_list("User-Agent"))
 
 
 class Received:

@@ -66,7 +66,7 @@ class Registry:
             return self.card(name).id
         from genai_prices.data_snapshot import get_snapshot
 
-        from judge_gym.models.simulated import SIMULATED
+        from judge_gym.models.simulated import JUDGES
 
         ours = {self._priced_as(name): name for name in self.entries.providers}
         try:
@@ -74,7 +74,8 @@ class Registry:
             return f"{ours[provider.id]}:{name}"
         except LookupError:
             callable = [*self.entries.providers, *self.entries.endpoints]
-            choices = [*SIMULATED, *(f"{provider}:NAME" for provider in callable)]
+            judges = (f"sim:{name}" for name in JUDGES)
+            choices = [*judges, *(f"{provider}:NAME" for provider in callable)]
             raise DesignError(unknown("model", name, choices), choices=choices) from None
 
     def card(self, id: str) -> ModelCard:
@@ -237,7 +238,9 @@ class Registry:
         try:
             return HostedModel(card, self._key(card), self._base_url(card))
         except ImportError as error:
-            missing = f"install its SDK: {install_command('providers')} ({error.name})"
+            cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+            module = f" (no module {cause.name})" if cause.name else f": {cause}"
+            missing = f"install its SDK: {install_command('providers')}{module}"
             raise _uncallable(id, missing) from error
 
     def _open_endpoint(self, card: ModelCard) -> "Model":
@@ -306,11 +309,13 @@ class Registry:
 
 def _uncallable(id: str, why: str) -> DesignError:
     """Returns the error for a model that cannot be called; simulated ones always can."""
-    from judge_gym.models.simulated import SIMULATED
+    from judge_gym.models.simulated import CODERS, JUDGES
 
+    judges, coders = ([f"sim:{name}" for name in names] for names in (JUDGES, CODERS))
     return DesignError(
-        f"{id} cannot be called: {why}; simulated judges need nothing ({', '.join(SIMULATED)})",
-        choices=SIMULATED,
+        f"{id} cannot be called: {why}; simulated judges need nothing ({', '.join(judges)}), nor "
+        f"do simulated writers of code ({', '.join(coders)})",
+        choices=[*judges, *coders],
     )
 
 

@@ -516,7 +516,9 @@ class PlannedEndpoint(TypedDict):
     models: list[str]
     to_pay: int
     seconds: float
-    measured: bool
+    basis: str
+    """What the seconds are estimated from: `measured` (earlier calls), `limits` (declared rates),
+    or `typical` (of models in general)."""
 
 
 class PlanSummary(TypedDict):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from judge_gym.errors import DesignError, unknown
+from judge_gym.errors import DesignError, MissingFileError, unknown
 from judge_gym.records import Benchmark, Evidence, NominalRubric, RubricStage, graded
 from judge_gym.sources.files import errors_in, load_rubric, read_items
 from judge_gym.sources.judgebench import read_pairs
@@ -39,10 +39,10 @@ EXAMINER = "an impartial examiner who works a question out before judging answer
 def load_benchmark(folder: Path) -> Benchmark:
     """Loads the benchmark in a folder; every item and every known answer must fit the rubric."""
     if not folder.is_dir():
-        raise DesignError(f"there is no folder {folder}; {WHOLE}")
+        raise MissingFileError(f"there is no folder {folder}; {WHOLE}")
     for name in (SETTINGS, ITEMS, RUBRIC):
         if not (folder / name).is_file():
-            raise DesignError(f"there is no file {folder / name}; {WHOLE}")
+            raise MissingFileError(f"there is no file {folder / name}; {WHOLE}")
     settings = _settings(folder / SETTINGS)
     rubric = load_rubric(folder / RUBRIC, settings["concept"], "")
     items = read_items(folder / ITEMS)

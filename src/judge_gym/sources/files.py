@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml
 
-from judge_gym.errors import DesignError, unknown
+from judge_gym.errors import DesignError, MissingFileError, unknown
 from judge_gym.records import Evidence, Rubric, Window, evidence, provided_rubric
 from judge_gym.sources.search import SearchResult
 
@@ -87,7 +87,9 @@ class FileSource:
                 found = [path for match in matches if (path := self.folder / match).is_file()]
                 kinds = ""
             if not found:
-                raise DesignError(f"no file matches {pattern!r} in {self.folder.resolve()}{kinds}")
+                raise MissingFileError(
+                    f"no file matches {pattern!r} in {self.folder.resolve()}{kinds}"
+                )
             paths += found
         return paths, others
 
@@ -392,7 +394,7 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise DesignError(f"there is no file {path}") from None
+        raise MissingFileError(f"there is no file {path}") from None
     except OSError as error:
         raise DesignError(f"{path} cannot be read: {error}") from error
 

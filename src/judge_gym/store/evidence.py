@@ -333,6 +333,13 @@ class EvidenceRecords:
         query = _views(maker, pool, t.texts.c.body).join(t.texts, t.texts.c.hash == t.views.c.text)
         return self._database.pairs(query)
 
+    def viewed_hashes(self, maker: str) -> set[str]:
+        """Returns the hashes of the texts that a maker has viewed, or answered without a text."""
+        v = t.views.c
+        query = sa.select(t.evidence.c.text).join(t.views, v.evidence_id == t.evidence.c.id)
+        answered = sa.or_(v.text.is_not(None), v.status != "provider_error")
+        return set(self._database.scalars(query.where(v.maker == maker, answered)))
+
     def unread_views(self, maker: str, pool: Pool) -> dict[int, Status]:
         """Returns the statuses of views that were answered but have no text, by evidence."""
         query = _views(maker, pool, t.views.c.status).where(

@@ -1,9 +1,9 @@
 """Usage: sums over the attempts in the ledger, and running totals."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -20,6 +20,15 @@ FEW_ANSWERS = 10
 """Fewer answers do not tell a model's pace."""
 KEY = (*USAGE_BY, "imported")
 Key = tuple[Any, ...]
+
+
+class Speed(NamedTuple):
+    """How fast a model answered."""
+
+    seconds: float
+    """Of one answer."""
+    in_flight: float
+    """Calls that its endpoint answered at the same time, on average."""
 
 
 class Usage:
@@ -100,25 +109,33 @@ class Usage:
             for model, row in made.items()
         ]
 
-    def pace(self, model: str, endpoint: str) -> float | None:
-        """Returns the seconds that each of a model's newest answers took, in parallel as they were.
+    def speed(self, model: str, endpoint: str) -> Speed | None:
+        """Returns the speed of a model's newest answers; None where there are too few to say.
 
-        None where there are too few to say.
+        Models at one endpoint share what it does at once, so that calls in flight are those to the
+        endpoint. Without an address, it is that of the model's provider.
         """
         c, a = t.calls.c, t.attempts.c
         newest = sa.select(c.id).where(c.model == model, c.endpoint == endpoint)
         newest = newest.order_by(c.id.desc()).limit(PACE_CALLS)
-        query = sa.select(a.at, a.seconds).where(
-            a.call_id.in_(newest), a.completed, a.run_id.is_not(None)
-        )
-        ends = sorted((row["at"].timestamp(), row["seconds"]) for row in self._database.rows(query))
-        if len(ends) < FEW_ANSWERS:
+        completed = sa.select(a.at, a.seconds).where(a.completed, a.run_id.is_not(None))
+        own = _spans(self._database.rows(completed.where(a.call_id.in_(newest))))
+        if len(own) < FEW_ANSWERS:
             return None
+        provider = c.model.startswith(f"{model.partition(':')[0]}:", autoescape=True)
+        since = datetime.fromtimestamp(min(begin for begin, _ in own), UTC)
+        nearby = completed.join(t.calls, c.id == a.call_id).where(
+            c.endpoint == endpoint, sa.true() if endpoint else provider, a.at >= since
+        )
+        newest_first = nearby.order_by(a.id.desc()).limit(RECENT)
+        every = _spans(self._database.rows(newest_first))
         busy, until = 0.0, float("-inf")
-        for end, seconds in sorted(ends, key=lambda one: one[0] - one[1]):
-            busy += max(0.0, end - max(until, end - seconds))
+        for begin, end in sorted(every):
+            busy += max(0.0, end - max(until, begin))
             until = max(until, end)
-        return busy / len(ends)
+        seconds = sum(end - begin for begin, end in own) / len(own)
+        in_flight = sum(end - begin for begin, end in every) / busy if busy else 1.0
+        return Speed(seconds, max(1.0, in_flight))
 
     def asks(self, study: str) -> dict[str, int]:
         """Returns how many calls for rubrics a study made, and how many of them were re-asks."""
@@ -128,6 +145,12 @@ class Usage:
         ).join(t.calls, t.calls.c.id == a.call_id)
         made, again = self._database.first(query.where(a.study == study, a.stage == "rubricer"))
         return {"asked": made, "again": again or 0}
+
+
+def _spans(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """Returns when each attempt began and ended."""
+    ends = ((row["at"].timestamp(), row["seconds"]) for row in rows)
+    return [(end - seconds, end) for end, seconds in ends]
 
 
 class UsageTotals:

@@ -26,6 +26,7 @@ from judge_gym.studies.sweep import (
     experiments,
     points,
     resolve_design,
+    study_tags,
     with_rubric,
 )
 from judge_gym.studies.yaml_lines import errors_at
@@ -56,5 +57,6 @@ __all__ = [
     "read_study",
     "read_truth",
     "resolve_design",
+    "study_tags",
     "with_rubric",
 ]

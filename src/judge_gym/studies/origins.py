@@ -90,6 +90,11 @@ class PoolSpec(Spec):
         return next(iter(self.origins), None)
 
     @property
+    def is_benchmark(self) -> bool:
+        """Whether the origin has its own concept, rubric and design."""
+        return self.origin in ("benchmark", "judgebench")
+
+    @property
     def searched(self) -> bool:
         """Whether the origin is a search."""
         return self.origin is not None and self.origin not in FIXED

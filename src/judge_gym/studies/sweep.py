@@ -170,6 +170,26 @@ def experiments(
         return _experiments(study, tasks, shown)
 
 
+def study_tags(study: Study, benchmarks: Mapping[str, Benchmark]) -> set[str]:
+    """Returns the tags that a study names; no evidence and no rubric is read for them.
+
+    Tasks on a benchmark that is not among those given are left out: its design belongs to a tag.
+    """
+    names: set[str] = set()
+    for spec in study.tasks:
+        benchmark = benchmarks.get(spec.evidence)
+        if benchmark is None and study.evidence[spec.evidence].is_benchmark:
+            continue
+        concept = spec.concept or (benchmark.concept if benchmark else "")
+        type = spec.type or ("benchmark" if benchmark else "")
+        replaced = _task_defaults(type, benchmark.design if benchmark else {})
+        names |= {
+            _tag(study.study, concept, spec.evidence, judge, point)
+            for judge, point in itertools.product(study.judges, points(study, replaced))
+        }
+    return names
+
+
 def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> Sweep:
     made: dict[str, Experiment] = {}
     tags: set[str] = set()
@@ -178,13 +198,13 @@ def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> S
     used: set[str] = set()
     outside = {knob: study.design[knob] for knob in shown if knob in study.design}
     for number, task in enumerate(tasks):
-        replaced = _task_defaults(task)
+        replaced = _task_defaults(task.type, task.defaults)
         for judge, point in itertools.product(study.judges, points(study, replaced)):
             chosen = {**study.design, **point, "judge.model": judge}
             design, active = resolve_design(task, chosen, assistant=study.assistant)
             used |= active
             check_roles(study.judges, task, design, number, chosen=chosen, varied=study.vary)
-            tag = _tag(study.study, task, judge, {**outside, **point})
+            tag = _tag(study.study, task.concept, task.pool_name, judge, {**outside, **point})
             if tag in tags:
                 raise DesignError(
                     f"two experiments would have the tag {tag!r}; list a concept once per pool, "
@@ -303,7 +323,7 @@ def resolve_design(
     known, the error names the `remedy`.
     """
     usual = defaults(task.protocol)
-    given = {**usual, **_task_defaults(task), **chosen}
+    given = {**usual, **_task_defaults(task.type, task.defaults), **chosen}
     if task.protocol and given["rubric.author"] != "provided":
         given["rubric.critic"] = given["rubric.critic"] or assistant
     if given["evidence.view"] == "neutralized":
@@ -328,9 +348,9 @@ def _unassisted(task: Task, design: Design) -> list[str]:
     return ["edits evidence"] * edited + ["criticises rubrics"] * criticised
 
 
-def _task_defaults(task: Task) -> dict[str, Any]:
+def _task_defaults(type: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the defaults of a benchmark, whose texts are controlled and shown unedited."""
-    return {"evidence.view": "raw", **task.defaults} if task.type == "benchmark" else {}
+    return {"evidence.view": "raw", **own} if type == "benchmark" else {}
 
 
 def _forced(task: Task) -> dict[str, Any]:
@@ -401,8 +421,8 @@ def _refuse_unused(
     return unused
 
 
-def _tag(study: str, task: Task, judge: str, shown: Mapping[str, Any]) -> str:
-    parts = [study, _slug(task.concept), task.pool_name, judge]
+def _tag(study: str, concept: str, pool_name: str, judge: str, shown: Mapping[str, Any]) -> str:
+    parts = [study, _slug(concept), pool_name, judge]
     return "/".join([*parts, *(f"{knob}={_slug(level)}" for knob, level in shown.items())])
 
 

@@ -352,7 +352,7 @@ class Asker:
                 completion: Completion | None = None
                 error: Exception | None = None
                 cost: Completion | Bill | None = None
-                progress.begin_call(card.id)
+                progress.begin_call(card.id, started)
                 self.begun[payer.study, card.id] += 1
                 try:
                     quota, known = reservations[0]
@@ -365,7 +365,8 @@ class Asker:
                     if isinstance(raised, ProviderError):
                         raised.__traceback__ = None  # its frames hold the whole reply
                 finally:
-                    progress.end_call(card.id, str(error) if error else None)
+                    now = time.monotonic()
+                    progress.end_call(card.id, started, now, str(error) if error else None)
                     self.begun[payer.study, card.id] -= 1
                     used = (cost.input_tokens, cost.output_tokens) if cost else (0, 0)
                     for throttle, reserved in reservations:

@@ -122,8 +122,8 @@ class CallLimits:
 
     def _throttle(self, card: ModelCard) -> Throttle:
         """Returns the limits that a model shares with others of its provider or endpoint."""
-        given = {} if card.kind == "sim" else self._given
-        return self._scope(card.limits.scope or card.id, replace(card.limits, **given))
+        name = card.provider if card.simulated else card.limits.scope or card.id
+        return self._scope(name, replace(card.limits, **self._given))
 
     def _quota(self, card: ModelCard) -> Throttle:
         """Returns what the provider reports as left: by model, on a user's endpoint by user."""

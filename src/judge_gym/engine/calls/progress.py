@@ -2,10 +2,22 @@
 
 import time
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from judge_gym.engine.calls.circuit_breaker import EndpointDown
 from judge_gym.errors import Bill
 from judge_gym.records import Completion
+
+MEASURED, LIMITS, TYPICAL = "measured", "limits", "typical"
+"""What a duration is estimated from: earlier calls, declared rates, or models in general."""
+BASES = (MEASURED, LIMITS, TYPICAL)
+
+
+class Pace(NamedTuple):
+    """The wall time that one more call adds."""
+
+    seconds: float
+    basis: str
 
 
 @dataclass(slots=True)
@@ -18,6 +30,10 @@ class ModelProgress:
     """Of the last call that failed."""
     started: float = field(default_factory=time.monotonic)
     """When it was first asked."""
+    seconds: float = 0.0
+    """Of all calls that have ended."""
+    begun: float = 0.0
+    """The sum of the times at which the calls in flight began."""
 
 
 @dataclass(slots=True)
@@ -36,14 +52,18 @@ class RunProgress:
     """The model that each step asks most."""
     models: dict[str, ModelProgress] = field(default_factory=dict)
     """The models that were asked."""
-    expected: dict[str, float] = field(default_factory=dict)
-    """The seconds that a call to a model adds, before any answer of this run is there."""
+    expected: dict[str, Pace] = field(default_factory=dict)
+    """What a call to a model adds, until enough answers of this run are there."""
+    endpoints: dict[str, str] = field(default_factory=dict)
+    """The endpoint of each model; models at one share its limits."""
     label: str = ""
     """What tells this run from others that are shown beside it; empty for runs of a study."""
     outcomes: dict[str, int] = field(default_factory=dict)
     """The results of a suite run, by outcome."""
     down: EndpointDown | None = None
     """Why calls of a suite run were not made, where their endpoint is to be tried again."""
+    ending: bool = False
+    """Whether the user stopped it: calls in flight are awaited, and no other begins."""
     whole: "RunProgress | None" = None
     """The progress that this one is a part of, which counts the same."""
 
@@ -63,20 +83,24 @@ class RunProgress:
         if self.whole is not None:
             self.whole.count_outcome(outcome)
 
-    def begin_call(self, model: str) -> None:
-        """Counts a call in flight."""
-        self.models.setdefault(model, ModelProgress()).in_flight += 1
+    def begin_call(self, model: str, at: float) -> None:
+        """Counts a call in flight, which began at a time of the monotonic clock."""
+        progress = self.models.setdefault(model, ModelProgress(started=at))
+        progress.in_flight += 1
+        progress.begun += at
         if self.whole is not None:
-            self.whole.begin_call(model)
+            self.whole.begin_call(model, at)
 
-    def end_call(self, model: str, error: str | None) -> None:
+    def end_call(self, model: str, begun: float, at: float, error: str | None) -> None:
         """Counts a call that was answered, or failed with an error."""
         progress = self.models[model]
         progress.in_flight -= 1
+        progress.begun -= begun
+        progress.seconds += at - begun
         progress.answered += error is None
         progress.error = error or progress.error
         if self.whole is not None:
-            self.whole.end_call(model, error)
+            self.whole.end_call(model, begun, at, error)
 
     def warn(self, warning: str) -> None:
         """Keeps a warning, once."""

@@ -60,7 +60,12 @@ class RunFollower:
     def interrupt(self) -> None:
         """Begins no further call; calls in flight are awaited and recorded."""
         if self._loop is not None:  # perhaps of another thread
-            self._loop.call_soon_threadsafe(self._interrupt)
+            self._loop.call_soon_threadsafe(self._stop)
+
+    def _stop(self) -> None:
+        for progress in self.progress.values():
+            progress.ending = True
+        self._interrupt()
 
     def _complete(self, order: WorkOrder) -> bool:
         """Whether every target of a run has its answer."""
@@ -83,7 +88,7 @@ class RunFollower:
         self._store.events.record(self.orders, "started")
         self._queue = queue
         try:
-            with first_interrupt(lambda: self._interrupt()):
+            with first_interrupt(self._stop):
                 for order in self.orders.values():
                     self._add(order)
                 while self._waiting and self.stopped is None:
@@ -255,6 +260,8 @@ async def work(
     def interrupt() -> None:
         nonlocal interrupted
         interrupted = True
+        for run in progress.values():
+            run.ending = True
         if executor is not None:
             executor.changed.set()
 
@@ -267,19 +274,24 @@ async def work(
             return idle and not store.events.retries()
         return False
 
-    with first_interrupt(interrupt):
-        while executor is None or (executor.superseded and not interrupted):
-            with worker_lock(store.database, queue.protocol) as lock:
-                executor = Executor(
-                    store, models, queue, lock, limits, progress, capabilities, analyze=analyze
-                )
-                async with executor:
-                    on_start(executor.name)
-                    with suppress(DatabaseGone):
-                        await asyncio.to_thread(executor.sweep)
-                    await executor.work(over)
-            if executor.failure is not None and not executor.superseded:
-                raise executor.failure
+    try:
+        with first_interrupt(interrupt):
+            while executor is None or (executor.superseded and not interrupted):
+                with worker_lock(store.database, queue.protocol) as lock:
+                    executor = Executor(
+                        store, models, queue, lock, limits, progress, capabilities, analyze=analyze
+                    )
+                    async with executor:
+                        on_start(executor.name)
+                        with suppress(DatabaseGone):
+                            await asyncio.to_thread(executor.sweep)
+                        await executor.work(over)
+                if executor.failure is not None and not executor.superseded:
+                    raise executor.failure
+    except asyncio.CancelledError:
+        if not interrupted:
+            raise
+        # The second Ctrl-C: the next worker finds what is left.
 
 
 @contextmanager

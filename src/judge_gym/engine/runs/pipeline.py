@@ -6,7 +6,8 @@ may be executed twice, and by any process.
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -97,6 +98,48 @@ def rubric_authors(run: Run) -> tuple[list[RubricTarget], list[RubricTarget]]:
             for rival in run.rivals
             for draw in draws
         ],
+    )
+
+
+def refuse_unprepared(
+    store: Store, run: Run, workflows: Collection[str], target: str | None = None
+) -> None:
+    """Refuses a run, before it is stored, that needs a view or a rubric which it may not make.
+
+    Args:
+        store: of the lab.
+        run: with its experiment, whose evidence need not be stored.
+        workflows: that are ordered.
+        target: what the error tells the user to name; else the experiment's tag.
+    """
+    experiment, ordered = run.experiment, set(workflows)
+    name = shlex.quote(target or experiment.tag)
+    design, items = experiment.design, experiment.task.pool.items
+    editor = design.evidence.resolve().editor
+    if editor is not None and "evidence" not in ordered and ordered & {"score", "swap"}:
+        there = store.evidence.viewed_hashes(Neutralizer(design).maker)
+        if missing := sum(item.hash not in there for item in items):
+            raise _no_views(experiment, missing, editor, name)
+    if experiment.task.rubric is None and "score" in ordered and "rubric" not in ordered:
+        stage = Rubricer(design, experiment.seed)
+        for author in rubric_authors(run)[0]:
+            if store.rubrics.find(key=stage.key(author)) in (None, "provider_error"):
+                raise _no_rubric(experiment, author, name)
+
+
+def _no_views(experiment: Experiment, missing: int, editor: str, name: str) -> ConflictError:
+    count = len(experiment.task.pool.items)
+    return ConflictError(
+        f"{experiment.tag}: {missing} of {count} items have no neutralized view by {editor}; make "
+        f"them with: judge-gym evidence {name}"
+    )
+
+
+def _no_rubric(experiment: Experiment, target: RubricTarget, name: str) -> ConflictError:
+    return ConflictError(
+        f"{experiment.tag}: {target.author} has written no rubric of "
+        f"{experiment.design.rubric.scale} stages for {target.concept!r}; make it: "
+        f"judge-gym rubric {name}"
     )
 
 
@@ -210,11 +253,8 @@ class StudyPipeline:
         there = self._viewed()
         missing = len(pool.items) - len(there)
         if missing and "evidence" not in self.order.workflows:
-            raise ConflictError(
-                f"{self.run.experiment.tag}: {missing} of {len(pool.items)} items have no "
-                f"neutralized view by {editor}; make them with: "
-                f"judge-gym evidence {self.run.experiment.tag!r}"
-            )
+            experiment = self.run.experiment
+            raise _no_views(experiment, missing, editor, shlex.quote(experiment.tag))
         return [
             [start, end]
             for start, end in ranges(len(pool.items), SHARD)
@@ -273,11 +313,7 @@ class StudyPipeline:
         rubric = self.store.rubrics.find(key=key)
         if rubric in (None, "provider_error"):
             if not may_write:
-                raise ConflictError(
-                    f"{experiment.tag}: {target.author} has written no rubric of "
-                    f"{experiment.design.rubric.scale} stages for {target.concept!r}; make it: "
-                    f"judge-gym rubric {experiment.tag!r}"
-                )
+                raise _no_rubric(experiment, target, shlex.quote(experiment.tag))
             await self._write_rubric(stage, key, target)
             rubric = self.store.rubrics.find(key=key)
             if rubric is None:

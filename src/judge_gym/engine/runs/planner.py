@@ -7,15 +7,17 @@ of typical length, so that every later request can be counted and measured.
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
 from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.budget import input_tokens
-from judge_gym.engine.calls.limit import endpoint_of
+from judge_gym.engine.calls.limit import CONCURRENCY, endpoint_of
+from judge_gym.engine.calls.progress import BASES, LIMITS, MEASURED, TYPICAL, Pace
 from judge_gym.engine.runs.orders import CODE_TOKENS, GENERATION
 from judge_gym.engine.runs.pipeline import chunked, rubric_authors, score_targets
 from judge_gym.models import ModelCard
+from judge_gym.models.model_card import Limits
 from judge_gym.records import (
     STAGES,
     Completion,
@@ -40,6 +42,7 @@ from judge_gym.stages import (
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.rubric import ASKS
 from judge_gym.store import Ledger, Run, Usage
+from judge_gym.store.usage import Speed
 
 OUTPUT_TOKENS: Mapping[str, int] = {
     "neutralizer": 220,
@@ -58,39 +61,35 @@ TYPICAL_TOKENS = 350
 NO_CALLS: Mapping[str, int] = {"to_pay": 0, "in_ledger": 0, "shared": 0}
 
 
-class Pace(NamedTuple):
-    """The wall time that one more call adds."""
-
-    seconds: float
-    measured: bool
-    """Whether earlier calls to the same model at the same endpoint took so long."""
-
-
 class Paces:
     """Looks up how long calls to models take.
 
     Args:
         usage: of the ledger.
-        models: the registry.
-        concurrency: calls in flight to one endpoint.
+        limits: what the user gives in place of the endpoints' own.
     """
 
-    def __init__(self, usage: Usage, models: Models, concurrency: int) -> None:
+    def __init__(self, usage: Usage, limits: Limits) -> None:
         self._usage = usage
-        self._models = models
-        self._concurrency = concurrency
-        self._measured: dict[str, float | None] = {}
+        self._given = {name: limit for name, limit in asdict(limits).items() if limit}
+        self._speeds: dict[str, Speed | None] = {}
 
     def of(
         self, card: ModelCard, input_tokens: int = 0, output_tokens: int = TYPICAL_TOKENS
     ) -> Pace:
-        """Returns the pace of a model; a default depends on its limits and the call's length."""
-        if card.id not in self._measured:
-            self._measured[card.id] = self._usage.pace(card.id, card.endpoint)
-        measured = self._measured[card.id]
-        if measured is not None:
-            return Pace(measured, True)
-        return Pace(card.seconds(input_tokens, output_tokens, self._concurrency), False)
+        """Returns what a call to a model adds: as earlier ones did, but within today's limits."""
+        if card.id not in self._speeds:
+            self._speeds[card.id] = self._usage.speed(card.id, card.endpoint)
+        speed = self._speeds[card.id]
+        card = replace(card, limits=replace(card.limits, **self._given))
+        limited = card.rate_seconds(input_tokens, output_tokens)
+        if speed is not None:
+            most = card.limits.concurrency or speed.in_flight
+            usual, basis = speed.seconds / min(speed.in_flight, most), MEASURED
+        else:
+            in_flight = card.limits.concurrency or CONCURRENCY
+            usual, basis = card.seconds(input_tokens, output_tokens, in_flight), TYPICAL
+        return Pace(limited, LIMITS) if limited and limited >= usual else Pace(usual, basis)
 
 
 @dataclass(slots=True)
@@ -127,8 +126,8 @@ class EndpointPlan:
     models: list[str] = field(default_factory=list)
     to_pay: int = 0
     seconds: float = 0.0
-    measured: bool = False
-    """Whether the duration comes from earlier calls, and not from defaults."""
+    basis: str = MEASURED
+    """What the duration is estimated from; of several models, the least that is known."""
 
 
 @dataclass(slots=True)
@@ -291,10 +290,10 @@ class Planner:
         usd = card.price(*tokens, searches=int(request.web_search))
         plan.usd = None if plan.usd is None or usd is None else plan.usd + usd
         pace, where = self._paces.of(card, *tokens), endpoint_of(card)
-        endpoint = self.plan.endpoints.setdefault(where, EndpointPlan(measured=pace.measured))
+        endpoint = self.plan.endpoints.setdefault(where, EndpointPlan())
         if card.id not in endpoint.models:
             endpoint.models.append(card.id)
-            endpoint.measured = endpoint.measured and pace.measured
+        endpoint.basis = max(endpoint.basis, pace.basis, key=BASES.index)
         endpoint.to_pay += 1
         endpoint.seconds += pace.seconds
         self._stage_seconds[stage, where] += pace.seconds

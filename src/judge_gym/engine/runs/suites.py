@@ -109,6 +109,7 @@ class SuitePipeline:
         missing = len(self._missing())
         assert self.progress.whole is not None
         self.progress.whole.targets = {GENERATION: missing, EVALS: missing}
+        self.progress.whole.asked = {GENERATION: self.run.model}
 
     def shards(self, step: str) -> list[Shard]:
         """Returns the evals without a settled result, in shards."""

@@ -12,12 +12,21 @@ from functools import lru_cache
 from judge_gym.errors import DesignError, ProviderError, RejectedError, unknown
 from judge_gym.models.simulated import authors, coder, judge
 from judge_gym.models.simulated.coder import CODERS, CoderProfile
-from judge_gym.models.simulated.profiles import PRESETS, JudgeProfile, judge_profile, read_preset
+from judge_gym.models.simulated.profiles import (
+    ASSISTANTS,
+    JUDGES,
+    PRESETS,
+    JudgeProfile,
+    judge_profile,
+    read_preset,
+)
 from judge_gym.models.simulated.prompts import understand
 from judge_gym.records import Completion, Finish, Request, Verdict
 
 __all__ = [
+    "ASSISTANTS",
     "CODERS",
+    "JUDGES",
     "PRESETS",
     "SIMULATED",
     "CoderProfile",

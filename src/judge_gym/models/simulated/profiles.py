@@ -49,7 +49,7 @@ class JudgeProfile(BaseModel):
     fail: float = Field(0.0, ge=0, le=1, description="share of calls without a completion")
 
 
-PRESETS: dict[str, JudgeProfile] = {
+JUDGES: dict[str, JudgeProfile] = {
     "judge": JudgeProfile(),
     "balanced": JudgeProfile(family="sim-meadow", noise=0.13, overconfidence=0.3),
     "strict": JudgeProfile(
@@ -73,10 +73,14 @@ PRESETS: dict[str, JudgeProfile] = {
     "sloppy": JudgeProfile(
         family="sim-thicket", noise=0.18, sloppy=0.8, garble=0.06, truncate=0.03, refuse=0.08
     ),
+}
+ASSISTANTS: dict[str, JudgeProfile] = {
     "assistant": JudgeProfile(family="sim-office"),
     "editor": JudgeProfile(family="sim-desk"),
     "critic": JudgeProfile(family="sim-bench"),
 }
+"""Presets that edit and criticise; they are not offered as judges."""
+PRESETS = {**JUDGES, **ASSISTANTS}
 
 
 @lru_cache(maxsize=1024)

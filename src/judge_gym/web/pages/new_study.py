@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from judge_gym.axes import CONTESTED, PROTOCOLS, Design, Knob
 from judge_gym.lab import Lab
-from judge_gym.models.simulated import PRESETS
+from judge_gym.models.simulated import ASSISTANTS, JUDGES
 from judge_gym.records import TaskType
 from judge_gym.studies import Study
 from judge_gym.studies.file import MODEL_KNOBS, Caps
@@ -108,13 +108,18 @@ def groups(model: type[BaseModel] = Design, path: str = "") -> Iterator[Group]:
 
 
 def models(lab: Lab) -> dict[str, dict[str, Any]]:
-    """Returns the models to choose from by provider, with the key that is not set, if any."""
+    """Returns the models to choose from by provider, with the key that is not set, if any.
+
+    `ids` are offered as judges, `assistants` for the other roles alone.
+    """
     missing = {
         row["provider"]: row["key"] for row in lab.admin.providers() if not row["key is set"]
     }
     found: dict[str, dict[str, Any]] = {}
-    for id in [*(f"sim:{name}" for name in PRESETS), *lab.admin.named_models()]:
+    for id in [*(f"sim:{name}" for name in JUDGES), *lab.admin.named_models()]:
         provider = id.partition(":")[0]
-        provided = found.setdefault(provider, {"missing": missing.get(provider), "ids": []})
+        unset = missing.get(provider)
+        provided = found.setdefault(provider, {"missing": unset, "ids": [], "assistants": []})
         provided["ids"].append(id)
+    found["sim"]["assistants"] = [f"sim:{name}" for name in ASSISTANTS]
     return found

@@ -134,9 +134,9 @@ function followJudges() {
   assistant.closest("label").hidden = !needsAssistant();
   if (assistant.value && assistant.value !== assistant.dataset.followed) return;
   const provider = (judging[0] || "").split(":")[0];
-  const models = [...form.querySelectorAll(`[data-provider="${CSS.escape(provider)}"] [name=judge]`)].map((input) => input.value);
+  const models = [...document.querySelectorAll("#models option")].map((option) => option.value).filter((id) => id.startsWith(`${provider}:`));
   const free = models.filter((id) => !judging.includes(id));
-  assistant.value = assistant.dataset.followed = free.find((id) => id === "sim:assistant") || free[0] || "";
+  assistant.value = assistant.dataset.followed = free[0] || "";
 }
 
 const slug = (text) => text.toLowerCase().replace(/[^\p{Letter}\p{Number}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 40);
