@@ -87,6 +87,12 @@ class StoreError(JudgeGymError):
     """The database cannot be opened, read or written."""
 
 
+class ReadOnlyDatabase(StoreError):
+    """The database can be read, and not written."""
+
+    status = 409
+
+
 class DatabaseGone(StoreError):
     """A database server cannot be reached at the moment."""
 
