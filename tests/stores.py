@@ -44,6 +44,13 @@ def prepare(url: str) -> None:
     store.close()
 
 
+def adopt(url: str) -> None:
+    """Confirms that a copy of a lab is used."""
+    store = Store.open(url)
+    store.identity.adopt()
+    store.close()
+
+
 def old_lab(file: Path) -> None:
     """Writes the database of the old lab to a file, at schema 0009, with its rows."""
     with closing(sqlite3.connect(file)) as connection:

@@ -25,6 +25,7 @@ from judge_gym.triage.lint import SECTIONS
 from judge_gym.verbs import BY_NAME, VERBS, Verb
 from judge_gym.web import serve
 from lab_server import EASY, OURS, copy_filled_lab
+from stores import adopt
 
 ROOT = Path(__file__).parents[1]
 RUBRIC = {
@@ -215,6 +216,7 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lab, Client
     for file in here.iterdir():
         if file.is_file():
             shutil.copy(file, there)
+    adopt(f"sqlite:///{there / 'lab.db'}")
     with (
         Lab.open(url, folder=here) as own,
         Lab.open(f"sqlite:///{there / 'lab.db'}", folder=there) as other,

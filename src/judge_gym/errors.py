@@ -71,6 +71,13 @@ class TooLargeError(JudgeGymError):
     status = 413
 
 
+class NotReadyError(JudgeGymError):
+    """A server that answers cannot serve or execute at the moment."""
+
+    status = 503
+    retry = True
+
+
 class BusyError(JudgeGymError):
     """More requests than the server accepts from one client."""
 

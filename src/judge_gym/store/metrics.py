@@ -147,6 +147,7 @@ class Metrics:
             .join(t.calls, c.id == a.call_id)
             .where(a.id > after, a.id <= until, a.run_id.is_not(None))
             .group_by(a.study, c.model, c.endpoint)
+            .order_by(sa.func.min(a.id))  # the first ones are counted apart
         )
         with self._database.read() as connection:
             rows = connection.execute(query).all()

@@ -34,10 +34,12 @@ def metrics_text(metrics: LabMetrics, *, money: bool) -> str:
     add("queue", "gauge", "Runs, shards and analyses in the queue.", _queue(metrics))
     add("workers", "gauge", "Processes that execute what is queued.", [("", {}, metrics.workers)])
     if money:
-        shares = [("", {"kind": kind}, share) for kind, share in metrics.budget_left.items()]
+        shares: list[Sample] = [
+            ("", {"kind": kind}, share) for kind, share in metrics.budget_left.items()
+        ]
         help = "Least share of a budget that is left, of studies in progress."
         add("budget_left_ratio", "gauge", help, shares)
-        left = [] if metrics.usd_left is None else [("", {}, metrics.usd_left)]
+        left: list[Sample] = [] if metrics.usd_left is None else [("", {}, metrics.usd_left)]
         help = "US dollars that studies in progress with such a budget may still spend."
         add("budget_left_usd", "gauge", help, left)
     return "\n".join(lines) + "\n"

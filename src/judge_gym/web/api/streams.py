@@ -8,17 +8,16 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response, StreamingResponse
 
-from judge_gym.errors import DatabaseGone, StoreError
+from judge_gym.errors import DatabaseGone, NotReadyError, StoreError
 from judge_gym.lab import Lab
 from judge_gym.lab.suite_files import File, zip_parts
 from judge_gym.records.build import build, version
 from judge_gym.records.requests import Target
 from judge_gym.web import tables
-from judge_gym.web.api.errors import STREAM_ERRORS
+from judge_gym.web.api.errors import ERRORS, STREAM_ERRORS
 from judge_gym.web.api.parameters import LARGEST, Id, OpenLab, from_app
 from judge_gym.web.events import SUITE_RUN, RunWatcher
 from judge_gym.web.metrics import TYPE, metrics_text
-from judge_gym.web.middleware import Json, error_response
 from judge_gym.web.security import Caller
 
 public = APIRouter(tags=["server"])
@@ -41,14 +40,13 @@ def health(lab: OpenLab) -> dict[str, str]:
     return {"status": "ok", "version": version(), "build": build()}
 
 
-@public.get("/ready", responses={503: {"description": "Not ready, with the reason"}})
-def ready(lab: OpenLab) -> Response:
+@public.get("/ready", responses={503: ERRORS[503]})
+def ready(lab: OpenLab) -> dict[str, str]:
     """Returns whether the lab can execute what it is asked (503 and why if not); needs no token."""
     state = lab.admin.readiness()
     if not state["ready"]:
-        return error_response(503, "unready", "; ".join(state["reasons"]))
-    about = {"status": "ready", "version": version(), "build": build(), "worker": state["worker"]}
-    return Json(about)
+        raise NotReadyError("; ".join(state["reasons"]))
+    return {"status": "ready", "version": version(), "build": build(), "worker": state["worker"]}
 
 
 @router.get("/session")
