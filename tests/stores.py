@@ -45,8 +45,10 @@ def prepare(url: str) -> None:
 
 
 def adopt(url: str) -> None:
-    """Confirms that a copy of a lab is used."""
+    """Makes a copied lab an original, which does not remember where it was copied from."""
     store = Store.open(url)
+    with store.database.begin() as connection:
+        connection.execute(tables.identity.delete())
     store.identity.adopt()
     store.close()
 

@@ -1,5 +1,6 @@
 """Who did something is recorded: the user of the machine, a token, a browser, an agent."""
 
+import getpass
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,7 @@ import agents
 from conftest import Call
 from judge_gym.lab import Lab
 from judge_gym.mcp import over_http
-from judge_gym.records import actors
-from judge_gym.records.actors import machine_user
+from judge_gym.records.actors import current_actor, machine_user
 from judge_gym.web import serve
 
 
@@ -67,5 +67,5 @@ def test_a_machine_that_does_not_know_its_user_says_so(monkeypatch: pytest.Monke
     def unknown() -> str:
         raise KeyError("uid not found: 4711")
 
-    monkeypatch.setattr(actors.getpass, "getuser", unknown)
-    assert actors.current_actor() == "the user of this machine"
+    monkeypatch.setattr(getpass, "getuser", unknown)
+    assert current_actor() == "the user of this machine"

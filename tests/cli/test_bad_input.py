@@ -254,6 +254,7 @@ def test_a_database_of_a_newer_version_is_left_alone(
 ) -> None:
     with closing(sqlite3.connect(folder / ".judge-gym" / "lab.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE compatibility SET oldest = '9999'")
     before = contents(folder)
     with pytest.raises(SystemExit) as end:
         main(words)

@@ -35,7 +35,7 @@ def samples(text: str) -> dict[tuple[str, str], float]:
 
 def ask(store: Store, number: int, model: str, seconds: float | None, endpoint: str = "") -> None:
     """Records an attempt that completed after some seconds, or failed."""
-    request = Request(model, (Message("user", f"question {number}"),), Draw("0", number))
+    request = Request(model, (Message("user", (f"question {number}",)),), Draw("0", number))
     done = None if seconds is None else Completion("A", "stop", model, 30, 12, usd=0.25)
     recorded(store, request, Payer(1, "small", "tag", "scorer"), done, endpoint=endpoint)
 
