@@ -18,6 +18,7 @@ from judge_gym.lab import Lab
 from judge_gym.store import identity, tables
 from judge_gym.store.identity import CopiedDatabase, Place
 from judge_gym.web import serve
+from stores import contents
 from suite_folders import known_by, write_suite
 
 WriteStudy = Callable[..., Path]
@@ -176,6 +177,7 @@ def test_suites_analyses_searches_and_requests_wait_in_a_copy(
         report = lab.suites.run(suite, writer)
     monkeypatch.setenv("FIRECRAWL_API_KEY", "no such key")
     with Lab.open(copied(url, tmp_path / "copy")) as lab:
+        before = contents(tmp_path / "copy" / "lab.db")
         for refused in (
             lambda: lab.suites.run(suite, writer, series="2"),
             lambda: lab.failures.start(str(report.run.id)),
@@ -188,6 +190,7 @@ def test_suites_analyses_searches_and_requests_wait_in_a_copy(
         with serve(lab, port=0) as address:
             token = {"Authorization": f"Bearer {address.token}"}
             with httpx.Client(base_url=address.url, headers=token, timeout=60) as client:
+                assert contents(tmp_path / "copy" / "lab.db") == before, "nothing was stored"
                 started = client.post("/api/runs", json={"target": "small", "samples": 3})
                 assert started.status_code == 409
                 assert started.json()["error"]["message"] == identity.COPY

@@ -336,11 +336,15 @@ class Engine:
             self._store.identity.adopt()
         return len(queued)
 
+    def refuse_copy(self) -> None:
+        """Refuses to pay for anything in a copy of a database that no user confirmed."""
+        self._store.database.refuse_other_profile()
+        self._store.identity.confirm()
+
     @contextmanager
     def _confirmed_queue(self) -> Iterator["RunQueue"]:
         """Opens the queue to add to it or to execute it, unless the database is a copy."""
-        self._store.database.refuse_other_profile()
-        self._store.identity.confirm()
+        self.refuse_copy()
         with self._queue() as queue:
             yield queue
 

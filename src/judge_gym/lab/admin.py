@@ -26,6 +26,7 @@ from judge_gym.records.responses import (
     Readiness,
     TableInfo,
     Variable,
+    WorkerState,
 )
 from judge_gym.store import (
     Exported,
@@ -42,7 +43,6 @@ from judge_gym.store.database import ENVIRONMENT
 from judge_gym.store.identity import COPY
 
 Row = dict[str, Any]
-Worker = Literal["running", "not needed", "starting", "missing"]
 
 
 class Admin:
@@ -253,7 +253,7 @@ class Admin:
         queued, a worker must be running or about to start.
         """
         progress, reasons = self._store.progress, []
-        worker: Worker = "not needed"
+        worker: WorkerState = "not needed"
         try:
             self._store.database.refuse_unfit()
             if self._store.identity.is_copy():

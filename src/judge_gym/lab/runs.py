@@ -557,6 +557,7 @@ class Runs:
         """Stores runs with their targets; refuses those that cannot be executed."""
         from judge_gym.engine.runs.pipeline import makers
 
+        self._engine.refuse_copy()
         prepared = replace(prepared, budget=prepared.budget.changed(options.budget))
         targets, notes = targets_of(
             prepared, self._models, samples=options.samples, rivals=options.rivals

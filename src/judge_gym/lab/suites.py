@@ -315,6 +315,7 @@ class Suites:
         }
         allow_unisolated = options.get("allow_unisolated", False)
         open_sandbox(allow_unisolated=allow_unisolated)
+        self._engine.refuse_copy()
         self._change_budget(suite.name, options.get("budget"))
         sources = [task.source for task in suite.evals]
         self._store.suites.save_tasks(suite.name, suite.version, sources)

@@ -568,13 +568,16 @@ class LabStatus(TypedDict):
     usd: NotRequired[float]
 
 
+WorkerState = Literal["running", "not needed", "starting", "missing"]
+
+
 class Readiness(TypedDict):
     """Whether a server can serve, and why not."""
 
     ready: bool
     reasons: list[str]
     """Why not; empty where it can."""
-    worker: Literal["running", "not needed", "starting", "missing"]
+    worker: WorkerState
 
 
 class LogRow(TypedDict):

@@ -89,11 +89,19 @@ class Database:
         return self.marked_profile != "prod" or self.profile == "prod"
 
     def refuse_empty(self) -> None:
-        """Raises where the database holds no lab that this version can use."""
+        """Raises where the database holds no lab that this version can use or upgrade."""
+        self._lab_revision()
+
+    def refuse_unfit(self) -> None:
+        """Raises where the schema does not fit this version; changes nothing."""
+        self._refuse_too_old(self._lab_revision())
+
+    def _lab_revision(self) -> str:
         with self.read() as connection:
             revision = self._usable_revision(connection)
         if revision is None:
             raise _no_lab(self)
+        return revision
 
     def reload_profile(self) -> None:
         """Reads the marked profile again when it is next needed."""
@@ -303,14 +311,6 @@ class Database:
                 revision = self.upgrade()[1]
         self._refuse_too_old(revision)
 
-    def refuse_unfit(self) -> None:
-        """Raises where the schema does not fit this version; changes nothing."""
-        with self.read() as connection:
-            revision = self._usable_revision(connection)
-        if revision is None:
-            raise _no_lab(self)
-        self._refuse_too_old(revision)
-
     def _refuse_too_old(self, revision: str | None) -> None:
         if revision is not None and revision < NEEDED:
             raise ConflictError(
@@ -333,15 +333,15 @@ class Database:
         Refuses a newer schema that does not serve this version, one that is too old to be upgraded,
         and the database of another application.
         """
-        revision = _revision(connection)
+        tables = sa.inspect(connection).get_table_names()  # first: another process may create them
+        revision = _revision(connection) if "alembic_version" in tables else None
         at = f"the database {self.display_url} is at schema {revision}"
         other = f"or name another database in {ENVIRONMENT}"
-        tables = sa.inspect(connection).get_table_names() if revision is None else ()
-        if tables or (revision is not None and not REVISION.fullmatch(revision)):
-            named = f" (table {', '.join(sorted(tables)[:3])})" if tables else ""
+        if tables and not REVISION.fullmatch(revision or ""):
             raise ConflictError(
-                f"the database {self.display_url} belongs to another application{named}, and "
-                f"nothing was changed; name another one with --db or in {ENVIRONMENT}"
+                f"the database {self.display_url} belongs to another application (it has the table "
+                f"{min(tables)}), and nothing was changed; name another one with --db or in "
+                f"{ENVIRONMENT}"
             )
         if revision is not None and revision > HEAD:
             oldest = _oldest_served(connection) or revision
