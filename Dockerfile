@@ -1,8 +1,10 @@
 # A lab in a container; docs/install.md shows how to build and start it.
 FROM python:3.11-slim AS build
 WORKDIR /source
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY src ./src
+# --build-arg JUDGE_GYM_COMMIT=$(git rev-parse --short=12 HEAD): what `judge-gym --version` says.
+ARG JUDGE_GYM_COMMIT=""
 RUN pip install --no-cache-dir --prefix=/installed -c constraints.txt ".[providers,suites]"
 
 FROM python:3.11-slim

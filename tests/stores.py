@@ -44,6 +44,15 @@ def prepare(url: str) -> None:
     store.close()
 
 
+def adopt(url: str) -> None:
+    """Makes a copied lab an original, which does not remember where it was copied from."""
+    store = Store.open(url)
+    with store.database.begin() as connection:
+        connection.execute(tables.identity.delete())
+    store.identity.adopt()
+    store.close()
+
+
 def old_lab(file: Path) -> None:
     """Writes the database of the old lab to a file, at schema 0009, with its rows."""
     with closing(sqlite3.connect(file)) as connection:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from judge_gym.records.build import UNKNOWN, build
+
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 SMOKE = (
@@ -72,11 +74,13 @@ def test_wheel_and_source_archive_are_complete(built: Path) -> None:
         str(path) for path in package if path.suffix != ".pyc" and (ROOT / "src" / path).is_file()
     }
     assert "judge_gym/py.typed" in expected
+    expected |= {"judge_gym/commit.txt"} if build() != UNKNOWN else set()
     assert {name for name in names if ".dist-info/" not in name} == expected
     [source] = built.glob("*.tar.gz")
     with tarfile.open(source) as files:
         shipped = {name.partition("/")[2] for name in files.getnames()}
     assert shipped >= {"LICENSE", "README.md", "pyproject.toml", "constraints.txt", "Dockerfile"}
+    assert "hatch_build.py" in shipped
     assert shipped >= {f"src/{name}" for name in expected}
 
 
@@ -85,6 +89,7 @@ def test_an_installed_package_works_outside_the_tree(built: Path, tmp_path: Path
     bin = environment(tmp_path, f"{wheel(built)}[suites]", "--constraint", constraints)
     lab = bin / "judge-gym"
     run(lab, "init", "pilot", "--example", "review", cwd=tmp_path)
+    assert f"({build()})" in run(lab, "--version", cwd=tmp_path).stdout
     [study] = (tmp_path / "pilot").glob("*.yaml")
     result = json.loads(run(lab, "run", study, "--json", cwd=tmp_path).stdout)
     assert result["status"] == "complete"

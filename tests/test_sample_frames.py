@@ -19,6 +19,7 @@ from judge_gym.lab import Lab
 from judge_gym.lab import sample_frames as rooms
 from judge_gym.store import samples as sample_rows
 from judge_gym.web import serve
+from stores import adopt
 
 HEADER = "judge.model,evidence,replicate,status,stages,n_stages"
 ROWS = ["a,x,0,scored,1,4", "a,x,1,scored,2 3,4", "b,x,0,abstained,,4", "b,y,0,scored,4,4"]
@@ -64,6 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def filled(made: Path, tmp_path: Path) -> Iterator[Lab]:
     """A lab of one's own with that study."""
     shutil.copy(made, tmp_path / "lab.db")
+    adopt(f"sqlite:///{tmp_path / 'lab.db'}")
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as lab:
         yield lab
 

@@ -6,6 +6,7 @@ import inspect
 import shutil
 import typing
 from collections.abc import Iterator, Mapping
+from contextvars import copy_context
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ from judge_gym.client import Client
 from judge_gym.errors import DesignError, JudgeGymError
 from judge_gym.lab import Lab
 from judge_gym.lab.nouns import NOUNS, describe
+from judge_gym.records.actors import act_as, machine_user
 from judge_gym.records.requests import VerbRequest
 from judge_gym.triage.lint import SECTIONS
 from judge_gym.verbs import BY_NAME, VERBS, Verb
 from judge_gym.web import serve
 from lab_server import EASY, OURS, copy_filled_lab
+from stores import adopt
 
 ROOT = Path(__file__).parents[1]
 RUBRIC = {
@@ -216,6 +219,7 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lab, Client
     for file in here.iterdir():
         if file.is_file():
             shutil.copy(file, there)
+    adopt(f"sqlite:///{there / 'lab.db'}")
     with (
         Lab.open(url, folder=here) as own,
         Lab.open(f"sqlite:///{there / 'lab.db'}", folder=there) as other,
@@ -228,8 +232,13 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Lab, Client
 def outcome(lab: Lab | Client, name: str, arguments: Mapping[str, Any]) -> Any:
     """What a verb returns, or the error that it raises."""
     noun, _, method = name.partition(".")
-    try:
+
+    def call() -> Any:
+        act_as(f"{machine_user()} over HTTP")  # as the client's server does
         return getattr(getattr(lab, noun), method)(**arguments)
+
+    try:
+        return copy_context().run(call)
     except JudgeGymError as error:
         return type(error), error.message, error.choices
 

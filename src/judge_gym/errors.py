@@ -75,6 +75,13 @@ class TooLargeError(JudgeGymError):
     status = 413
 
 
+class NotReadyError(JudgeGymError):
+    """A server that answers cannot serve or execute at the moment."""
+
+    status = 503
+    retry = True
+
+
 class BusyError(JudgeGymError):
     """More requests than the server accepts from one client."""
 
@@ -89,6 +96,12 @@ class BusyError(JudgeGymError):
 
 class StoreError(JudgeGymError):
     """The database cannot be opened, read or written."""
+
+
+class ReadOnlyDatabase(StoreError):
+    """The database can be read, and not written."""
+
+    status = 409
 
 
 class DatabaseGone(StoreError):

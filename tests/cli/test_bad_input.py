@@ -19,6 +19,7 @@ import yaml
 from judge_gym.cli import main
 from judge_gym.lab import Lab
 from judge_gym.store.database import HEAD
+from stores import adopt
 
 TAG = "small/fascism/here/sim:balanced"
 STUDY: dict[str, Any] = {
@@ -49,6 +50,7 @@ def folder(worked_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """A copy of it to work in."""
     copy = tmp_path / "work"
     shutil.copytree(worked_in, copy)
+    adopt(f"sqlite:///{copy / '.judge-gym' / 'lab.db'}")
     monkeypatch.chdir(copy)
     monkeypatch.delenv("JUDGE_GYM_DATABASE_URL", raising=False)
     return copy
@@ -252,6 +254,7 @@ def test_a_database_of_a_newer_version_is_left_alone(
 ) -> None:
     with closing(sqlite3.connect(folder / ".judge-gym" / "lab.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE compatibility SET oldest = '9999'")
     before = contents(folder)
     with pytest.raises(SystemExit) as end:
         main(words)

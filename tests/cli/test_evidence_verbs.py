@@ -204,7 +204,7 @@ def test_labels_are_imported_once_and_listed(call: Call, news: str, tmp_path: Pa
 
 
 def test_labels_of_a_study_are_checked_against_its_stages(
-    call: Call, write_study: WriteStudy, tmp_path: Path
+    call: Call, write_study: WriteStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     succeed(call("run", write_study(samples=1)))
     labels = tmp_path / "labels.csv"
@@ -218,6 +218,13 @@ def test_labels_of_a_study_are_checked_against_its_stages(
     parts = succeed(call("labels", "split", "small", "--json")).json
     assert [parts[part]["known"] for part in ("train", "test")] == [1, 1]
     assert parts["uses"] == 0
+    # Where this session may not write, a use is shown and cannot be recorded.
+    succeed(call("db", "mark", "prod"))
+    assert succeed(call("judges", "small", "--json")).json["split"]["uses"] == 1
+    succeed(call("report", "small", "--out", tmp_path / "report.md"))
+    assert "was never used" in succeed(call("labels", "status", "small")).out
+    succeed(call("--profile", "prod", "db", "mark", "dev"))
+    monkeypatch.delenv("JUDGE_GYM_PROFILE")
     for _ in range(2):
         assert succeed(call("judges", "small", "--json")).json["split"]["uses"] == 1
     assert "was used once" in succeed(call("labels", "status", "small")).out

@@ -11,6 +11,7 @@ import pytest
 from commands import PATIENCE, Bench, Process, Reference, ended, served, undisturbed, wait
 from commands import write_study as write
 from judge_gym.lab import Lab
+from judge_gym.records.actors import machine_user
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +68,7 @@ def test_pause_stops_and_resume_continues(bench: Bench, study: Path, reference: 
     assert len(bench.json("pause", "big")["paused"]) == 2
     still(bench, reference)
     assert bench.statuses() == {"paused"}
-    assert "Paused by you" in bench.call("status", "big")
+    assert f"Paused by {machine_user()}" in bench.call("status", "big")
     assert bench.json("resume", "big")["status"] == "complete"
     assert bench.json("pause", "big")["paused"] == []
     whole(bench, reference)
@@ -79,7 +80,9 @@ def test_pause_stops_a_run_in_another_process(
     running = bench.start(*SLOWLY, "run", study)
     bench.wait_for(reference.calls // 8, running)
     bench.call("pause", "big")
-    assert "Paused by you; continue with: judge-gym --rpm 900 run" in ended(running, 3)
+    assert f"Paused by {machine_user()}; continue with: judge-gym --rpm 900 run" in ended(
+        running, 3
+    )
     assert bench.statuses() == {"paused"}
     bench.call("run", study)
     whole(bench, reference)

@@ -21,6 +21,7 @@ from conftest import Call, OnlySections, succeed
 from judge_gym.analysis.report import findings, verdicts
 from judge_gym.axes import Design
 from judge_gym.models.simulated import CODERS, PRESETS, CoderProfile, JudgeProfile
+from judge_gym.records import build
 from judge_gym.store.database import HEAD
 
 WriteStudy = Callable[..., Path]
@@ -498,7 +499,39 @@ def test_the_program_runs_a_study_in_the_working_folder(
 def test_python_m_runs_the_program() -> None:
     version = [sys.executable, "-m", "judge_gym", "--version"]
     ran = subprocess.run(version, capture_output=True, text=True)
-    assert (ran.returncode, ran.stdout) == (0, f"judge-gym {metadata.version('judge-gym')}\n")
+    number = metadata.version("judge-gym")
+    assert (ran.returncode, ran.stdout) == (0, f"judge-gym {number} ({build.build()})\n")
+
+
+def test_the_build_is_the_commit_of_the_checkout_or_of_what_was_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build_of(package: Path) -> str:
+        monkeypatch.setattr(build, "PACKAGE", package)
+        monkeypatch.setattr(build, "COMMIT_FILE", package / "commit.txt")
+        return build.build.__wrapped__()
+
+    def git(*words: str) -> str:
+        user = ("-c", "user.name=ada", "-c", "user.email=ada@example.com")
+        ran = subprocess.run(["git", *user, *words], cwd=tmp_path, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout.strip()
+
+    checkout, installed = tmp_path / "src" / "judge_gym", tmp_path / "lib" / "judge_gym"
+    for package in (checkout, installed):
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+    assert build_of(checkout) == build.UNKNOWN
+    git("init", "--quiet")
+    assert build_of(checkout) == build.UNKNOWN, "it has no commit yet"
+    git("add", ".")
+    git("commit", "--quiet", "-m", "first")
+    assert build_of(checkout) == git("rev-parse", "--short=12", "HEAD")
+    (checkout / "__init__.py").write_text("changed = True")
+    assert build_of(checkout) == git("rev-parse", "--short=12", "HEAD") + "-dirty"
+    assert build_of(installed) == build.UNKNOWN, "the checkout around it is another project's"
+    (installed / "commit.txt").write_text("0123456789ab\n")
+    assert build_of(installed) == "0123456789ab"
 
 
 def test_a_closed_pipe_is_not_a_crash(call: Call, write_study: WriteStudy, tmp_path: Path) -> None:

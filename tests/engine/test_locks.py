@@ -15,6 +15,7 @@ from judge_gym.engine.runs.locks import MISSED, LockTaken, worker_lock
 from judge_gym.engine.runs.queue import AT_ONCE, SHARDS
 from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
+from judge_gym.records.actors import machine_user
 from judge_gym.store import Database, SessionLock, Store
 
 WriteStudy = Callable[..., Path]
@@ -142,7 +143,7 @@ def test_the_status_of_a_queued_run_says_what_it_waits_for(
                 [waits] = said()
                 assert f"a worker of protocol {queue.PROTOCOL}" in waits and "protocol 7" in waits
         lab.runs.pause("small")
-        assert said() == {"Paused by you"}
+        assert said() == {f"Paused by {machine_user()}"}
         assert lab.runs.run("small").status == "complete"
         assert said() == {""}
 

@@ -15,7 +15,7 @@ from conftest import study_file
 from judge_gym.engine.runs.reparse import Reparsed, reparse
 from judge_gym.lab import Lab
 from judge_gym.store.tables import critiques, probes, samples
-from stores import blank, rows
+from stores import adopt, blank, rows
 
 WriteStudy = Callable[..., Path]
 BUSY: dict[str, Any] = {
@@ -42,6 +42,7 @@ def finished_lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def done(finished_lab: Path, tmp_path: Path) -> Iterator[Lab]:
     """A lab with that study."""
     shutil.copytree(finished_lab, tmp_path / "done")
+    adopt(f"sqlite:///{tmp_path / 'done' / 'lab.db'}")
     with Lab.open(f"sqlite:///{tmp_path / 'done' / 'lab.db'}") as opened:
         yield opened
 

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,9 @@ def test_every_migration_says_whether_it_only_adds() -> None:
     assert scripts
     for script in scripts:
         assert isinstance(getattr(script.module, "only_adds", None), bool), script.revision
+        if not script.module.only_adds and script.revision > "0023":
+            serves = getattr(script.module, "serves", "")
+            assert "0023" <= serves <= script.revision, "which versions work after a contract"
         assert script.revision == script.revision.zfill(4), "revisions are compared as strings"
 
 
@@ -152,14 +156,35 @@ def test_an_empty_server_database_cannot_be_opened_for_reading() -> None:
 # --- upgrades ------------------------------------------------------------------------------------
 
 
-def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+def _set_oldest_served(file: Path, revision: str) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE compatibility SET oldest = ?", [revision])
+        connection.commit()
+
+
+def test_an_expanded_schema_of_a_newer_version_serves_this_one(tmp_path: Path) -> None:
     file = tmp_path / "lab.db"
     Store.open(url(file)).close()
     set_revision(file, "9999")
+    Store.open(url(file)).close()
+    assert _upgrade(file, contract=True) == ("9999", "9999")
+    opened = open_database(url(file), prepare=False)
+    assert opened.pending() == [] and opened.oldest_served() == HEAD
+    opened.engine.dispose()
+
+
+def test_a_contracted_database_of_a_newer_version_is_refused_and_left_alone(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "lab.db"
+    Store.open(url(file)).close()
+    set_revision(file, "9999")
+    _set_oldest_served(file, "9998")
     for attempt in (lambda: Store.open(url(file)), lambda: _upgrade(file)):
         with pytest.raises(ConflictError) as refusal:
             attempt()
         assert "9999" in refusal.value.message
+        assert "serves versions from schema 9998 on" in refusal.value.message
         assert HEAD in refusal.value.message
     assert stated_revision(file) == "9999"
 
@@ -279,6 +304,25 @@ def test_an_upgraded_lab_keeps_the_rows_of_every_table(tmp_path: Path) -> None:
         kept = sorted((tuple(row[place] for place in places) for row in now[table]), key=repr)
         assert kept == before[table], table
     assert before["events"] and before["suite_runs"] and len(now["experiments"]) > 1
+
+
+@pytest.mark.parametrize("mark", ["CREATE TABLE customers (id int)", "foreign migrations"])
+def test_the_database_of_another_application_is_refused_and_left_alone(
+    tmp_path: Path, mark: str
+) -> None:
+    file = tmp_path / "lab.db"
+    with closing(sqlite3.connect(file)) as connection:
+        if mark.startswith("CREATE"):
+            connection.execute(mark)
+        else:
+            connection.execute("CREATE TABLE alembic_version (version_num text)")
+            connection.execute("INSERT INTO alembic_version VALUES ('a1b2c3d4e5f6')")
+        connection.commit()
+    before = contents(file)
+    for attempt in (lambda: Store.open(url(file)), lambda: _upgrade(file)):
+        with pytest.raises(ConflictError, match="belongs to another application"):
+            attempt()
+    assert contents(file) == before
 
 
 @pytest.mark.parametrize("attempt", ["open", "upgrade", "status"])

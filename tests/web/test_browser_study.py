@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, expect
 
 from browser_pages import PHONE, Visit
 from judge_gym.lab import Lab
+from judge_gym.records.actors import machine_user
 from lab_server import OURS, ServedLab, serve_lab
 
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
@@ -66,7 +67,9 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
     page.click("text=Pause")
     expect(page.locator("#toast")).to_have_text("paused: 1 experiments")
     expect(page.locator("#rows .pill")).to_have_text("paused")
-    expect(page.locator("#log tbody tr").first).to_contain_text("Paused by you")
+    expect(page.locator("#log tbody tr").first).to_contain_text(
+        f"Paused by {machine_user()} in the browser"
+    )
     assert statuses(lab, "steered") == {"paused"}
     expect(page.locator("#state")).to_have_text("Stopped at 0 %: paused")
     expect(page.locator("[data-verb=pause]")).to_be_hidden()

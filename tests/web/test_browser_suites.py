@@ -9,6 +9,7 @@ pytest.importorskip("playwright")
 from playwright.sync_api import Browser, expect
 
 from browser_pages import open_page, open_path
+from judge_gym.records.actors import machine_user
 from lab_server import serve_lab
 from suite_folders import known_by, write_suite
 
@@ -37,7 +38,9 @@ def test_a_run_is_started_watched_paused_resumed_and_read(
         page.get_by_role("button", name="Pause").click()
         page.get_by_role("button", name="Resume").click()
         expect(page.locator("h1")).to_have_text("Run 1 complete")
-        expect(page.get_by_role("region", name="Log")).to_contain_text("Paused by you")
+        expect(page.get_by_role("region", name="Log")).to_contain_text(
+            f"Paused by {machine_user()} in the browser"
+        )
         expect(page.locator("tr[data-eval]")).to_have_count(EVALS)
 
         page.get_by_role("link", name=f"{EVALS} failed").click()

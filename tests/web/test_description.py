@@ -120,16 +120,18 @@ def test_every_request_and_response_has_a_schema(description: dict[str, Any]) ->
 def test_every_error_is_described_in_one_shape(description: dict[str, Any]) -> None:
     for _, path, operation in operations(description):
         faults = {status: said for status, said in operation["responses"].items() if status > "399"}
-        if path == "/api/health":
+        if path in ("/api/health", "/api/ready"):
             continue
         assert {"401", "403", "404", "409", "413", "422", "429", "500"} <= faults.keys()
         shapes = {said["content"]["application/json"]["schema"]["$ref"] for said in faults.values()}
         assert shapes == {"#/components/schemas/Error"}
 
 
-def test_every_resource_but_health_requires_a_token(description: dict[str, Any]) -> None:
+def test_every_resource_but_health_and_readiness_requires_a_token(
+    description: dict[str, Any],
+) -> None:
     open = [path for _, path, operation in operations(description) if not operation.get("security")]
-    assert open == ["/api/health"]
+    assert open == ["/api/health", "/api/ready"]
 
 
 def test_nothing_is_loaded_from_other_sites(description: dict[str, Any], lab: ServedLab) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from documents import parse, rows, text
+from judge_gym.records.actors import machine_user
 from judge_gym.records.outcomes import Failed
 from judge_gym.store import SuiteRun
 from judge_gym.web.failure_reports import find_report
@@ -20,6 +21,8 @@ from made_runs import RESULTS, SLUG, SLUG_ANSWER, SLUG_CODE, SLUG_GRADER, SOURCE
 from posted_suite_runs import BEGUN, MODEL, SUITE, VERSION
 from suite_folders import known_by, write_suite
 from suite_pages import NAME, hostile_pages, of_run, suites_lab, write_analysis
+
+PAUSED = f"Paused by {machine_user()} over HTTP"
 
 HTML = {"Accept": "text/html"}
 PASSED = "000-strings/003-reverse"
@@ -287,13 +290,16 @@ def test_a_run_is_started_paused_resumed_and_followed(
         assert buttons(page(lab, place)) == ["Resume", "Cancel"]
         assert buttons(page(lab, place, lab.read)) == [], "a reader controls nothing"
         assert lab.ask("GET", "/suites/new", lab.read).status_code == 403
-        assert "Paused by you" in text(page(lab, place))
+        assert PAUSED in text(page(lab, place))
 
         lab.lab.suites.resume(1)
         shown = page(lab, place)
         assert text(shown.find(".//h1")) == "Run 1 complete" and buttons(shown) == []
         kinds = [row[1] for row in rows(shown.find(".//table[@class='log']"))]
-        assert kinds[0] == "ended" and kinds[-2:] == ["paused Paused by you", "started"]
+        assert kinds[0] == "ended" and kinds[-2:] == [
+            f"paused {PAUSED}",
+            f"started by {machine_user()} over HTTP",
+        ]
         again = lab.ask("POST", "/api/suites/start", json={"suite": "tiny", "model": model})
         assert again.status_code == 409 and "another series" in again.text
         form = page(lab, links(shown)["Run again with fresh answers"])

@@ -18,7 +18,7 @@ from judge_gym.web.security import Authenticator, RateLimiter, is_loopback
 from lab_server import ServedLab, serve_lab
 from tables import each_row
 
-PUBLIC = {"/api/health", "/api/openapi.json"}
+PUBLIC = {"/api/health", "/api/ready", "/api/openapi.json"}
 LABEL = {"item": "calm", "rater": "r", "stage": "1"}
 READS_BY_POST = {
     f"/api{verb.path}" for verb in VERBS if verb.route.startswith("POST") and verb.effect == "reads"

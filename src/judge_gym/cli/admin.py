@@ -1,7 +1,8 @@
 """Commands over the database itself: schema and profile, tokens for its use over HTTP, ledger."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,6 @@ from judge_gym.errors import DesignError, unknown
 
 if TYPE_CHECKING:
     from judge_gym.store import Database
-    from judge_gym.store.deployment import Deployment
 
 db_app = typer.Typer(help="The database.", no_args_is_help=True)
 app.add_typer(db_app, name="db")
@@ -26,7 +26,8 @@ WATCH_SECONDS = 2.0
 @db_app.command("upgrade")
 def upgrade() -> None:
     """Expand the schema to this version's; the data stay unchanged."""
-    _show_revision(*_database(create=True).upgrade())
+    with _database(create=True) as database:
+        _show_revision(*database.upgrade())
 
 
 @db_app.command("migrate")
@@ -35,13 +36,15 @@ def migrate(
     json: AsJson = False,
 ) -> None:
     """Migrate the data to this version in batches; the same command continues."""
+    from judge_gym.store.deployment import Deployment
 
     def watch(state: Mapping[str, Any]) -> None:
         if not json:
             left = "" if state["left"] is None else f", {state['left']:,} left"
             notes(f"{state['name']}: {state['changed']:,} changed{left}")
 
-    changed = _deployment().migrate(size=batch, watch=watch)
+    with _database() as database:
+        changed = Deployment(database).migrate(size=batch, watch=watch)
     if json:
         display.print_json({"changed": changed})
     else:
@@ -51,13 +54,18 @@ def migrate(
 @db_app.command("contract")
 def contract() -> None:
     """Tighten the schema; refused while a row would violate it."""
-    _show_revision(*_database().upgrade(contract=True))
+    with _database() as database:
+        database.refuse_empty()
+        _show_revision(*database.upgrade(contract=True))
 
 
 @db_app.command("mark")
 def mark(profile: Annotated[str, typer.Argument(help="dev or prod.")]) -> None:
     """Mark the database as dev or prod; prod refuses writes without the profile prod."""
-    _deployment().mark(profile)
+    from judge_gym.store.deployment import Deployment
+
+    with _database() as database:
+        Deployment(database).mark(profile)
     typer.echo(f"the database is marked {profile}")
 
 
@@ -81,13 +89,19 @@ def status(
     json: AsJson = False,
 ) -> None:
     """Show the schema, pending migrations, and the progress of data migrations."""
+    from judge_gym.store.deployment import Deployment
+
     while True:
-        found = _deployment().status()
+        with _database() as database:
+            found = Deployment(database).status()
         if json:
             display.print_json(found)
         else:
             typer.echo(f"{found['database']} ({found['profile']})")
             typer.echo(f"schema {found['revision'] or 'none'}, newest {found['newest']}")
+            if found["serves"]:
+                typer.echo(f"it serves versions from schema {found['serves']} on")
+            _show_identity(found["identity"])
             for name in ("pending", "data"):
                 if found[name]:
                     display.table(name, found[name])
@@ -96,16 +110,25 @@ def status(
         time.sleep(WATCH_SECONDS)
 
 
-def _database(*, create: bool = False) -> "Database":
+def _show_identity(identity: Mapping[str, Any] | None) -> None:
+    """Prints what differs in a copy from the places where the database was used."""
+    if identity is None or not identity["copy"]:
+        return
+    typer.echo("it is a copy, or was moved: nothing is paid here before 'judge-gym db adopt'")
+    typer.echo(f"  here: {', '.join(identity['here'].values())}")
+    for place in identity["known"]:
+        typer.echo(f"  used: {', '.join(place.values())}")
+
+
+@contextmanager
+def _database(*, create: bool = False) -> Iterator["Database"]:
     from judge_gym.store.database import open_database
 
-    return open_database(settings["db"], prepare=False, create=create)
-
-
-def _deployment() -> "Deployment":
-    from judge_gym.store.deployment import Deployment
-
-    return Deployment(_database())
+    database = open_database(settings["db"], prepare=False, create=create)
+    try:
+        yield database
+    finally:
+        database.engine.dispose()
 
 
 def _show_revision(before: str | None, after: str) -> None:

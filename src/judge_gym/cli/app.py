@@ -57,14 +57,15 @@ def options(
         typer.Option(min=1, help="Tokens per minute, instead of each endpoint's own limit."),
     ] = None,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", is_eager=True)
+        bool, typer.Option("--version", help="Print the version and its build.", is_eager=True)
     ] = False,
 ) -> None:
     """Set the options of every command."""
     if version:
-        from importlib import metadata
+        from judge_gym.records.build import build
+        from judge_gym.records.build import version as number
 
-        typer.echo(f"judge-gym {metadata.version('judge-gym')}")
+        typer.echo(f"judge-gym {number()} ({build()})")
         raise typer.Exit
     if profile is not None:
         os.environ["JUDGE_GYM_PROFILE"] = profile  # also for workers that this command starts

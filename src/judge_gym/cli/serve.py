@@ -59,7 +59,8 @@ def lab(
     public_reads: Annotated[
         bool,
         typer.Option(
-            "--public-reads", help="Show suite runs and their scores without a token; no more."
+            "--public-reads",
+            help="Show suite runs, scores, and metrics except costs without a token; no more.",
         ),
     ] = False,
     open: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,

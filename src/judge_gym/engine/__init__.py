@@ -37,8 +37,8 @@ from judge_gym.engine.suite_reports import missing_evals
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.models.model_card import Limits
 from judge_gym.records import SuiteRun
+from judge_gym.records.actors import current_actor
 from judge_gym.store import Run, Store
-from judge_gym.store.deployment import COPY, CopiedDatabase
 from judge_gym.studies import BudgetSpec
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Engine:
         """Queues suite runs for the lab's workers; by default as each was ordered last."""
         orders = [self._suite_order(run, work) for run in runs]
         with self._confirmed_queue() as queue:
-            self._store.events.record([run.payer for run in runs], "started")
+            self._store.events.record([run.payer for run in runs], "started", actor=current_actor())
             queue.register(orders)
             for order in orders:
                 queue.add(order)
@@ -252,7 +252,7 @@ class Engine:
         clashes = []
         orders = {run.experiment.tag: self._order(run, options) for run in runs}
         with self._confirmed_queue() as queue:
-            self._store.events.record([run.id for run in runs], "started")
+            self._store.events.record([run.id for run in runs], "started", actor=current_actor())
             queue.register(orders.values())
             for tag, order in orders.items():
                 id, new = queue.add(order)
@@ -366,17 +366,22 @@ class Engine:
             if cancel:
                 queue.drop(queued)
                 runs = {int(id.partition(".")[0]) for id in queued}
-                self._store.events.record(runs, "cancelled", "cancelled in a copy of the database")
+                self._store.events.record(
+                    runs, "cancelled", "cancelled in a copy of the database", actor=current_actor()
+                )
             self._store.identity.adopt()
         return len(queued)
 
+    def refuse_copy(self) -> None:
+        """Refuses to pay for anything in a copy of a database that no user confirmed."""
+        self._store.database.refuse_other_profile()
+        self._store.identity.confirm()
+
     @contextmanager
     def _confirmed_queue(self) -> Iterator["RunQueue"]:
-        """Opens the queue to add to it or to execute it; refuses the orders of a copy."""
+        """Opens the queue to add to it or to execute it, unless the database is a copy."""
+        self.refuse_copy()
         with self._queue() as queue:
-            if self._store.identity.is_copy() and queue.active_runs():
-                raise CopiedDatabase(COPY)
-            self._store.identity.adopt()
             yield queue
 
     @contextmanager

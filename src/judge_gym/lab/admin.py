@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
-from judge_gym.errors import DesignError, NotFoundError, unknown
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, StoreError, unknown
 from judge_gym.lab.collection import SEARCH_VARIABLE
 from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.experiments import Experiments
@@ -23,12 +23,15 @@ from judge_gym.records.responses import (
     ModelInfo,
     ModelList,
     QueryResult,
+    Readiness,
     TableInfo,
     Variable,
+    WorkerState,
 )
 from judge_gym.store import (
     Exported,
     Imported,
+    LabMetrics,
     Page,
     Scope,
     Store,
@@ -37,6 +40,7 @@ from judge_gym.store import (
     import_ledger,
 )
 from judge_gym.store.database import ENVIRONMENT
+from judge_gym.store.identity import COPY
 
 Row = dict[str, Any]
 
@@ -245,6 +249,38 @@ class Admin:
         """
         database = self._store.database
         return database.profile == "prod" or database.read_profile() != "prod"
+
+    def readiness(self) -> Readiness:
+        """Returns whether the lab can serve and execute, and why not, without names or numbers.
+
+        The database must answer, fit this version and be no unconfirmed copy; where anything is
+        queued, a worker must be running or about to start.
+        """
+        progress, reasons = self._store.progress, []
+        worker: WorkerState = "not needed"
+        try:
+            self._store.database.refuse_unfit()
+            if self._store.identity.is_copy():
+                reasons.append(COPY)
+            if progress.has_worker():
+                worker = "running"
+            elif progress.queue_depth():
+                worker = "starting" if progress.worker_coming() else "missing"
+        except StoreError:
+            reasons.append("the database does not answer")
+        except (ConflictError, NotFoundError):
+            reasons.append(
+                "the database's schema does not fit this version: see 'judge-gym db status'"
+            )
+        if worker == "missing":
+            reasons.append(
+                "runs are queued, and no worker is running: start one with 'judge-gym worker'"
+            )
+        return {"ready": not reasons, "reasons": reasons, "worker": worker}
+
+    def metrics(self) -> LabMetrics:
+        """Returns counts of calls, their latency and cost, of the queue and of workers."""
+        return self._store.metrics.read()
 
     def has_tokens(self) -> bool:
         """Returns whether there is a valid token."""

@@ -112,6 +112,8 @@ def collect(
         nonlocal kept
         kept += store.evidence.add_to_window(store.evidence.save_window(window), [item])
 
+    if spec.searched and find_origin(str(spec.origin)).paid:
+        store.identity.confirm()
     source = _source(spec, folder, known, allow_private, watch, keep)
     searched = spec.searched
     limit = spec.limit if searched else 0  # of files, everything

@@ -693,6 +693,7 @@ def run_counts(progress: Progress) -> RunCounts:
         "failed": dict(progress.failed),
         "verdicts": dict(progress.statuses),
         "message": progress.message,
+        "actor": progress.event.actor if progress.event is not None else "",
     }
 
 

@@ -350,6 +350,7 @@ class Failures:
             "budget": dict(budget or {}),
             "allow_self": allow_self,
         }
+        self._engine.refuse_copy()
         work = self._prepare(reports=self._folder / REPORTS, **self._read(request))
         number = self._store.analyses.save(work.run.id, {**request, "run": work.run.id})
         if work.failed:

@@ -123,9 +123,7 @@ class Reports:
         if table["split"] is not None:
             read = [(row["setup"], row["truth"]) for row in table["rows"]]
             estimates = [[setup, found and [found["value"], found["n"]]] for setup, found in read]
-            self._store.splits.record_use(study, digest(estimates))
-            used = self._store.splits.find(study)
-            table["split"]["uses"] = used.uses if used else 0
+            table["split"]["uses"] = self._store.splits.record_use(study, digest(estimates))
         return table
 
     def compare(

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
@@ -35,6 +34,8 @@ from judge_gym.lab.plan_rows import planned_endpoints, planned_stage
 from judge_gym.lab.prepare import PreparedStudy, targets_of
 from judge_gym.models import Registry
 from judge_gym.records import Pool, SuiteRun, digest
+from judge_gym.records.actors import current_actor
+from judge_gym.records.build import build, version
 from judge_gym.records.inputs import ARTICLES, STUDY_SUFFIXES
 from judge_gym.records.responses import (
     LabStatus,
@@ -552,6 +553,7 @@ class Runs:
         """
         from judge_gym.engine.runs.pipeline import makers
 
+        self._engine.refuse_copy()
         prepared = replace(prepared, budget=prepared.budget.changed(options.budget))
         targets, notes = targets_of(
             prepared, self._models, samples=options.samples, rivals=options.rivals
@@ -597,11 +599,11 @@ class Runs:
 
     def pause(self, target: str) -> Sequence[str]:
         """Starts no further call of unfinished runs, in any process; returns their tags."""
-        return self._record(target, "paused", "Paused by you")
+        return self._record(target, "paused", f"Paused by {current_actor()}")
 
     def cancel(self, target: str) -> Sequence[str]:
         """Stops unfinished runs for good: only `run` continues them; returns their tags."""
-        return self._record(target, "cancelled", "Cancelled by you")
+        return self._record(target, "cancelled", f"Cancelled by {current_actor()}")
 
     def retune(
         self,
@@ -668,6 +670,7 @@ class Runs:
             "failed": {"score": sum(run.failed["score"] for run in judging)},
             "verdicts": dict(sum((Counter(run.statuses) for run in judging), Counter[str]())),
             "message": record.error or waiting.get(record.id, ""),
+            "actor": "",
         }
 
     def _record(
@@ -685,7 +688,7 @@ class Runs:
                 for run in runs
                 if run.status not in FINISHED
             }
-        self._store.events.record(unfinished.keys(), kind, message, detail)
+        self._store.events.record(unfinished.keys(), kind, message, detail, actor=current_actor())
         return [*unfinished.values()]
 
     def reparse(self, target: str, *, write: bool = False) -> Reparsed:
@@ -715,7 +718,8 @@ class Runs:
             found = [analysis] if analysis is not None else self._store.analyses.unfinished()
             runs += map(self._analysis_state, found)
         status: LabStatus = {
-            "version": metadata.version("judge-gym"),
+            "version": version(),
+            "build": build(),
             "database": self._store.database.engine.dialect.name,
             "active": self._store.progress.has_worker(),
             "experiments": len(all_tags),
@@ -908,6 +912,7 @@ def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
             "inconclusive": inconclusive,
         },
         "message": reason or (report.event.message if report.event is not None else ""),
+        "actor": report.event.actor if report.event is not None else "",
     }
 
 

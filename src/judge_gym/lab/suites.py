@@ -428,6 +428,7 @@ class Suites:
             card = self._models.card(model)
             refuse_unpriced(command.budget, [card], searches=condition.web_search)
         open_sandbox(allow_unisolated=command.allow_unisolated)
+        self._engine.refuse_copy()
 
     def _same_run(self, command: SuiteCommand, model: str, condition: Condition) -> SuiteRun | None:
         """Returns the run that a command continues with a model under a condition."""

@@ -23,6 +23,7 @@ from judge_gym.errors import DesignError, JudgeGymError, NotFoundError, unknown
 from judge_gym.mcp.commands import for_agents
 from judge_gym.mcp.results import NOTICE, compact_json, result
 from judge_gym.mcp.tools import TOOLS, arguments_schema, not_found, offered, summaries
+from judge_gym.records.actors import for_agent
 from judge_gym.verbs import HttpRequest, Verb
 from judge_gym.web import App
 from judge_gym.web.middleware import Limits
@@ -125,13 +126,14 @@ class AgentServer:
         header = f"Bearer {self._token}" if self._token else ""
         if self._token is None and ctx.request is not None:
             header = ctx.request.headers.get("authorization", "")
-        response = await self.http.request(
-            request.method,
-            request.path,
-            params=request.query,
-            headers={"Authorization": header},
-            json=request.body,
-        )
+        with for_agent():
+            response = await self.http.request(
+                request.method,
+                request.path,
+                params=request.query,
+                headers={"Authorization": header},
+                json=request.body,
+            )
         if response.is_success:
             return response
         raise _Refused(response.json()["error"])

@@ -1,7 +1,7 @@
 """The response types of all verbs: what Lab and the client return, as plain dictionaries."""
 
 from datetime import date, datetime
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import JsonValue
 from typing_extensions import TypedDict
@@ -192,6 +192,8 @@ class RunCounts(TypedDict):
     failed: Counts
     verdicts: Counts
     message: QuotingText
+    actor: UntrustedText
+    """Who started, paused or cancelled it last; empty where no person did."""
 
 
 class RunSummary(RunCounts):
@@ -589,6 +591,8 @@ class LabStatus(TypedDict):
     """The state of the lab and of its runs."""
 
     version: str
+    build: str
+    """The commit, where it is known."""
     database: str
     active: bool
     experiments: int
@@ -598,6 +602,18 @@ class LabStatus(TypedDict):
     in_progress: bool
     runs: list[RunState]
     usd: NotRequired[float]
+
+
+WorkerState = Literal["running", "not needed", "starting", "missing"]
+
+
+class Readiness(TypedDict):
+    """Whether a server can serve, and why not."""
+
+    ready: bool
+    reasons: list[str]
+    """Why not; empty where it can."""
+    worker: WorkerState
 
 
 class LogRow(TypedDict):
@@ -611,6 +627,7 @@ class LogRow(TypedDict):
     kind: NotRequired[str]
     message: NotRequired[QuotingText]
     detail: NotRequired[Annotated[dict[str, Any], UNTRUSTED]]
+    actor: NotRequired[UntrustedText]
     stage: NotRequired[str]
     model: NotRequired[str]
     call_id: NotRequired[int]

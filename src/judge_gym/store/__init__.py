@@ -3,10 +3,10 @@
 from judge_gym.records import SuiteResult, SuiteRun
 from judge_gym.store.analyses import Analyses, AnalysisRecord
 from judge_gym.store.database import Database, open_database
-from judge_gym.store.deployment import Identity
 from judge_gym.store.events import Event, Events, Kind, LogCursor, Logs
 from judge_gym.store.evidence import EvidenceRecords
 from judge_gym.store.experiments import Experiments, Page, Studies
+from judge_gym.store.identity import Identity
 from judge_gym.store.in_flight import Claims, InFlight
 from judge_gym.store.items import Items
 from judge_gym.store.leases import Leases
@@ -14,6 +14,7 @@ from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.ledger_export import Exported, export_ledger
 from judge_gym.store.ledger_import import Imported, import_ledger
 from judge_gym.store.locks import SessionLock
+from judge_gym.store.metrics import Endpoint, LabMetrics, Metrics
 from judge_gym.store.progress import Progress, ProgressQueries
 from judge_gym.store.rubrics import Rubrics
 from judge_gym.store.runs import Run, Runs, Targets
@@ -34,10 +35,12 @@ __all__ = [
     "Attempt",
     "Claims",
     "Database",
+    "Endpoint",
     "Event",
     "Exported",
     "Imported",
     "Kind",
+    "LabMetrics",
     "Leases",
     "Ledger",
     "LogCursor",
@@ -88,6 +91,7 @@ class Store:
         self.suites = Suites(database, self.ledger)
         self.analyses = Analyses(database)
         self.tokens = Tokens(database)
+        self.metrics = Metrics(database, self.progress, self.logs)
         self.sql = ReadOnlySql(database)
 
     @classmethod

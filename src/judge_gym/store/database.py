@@ -1,6 +1,7 @@
 """Opens a database, SQLite in WAL mode by default, and brings its schema up to date."""
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,18 +17,23 @@ from judge_gym.errors import (
     DatabaseGone,
     DesignError,
     NotFoundError,
+    ReadOnlyDatabase,
     StoreError,
     unknown,
 )
 from judge_gym.store import tables as t
 from judge_gym.store.unused_file import folder_lock
 
-HEAD = "0022"
+HEAD = "0023"
 """The newest schema revision, as a test checks."""
-NEEDED = "0022"
+NEEDED = "0023"
 """The oldest schema revision that this version works with."""
 OLDEST = "0008"
 """The oldest schema revision that can be upgraded."""
+REVISION = re.compile(r"\d{4}")
+"""What a revision looks like; another application's migrations name theirs differently."""
+READ_ONLY = re.compile("read-?only (transaction|database)")
+"""What SQLite and Postgres say of a write that they refuse."""
 PROFILE = "JUDGE_GYM_PROFILE"
 PROFILES = ("dev", "prod")
 ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
@@ -84,6 +90,21 @@ class Database:
     def may_write(self) -> bool:
         """Whether this session may write: a `prod` database needs a session of that profile."""
         return self.marked_profile != "prod" or self.profile == "prod"
+
+    def refuse_empty(self) -> None:
+        """Raises where the database holds no lab that this version can use or upgrade."""
+        self._lab_revision()
+
+    def refuse_unfit(self) -> None:
+        """Raises where the schema does not fit this version; changes nothing."""
+        self._refuse_too_old(self._lab_revision())
+
+    def _lab_revision(self) -> str:
+        with self.read() as connection:
+            revision = self._usable_revision(connection)
+        if revision is None:
+            raise _no_lab(self)
+        return revision
 
     def reload_profile(self) -> None:
         """Reads the marked profile again when it is next needed."""
@@ -143,6 +164,12 @@ class Database:
             raise  # a bug in our code, not a problem of the database
         except sa.exc.DatabaseError as error:
             message = " ".join(str(error.orig).split())
+            if READ_ONLY.search(message):
+                raise ReadOnlyDatabase(
+                    f"the database {self.display_url} is read-only here, and nothing was written: "
+                    "the file or its folder may not be written by this user, or the server is a "
+                    "replica or refuses writes"
+                ) from error
             operational = isinstance(error, sa.exc.OperationalError)
             kind = DatabaseGone if self.file is None and operational else StoreError
             name, hint = self.display_url, ""
@@ -243,8 +270,9 @@ class Database:
         with self.begin() as connection:  # another process may upgrade at the same time
             if self.file is None:
                 connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})"))
-            before = _revision(connection)
-            self._refuse_unknown(before)
+            before = self._usable_revision(connection)
+            if before is not None and before > HEAD:  # a newer version's, which serves this one
+                return before, before
             after = before or HEAD
             if before is None:
                 t.metadata.create_all(connection, checkfirst=False)
@@ -256,28 +284,37 @@ class Database:
                     self._refuse_misfits(connection, step)
                 _alembic("upgrade", connection, step.revision)
                 after = step.revision
+            if after != before:
+                _record_oldest_served(connection, after)
             if self.file is None:
                 _grant_reader(connection)
         return before, after
 
     def pending(self) -> list["Step"]:
         """Returns the steps from the database's revision to the newest."""
-        revision = self.revision()
-        self._refuse_unknown(revision)
-        return _pending(revision)
+        with self.read() as connection:
+            return _pending(self._usable_revision(connection))
+
+    def oldest_served(self) -> str | None:
+        """Returns the oldest schema whose version works with the present one, if it is recorded."""
+        with self.read() as connection:
+            return _oldest_served(connection)
 
     def prepare(self) -> None:
-        """Creates the schema, or upgrades a file by steps that only add; refuses a newer schema.
+        """Creates the schema, or upgrades a file by steps that only add; refuses what is unusable.
 
         An existing schema on a server, which others use, changes by `judge-gym db upgrade` alone.
         """
-        revision = self.revision()
-        self._refuse_unknown(revision)
+        with self.read() as connection:
+            revision = self._usable_revision(connection)
         if revision is None:
             self.upgrade()
         elif self.file is not None and revision < HEAD and self.may_write:
             if _pending(revision)[0].only_adds:
                 revision = self.upgrade()[1]
+        self._refuse_too_old(revision)
+
+    def _refuse_too_old(self, revision: str | None) -> None:
         if revision is not None and revision < NEEDED:
             raise ConflictError(
                 f"the database {self.display_url} is at schema {revision}, this version needs "
@@ -293,19 +330,35 @@ class Database:
                 "run 'judge-gym db migrate' first"
             )
 
-    def _refuse_unknown(self, revision: str | None) -> None:
-        """Refuses a schema of a newer version, and one that is too old to be upgraded."""
+    def _usable_revision(self, connection: sa.Connection) -> str | None:
+        """Returns the schema revision, None for an empty database.
+
+        Refuses a newer schema that does not serve this version, one that is too old to be upgraded,
+        and the database of another application.
+        """
+        tables = sa.inspect(connection).get_table_names()  # first: another process may create them
+        revision = _revision(connection) if "alembic_version" in tables else None
         at = f"the database {self.display_url} is at schema {revision}"
         other = f"or name another database in {ENVIRONMENT}"
-        if revision is not None and revision > HEAD:
+        if tables and not REVISION.fullmatch(revision or ""):
             raise ConflictError(
-                f"{at} of a newer judge-gym, this one knows {HEAD}: upgrade judge-gym, {other}"
+                f"the database {self.display_url} belongs to another application (it has the table "
+                f"{min(tables)}), and nothing was changed; name another one with --db or in "
+                f"{ENVIRONMENT}"
             )
+        if revision is not None and revision > HEAD:
+            oldest = _oldest_served(connection) or revision
+            if oldest > HEAD:
+                raise ConflictError(
+                    f"{at} of a newer judge-gym, which serves versions from schema {oldest} on; "
+                    f"this one knows {HEAD}: upgrade judge-gym, {other}"
+                )
         if revision is not None and revision < OLDEST:
             raise ConflictError(
                 f"{at}, and this judge-gym upgrades from {OLDEST} on: upgrade it with an earlier "
                 f"judge-gym first, {other}"
             )
+        return revision
 
 
 def _revision(connection: sa.Connection) -> str | None:
@@ -313,6 +366,21 @@ def _revision(connection: sa.Connection) -> str | None:
         return None
     row = connection.execute(sa.text("SELECT version_num FROM alembic_version")).first()
     return str(row[0]) if row else None
+
+
+def _oldest_served(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table(t.compatibility.name):
+        return None
+    return connection.scalar(sa.select(t.compatibility.c.oldest))
+
+
+def _record_oldest_served(connection: sa.Connection, revision: str) -> None:
+    """Records which versions a schema serves, for those that do not know its migrations."""
+    steps = [step for step in _pending(None) if step.revision <= revision]
+    oldest = max((step.serves for step in steps), default="")
+    if oldest:
+        connection.execute(t.compatibility.delete())
+        connection.execute(t.compatibility.insert().values(oldest=oldest))
 
 
 class Step(NamedTuple):
@@ -323,15 +391,24 @@ class Step(NamedTuple):
     """Whether it only adds to the schema, so that the previous version works with it, too."""
     audit: str
     """For a step that tightens the schema, a query that counts the rows that violate it."""
+    serves: str
+    """The oldest schema whose version works after this step; empty for a step that only adds."""
 
 
 def _pending(revision: str | None) -> list[Step]:
     """Returns the steps after a revision, in order."""
     from alembic.script import ScriptDirectory
 
+    if revision is not None and revision > HEAD:
+        return []
     scripts = ScriptDirectory.from_config(alembic_config()).walk_revisions(revision or "base", HEAD)
     steps = [
-        Step(script.revision, script.module.only_adds, getattr(script.module, "audit", ""))
+        Step(
+            script.revision,
+            script.module.only_adds,
+            getattr(script.module, "audit", ""),
+            getattr(script.module, "serves", ""),
+        )
         for script in scripts
         if script.revision != revision
     ]
@@ -403,8 +480,8 @@ def open_database(url: str | None = None, *, prepare: bool = True, create: bool 
 def _connected(database: Database, prepare: bool, create: bool) -> Database:
     if prepare:
         try:
-            if not create and database.revision() is None:
-                raise _no_lab(database)
+            if not create:
+                database.refuse_empty()
             database.prepare()
         except BaseException:
             database.engine.dispose()
@@ -415,7 +492,8 @@ def _connected(database: Database, prepare: bool, create: bool) -> Database:
 def _no_lab(database: Database) -> NotFoundError:
     return NotFoundError(
         f"there is no lab at {database.display_url}; name another with --db or in {ENVIRONMENT}, "
-        "or create one: 'judge-gym init' writes a study, 'judge-gym run STUDY' runs it"
+        "or create one: 'judge-gym init' writes a study, 'judge-gym run STUDY' runs it; "
+        "'judge-gym db upgrade' creates an empty one"
     )
 
 

@@ -4,7 +4,6 @@ A contract step has an audit query, and is refused until that returns 0. Between
 old and the new version work with the database.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,9 +11,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from judge_gym.errors import ConflictError, DesignError, StoreError, unknown
+from judge_gym.errors import DesignError, StoreError, unknown
 from judge_gym.store import tables as t
-from judge_gym.store.database import HEAD, PROFILES, Database
+from judge_gym.store.database import HEAD, NEEDED, PROFILES, Database
+from judge_gym.store.identity import Identity
 
 BATCH = 1000
 
@@ -88,6 +88,8 @@ class Deployment:
             "profile": database.marked_profile,
             "revision": revision,
             "newest": HEAD,
+            "serves": database.oldest_served(),
+            "identity": Identity(database).describe() if (revision or "") >= NEEDED else None,
             "pending": steps,
             "data": [self._state(migration) for migration in self._migrations],
         }
@@ -96,6 +98,7 @@ class Deployment:
         """Marks the database with a profile; `prod` refuses writes of other sessions."""
         if profile not in PROFILES:
             raise DesignError(unknown("profile", profile, PROFILES), choices=PROFILES)
+        self._database.refuse_empty()
         with self._database.begin() as connection:
             connection.execute(t.deployment.delete())
             connection.execute(t.deployment.insert().values(profile=profile))
@@ -112,6 +115,7 @@ class Deployment:
         Each batch is a transaction that stores where the next one begins, so that the same call
         continues after an interruption, and several processes can take turns.
         """
+        self._database.refuse_empty()
         total = 0
         for migration in self._migrations:
             unfinished = True
@@ -162,56 +166,3 @@ class Deployment:
                 return int(connection.execute(sa.text(audit)).scalar_one())
         except StoreError:  # its tables do not exist yet
             return None
-
-
-# --- copies --------------------------------------------------------------------------------------
-
-PLACE = sa.text(
-    "SELECT CASE WHEN has_function_privilege('pg_control_system()', 'execute') "
-    "THEN (SELECT system_identifier FROM pg_control_system()) END, oid "
-    "FROM pg_database WHERE datname = current_database()"
-)
-COPY = (
-    "this database is a copy, and its queued orders were given in the original: continue them with "
-    "'judge-gym db adopt', or cancel them with 'judge-gym db adopt --cancel'"
-)
-
-
-class CopiedDatabase(ConflictError):
-    """The orders in a copy of a database are not executed until a user confirms them."""
-
-
-class Identity:
-    """Tells a copy of a database from the original, so that a copy pays for no queued order.
-
-    The database holds a digest of its place. On Postgres that is the server's system identifier and
-    the number of the database, which a restored dump does not share, while a renamed database or a
-    promoted standby does. On SQLite it is the path of the file.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def is_copy(self) -> bool:
-        """Returns whether the database was last used in another place."""
-        return self._is_here() is False
-
-    def adopt(self) -> None:
-        """Stores the present place, if it is not stored: the database is no copy from now on."""
-        if self._is_here():
-            return
-        with self._database.begin() as connection:
-            place = self._place(connection)
-            connection.execute(t.identity.delete().where(t.identity.c.place != place))
-            self._database.insert_new(connection, t.identity, [{"place": place}])
-
-    def _is_here(self) -> bool | None:
-        """Returns whether the stored place is the present one; None where none is stored."""
-        with self._database.read() as connection:
-            stored = connection.scalar(sa.select(t.identity.c.place))
-            return None if stored is None else bool(stored == self._place(connection))
-
-    def _place(self, connection: sa.Connection) -> str:
-        file = self._database.file
-        place = file.resolve() if file is not None else tuple(connection.execute(PLACE).one())
-        return hashlib.sha256(str(place).encode()).hexdigest()

@@ -27,6 +27,15 @@ class Event:
     kind: Kind
     message: str
     detail: Mapping[str, Any]
+    actor: str = ""
+    """Who did it; empty where no person did."""
+
+    @property
+    def text(self) -> str:
+        """The message, and who did it unless the message says so."""
+        if not self.actor or self.actor in self.message:
+            return self.message
+        return f"{self.message} by {self.actor}".lstrip()
 
 
 LATEST = sa.select(t.events).where(
@@ -54,8 +63,10 @@ class Events:
         kind: Kind,
         message: str = "",
         detail: Mapping[str, Any] | None = None,
+        *,
+        actor: str = "",
     ) -> None:
-        """Records an event of runs."""
+        """Records an event of runs, with who caused it if a person did."""
         now = datetime.now(UTC)
         rows = [
             {
@@ -64,6 +75,7 @@ class Events:
                 "kind": kind,
                 "message": message,
                 "detail": dict(detail or {}),
+                "actor": actor,
             }
             for id in sorted(run_ids)
         ]
@@ -150,7 +162,7 @@ class Logs:
             .scalar_subquery()
         )
         events = sa.select(
-            e.id, e.at, e.run_id, tag.label("tag"), e.kind, e.message, e.detail
+            e.id, e.at, e.run_id, tag.label("tag"), e.kind, e.message, e.detail, e.actor
         ).order_by(e.id.desc())
         attempts = (
             sa.select(a.id, a.at, a.run_id, a.tag, a.stage, t.calls.c.model, a.call_id, a.error)
@@ -200,19 +212,30 @@ class Logs:
 
     def in_progress(self) -> list[str]:
         """Returns the tags of experiments with a run that was started and has not ended."""
-        e = t.events.c
-        last = (
-            sa.select(e.kind)
-            .where(e.run_id == t.runs.c.id, e.kind.in_(STATES))
-            .order_by(e.id.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
         query = (
             sa.select(t.tags.c.tag)
             .join(t.runs, t.NAMED_RUNS)
-            .where(t.runs.c.superseded.is_(None), last == "started")
+            .where(_in_progress())
             .distinct()
             .order_by(t.tags.c.tag)
         )
         return self._database.scalars(query)
+
+    def budgets_in_progress(self) -> dict[str, Mapping[str, Any]]:
+        """Returns the budgets of studies with a run that was started and has not ended."""
+        s = t.studies.c
+        owners = sa.select(t.runs.c.owner).where(_in_progress())
+        return self._database.pairs(sa.select(s.name, s.budget).where(s.name.in_(owners)))
+
+
+def _in_progress() -> sa.ColumnElement[bool]:
+    """Returns the condition of runs that were started and have not ended."""
+    e = t.events.c
+    last = (
+        sa.select(e.kind)
+        .where(e.run_id == t.runs.c.id, e.kind.in_(STATES))
+        .order_by(e.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    return sa.and_(t.runs.c.superseded.is_(None), last == "started")

@@ -19,11 +19,12 @@ KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count":
 """How soon a dead TCP connection is noticed, in seconds and attempts."""
 TIMEOUT = 10
 """Seconds that the server may take to answer."""
-HELD = sa.text(
-    "SELECT DISTINCT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
-    "AND classid = :space AND granted AND database = "
-    "(SELECT oid FROM pg_database WHERE datname = current_database())"
+_GRANTED = (
+    "FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = :space AND granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
+HELD = sa.text(f"SELECT DISTINCT objid::bigint {_GRANTED}")
+HOLDERS = sa.text(f"SELECT count(DISTINCT pid) {_GRANTED}")
 
 
 class SessionLock:
@@ -110,6 +111,12 @@ def running_protocols(database: Database) -> set[int]:
     """Returns the protocols of the workers that run on a server."""
     with database.read() as connection:
         return set(connection.scalars(HELD, {"space": PROTOCOLS}))
+
+
+def count_workers(database: Database) -> int:
+    """Returns how many workers run on a server; each holds the lock of its protocol."""
+    with database.read() as connection:
+        return int(connection.execute(HOLDERS, {"space": PROTOCOLS}).scalar_one())
 
 
 def is_free(file: Path) -> bool:

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from judge_gym.axes import Design, complete
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.deployment import COPY, Identity
 from judge_gym.store.events import Event, Events
+from judge_gym.store.identity import COPY, Identity
 from judge_gym.store.ledger import latest_attempt
-from judge_gym.store.locks import is_free, running_protocols
+from judge_gym.store.locks import count_workers, is_free, running_protocols
 from judge_gym.store.verdicts import FAILED
 
 RunStatus = Literal[
@@ -40,8 +40,9 @@ NO_WORKER = (
     "no worker is running: continue with judge-gym resume, or start a worker with judge-gym worker"
 )
 STARTING = "a worker is starting"
-QUEUED = sa.text(
-    "SELECT workflow_uuid, application_version FROM dbos.workflow_status "
+QUEUE_TABLE = sa.text("SELECT to_regclass('dbos.workflow_status')")
+QUEUED = (
+    "SELECT workflow_uuid, application_version FROM workflow_status "
     "WHERE name = 'run' AND status IN ('PENDING', 'ENQUEUED')"
 )
 """The runs that are queued or executed on a server, and the protocol of each."""
@@ -222,32 +223,48 @@ class ProgressQueries:
         """
         if not run_ids or not self.has_worker():
             return set()
-        file, table = self._database.file, "dbos.workflow_status"
-        if file is not None:
-            if not file.with_suffix(".dbos.db").exists():
-                return set()
-            table = "workflow_status"
-        engine = self._database.sibling_engine("dbos") if file is not None else None
-        query = sa.text(
-            f"SELECT workflow_uuid FROM {table} WHERE name = 'run' AND status = 'PENDING'"
+        rows = self._ask_queue(
+            "SELECT workflow_uuid FROM workflow_status WHERE name = 'run' AND status = 'PENDING'"
         )
+        return {int(row.workflow_uuid.partition(".")[0]) for row in rows} & set(run_ids)
+
+    def queue_depth(self) -> dict[tuple[str, bool], int]:
+        """Returns how many runs, shards and analyses are queued, and how many are executed."""
+        rows = self._ask_queue(
+            "SELECT name, status, count(*) AS n FROM workflow_status "
+            "WHERE status IN ('PENDING', 'ENQUEUED') GROUP BY name, status"
+        )
+        return {(row.name, row.status == "PENDING"): row.n for row in rows}
+
+    def count_workers(self) -> int:
+        """Returns how many processes execute what is queued."""
+        if self._database.file is not None:
+            return int(self.has_worker())
+        return count_workers(self._database)
+
+    def _ask_queue(self, query: str) -> Sequence[Any]:
+        """Returns the rows of a query of DBOS's tables; none before anything was queued."""
+        file = self._database.file
+        if file is not None and not file.with_suffix(".dbos.db").exists():
+            return []
+        engine = self._database.sibling_engine("dbos") if file is not None else None
         try:
             with (
                 self._database.plain_errors(engine),
                 (engine or self._database.engine).connect() as connection,
             ):
-                ids = connection.execute(query).scalars().all()
+                if file is None:
+                    if connection.scalar(QUEUE_TABLE) is None:
+                        return []
+                    connection.execute(sa.text("SET LOCAL search_path TO dbos"))
+                return connection.execute(sa.text(query)).all()
         finally:
             if engine is not None:
                 engine.dispose()
-        return {int(id.partition(".")[0]) for id in ids} & set(run_ids)
 
     def _queued_protocols(self, run_ids: Collection[int]) -> dict[int, int]:
         """Returns the protocol under which each run is queued or executed, on a server."""
-        with self._database.read() as connection:
-            if connection.scalar(sa.text("SELECT to_regclass('dbos.workflow_status')")) is None:
-                return {}
-            rows = connection.execute(QUEUED).all()
+        rows = self._ask_queue(QUEUED)
         queued = {int(id.partition(".")[0]): int(protocol) for id, protocol in rows}
         return {id: queued[id] for id in run_ids if id in queued}
 

@@ -1,11 +1,13 @@
 """Splits of studies into train and test, and how often each test part was read."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
+from judge_gym.errors import ReadOnlyDatabase
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 
@@ -56,8 +58,15 @@ class Splits:
             self._database.insert_new(connection, t.splits, [row])
             self._database.insert_new(connection, t.split_items, rows)
 
-    def record_use(self, study: str, key: str) -> None:
-        """Counts a use of a study's test part; the same estimates count once."""
-        row = {"study": study, "key": key, "at": datetime.now(UTC)}
-        with self._database.begin() as connection:
-            self._database.insert_new(connection, t.split_uses, [row])
+    def record_use(self, study: str, key: str) -> int:
+        """Counts a use of a study's test part, and returns how many there are with this one.
+
+        The same estimates count once. A session that may only read counts a new use, too, but
+        cannot record it.
+        """
+        row, u = {"study": study, "key": key, "at": datetime.now(UTC)}, t.split_uses.c
+        if self._database.may_write:
+            with suppress(ReadOnlyDatabase), self._database.begin() as connection:
+                self._database.insert_new(connection, t.split_uses, [row])
+        keys = set(self._database.scalars(sa.select(u.key).where(u.study == study)))
+        return len(keys | {key})

@@ -390,6 +390,7 @@ events = _table(  # append-only: what users and workers did to runs
     sa.Column("kind", sa.String, nullable=False),
     sa.Column("message", sa.String, nullable=False),
     sa.Column("detail", JSON, nullable=False),
+    sa.Column("actor", sa.String, nullable=False, server_default=""),  # empty: no person
     sa.Index("ix_events_run_id", "run_id", "id"),
 )
 
@@ -512,9 +513,15 @@ deployment = _table(  # at most one row
     sa.Column("profile", sa.String, nullable=False),
 )
 
-identity = _table(  # one row, once anything was queued
+compatibility = _table(  # one row
+    "compatibility",
+    sa.Column("oldest", sa.String, primary_key=True),  # schema whose version works with this one
+)
+
+identity = _table(  # where the database was, once anything was queued; see `store/identity.py`
     "identity",
-    sa.Column("place", sa.String, primary_key=True),
+    sa.Column("place", sa.String, primary_key=True),  # a digest
+    sa.Column("traits", JSON_OR_NULL),  # null if it was recorded before schema 0023
 )
 
 data_migrations = _table(

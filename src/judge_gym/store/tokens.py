@@ -4,13 +4,14 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
-from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.errors import ConflictError, DesignError, NotFoundError, ReadOnlyDatabase, unknown
 from judge_gym.store.database import Database
 from judge_gym.store.tables import tokens
 
@@ -67,7 +68,7 @@ class Tokens:
         token, now = _token(row), datetime.now(UTC)
         stale = token.used is None or token.used < now - FRESH
         if stale and self._database.may_write:  # reading needs no profile
-            with self._database.begin() as connection:
+            with suppress(ReadOnlyDatabase), self._database.begin() as connection:
                 connection.execute(tokens.update().where(tokens.c.id == token.id).values(used=now))
         return token
 

@@ -10,7 +10,6 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from importlib import metadata
 from typing import Any, NamedTuple
 
 import uvicorn
@@ -24,8 +23,10 @@ from starlette.types import ASGIApp
 
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError
 from judge_gym.lab import Lab
+from judge_gym.records.build import version
 from judge_gym.web.analysis_cache import AnalysisCache
 from judge_gym.web.api import router
+from judge_gym.web.api.streams import metrics
 from judge_gym.web.connections import TimedProtocol
 from judge_gym.web.events import RunWatcher
 from judge_gym.web.middleware import (
@@ -92,7 +93,7 @@ def make_app(
     app = FastAPI(
         title="judge-gym",
         description=ABOUT,
-        version=metadata.version("judge-gym"),
+        version=version(),
         openapi_url="/api/openapi.json",
         docs_url=None,  # its pages load scripts from other sites
         redoc_url=None,
@@ -104,6 +105,7 @@ def make_app(
     app.state.supervisor = supervisor
     # Not included, since FastAPI would analyse each of them once more, which takes a second.
     app.router.routes.extend([*router.routes, *pages.routes])
+    app.add_route("/metrics", metrics, include_in_schema=False)
     app.mount("/static", StaticFiles(packages=[("judge_gym.web", "static")]))
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):

@@ -128,7 +128,8 @@ def _payload(event: Event, tag: str) -> dict[str, Any]:
         "id": event.id,
         "at": event.at.isoformat(),
         "kind": event.kind,
-        "message": event.message,
+        "message": event.text,
+        "actor": event.actor,
         "run": abs(event.run_id),
         "tag": tag,
     }

@@ -18,15 +18,16 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from judge_gym.errors import BusyError, JudgeGymError, TokenError, TooLargeError
+from judge_gym.records.actors import act_as
 from judge_gym.verbs import VERBS
 from judge_gym.web.rendering import error_page
 from judge_gym.web.security import READ_METHODS, Authenticator, RateLimiter
 
-PUBLIC = ("/api/health", "/api/openapi.json")
+PUBLIC = ("/api/health", "/api/ready", "/api/openapi.json")
 STATIC = "/static/"
 """Paths that reveal nothing about the lab and need no token."""
-SCORES = ("/suites", "/experiment", "/model", "/api/suites")
-"""Paths that need no token under `--public-reads`: suite runs and their scores."""
+SCORES = ("/suites", "/experiment", "/model", "/api/suites", "/metrics")
+"""Paths that need no token under `--public-reads`: suite runs, their scores, metrics."""
 READS = {(verb.http_method, f"/api{verb.path}") for verb in VERBS if verb.effect == "reads"}
 """Requests that change nothing, such as POST /api/plan: a reading token is enough."""
 AGENTS = "/mcp"
@@ -199,6 +200,8 @@ class AccessMiddleware:
         if length.isdigit() and int(length) > self._limits.body:
             raise TooLargeError(f"a request has at most {self._limits.body:,} bytes")
         scope.setdefault("state", {})["caller"] = caller
+        if caller is not None:
+            act_as(caller.actor)
         return None
 
     def _open_session(self, scope: Scope, session: str, query: dict[str, str]) -> Response:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from starlette.requests import cookie_parser
 
 from judge_gym.errors import ScopeError, TokenError
+from judge_gym.records.actors import by_agent, machine_user
 from judge_gym.store.tokens import Scope, Token, hash_of, new_secret
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -29,6 +30,16 @@ class Caller:
     scope: Scope
     csrf: str | None = None
     """What a page must repeat in a header to write; None where a token came in a header."""
+
+    user: str = ""
+    """The token's name in words; of the server's own token, who started the server."""
+
+    @property
+    def actor(self) -> str:
+        """Who asks and how, in words for the log."""
+        if by_agent():
+            return f"an agent over MCP ({self.user})"
+        return f"{self.user} {'in the browser' if self.csrf is not None else 'over HTTP'}"
 
 
 class Authenticator:
@@ -125,9 +136,9 @@ class Authenticator:
 
     def _caller(self, secret: str, csrf: str | None = None) -> Caller | None:
         if self.local is not None and hmac.compare_digest(secret.encode(), self.local.encode()):
-            return Caller("local", "write", csrf)
+            return Caller("local", "write", csrf, machine_user())
         found = self._find_token(secret)
-        return Caller(found.name, found.scope, csrf) if found else None
+        return Caller(found.name, found.scope, csrf, f"token {found.name}") if found else None
 
     def _csrf(self, session: str) -> str:
         return hmac.digest(self._key, session.encode(), "sha256").hex()

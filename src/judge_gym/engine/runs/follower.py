@@ -17,6 +17,7 @@ from judge_gym.engine.runs.orders import ANALYSES, EVALS, Outcome, ProcessEnding
 from judge_gym.engine.suite_reports import missing_evals
 from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
 from judge_gym.models.model_card import Limits
+from judge_gym.records.actors import current_actor
 from judge_gym.store import Store
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class RunFollower:
 
         self._loop = asyncio.get_running_loop()
         before = self._store.usage.last_attempt()
-        self._store.events.record(self.orders, "started")
+        self._store.events.record(self.orders, "started", actor=current_actor())
         self._queue = queue
         try:
             with first_interrupt(self._stop):
@@ -125,7 +126,9 @@ class RunFollower:
 
         def stop() -> None:
             with suppress(DatabaseGone):  # then others continue it
-                self._store.events.record(self._waiting, "paused", "interrupted")
+                self._store.events.record(
+                    self._waiting, "paused", "interrupted", actor=current_actor()
+                )
             executor.stop(Stopped("interrupted"))
 
         async def all_ended() -> bool:
@@ -179,7 +182,7 @@ class RunFollower:
                 self._errors[run] = errors[id]
             if run in self._joined and outcomes[id].end in ("done", "stopped", "paused"):
                 self._joined.remove(run)
-                self._store.events.record([run], "started")
+                self._store.events.record([run], "started", actor=current_actor())
                 self._add(self.orders[run])
             else:
                 self.outcomes[run] = outcomes[id]

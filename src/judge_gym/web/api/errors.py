@@ -45,7 +45,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         429: "Too many requests; Retry-After says when",
         500: "The server failed",
         502: "A provider or a source did not answer",
-        503: "The database is not available",
+        503: "The database is not available, or the lab not ready",
     }.items()
 }
 STREAM_ERRORS: dict[int | str, dict[str, Any]] = {  # which would be described as events

@@ -2,20 +2,22 @@
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
-from importlib import metadata
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response, StreamingResponse
 
-from judge_gym.errors import DatabaseGone, StoreError
+from judge_gym.errors import DatabaseGone, NotReadyError, StoreError
+from judge_gym.lab import Lab
 from judge_gym.lab.suite_files import File, zip_parts
+from judge_gym.records.build import build, version
 from judge_gym.records.requests import Target
 from judge_gym.web import tables
-from judge_gym.web.api.errors import STREAM_ERRORS
+from judge_gym.web.api.errors import ERRORS, STREAM_ERRORS
 from judge_gym.web.api.parameters import LARGEST, Id, OpenLab, from_app
 from judge_gym.web.events import SUITE_RUN, RunWatcher
+from judge_gym.web.metrics import TYPE, metrics_text
 from judge_gym.web.security import Caller
 
 public = APIRouter(tags=["server"])
@@ -35,7 +37,16 @@ def health(lab: OpenLab) -> dict[str, str]:
         lab.admin.may_write()
     except StoreError:  # its message names the server, and anybody may ask
         raise DatabaseGone("the database does not answer") from None
-    return {"status": "ok", "version": metadata.version("judge-gym")}
+    return {"status": "ok", "version": version(), "build": build()}
+
+
+@public.get("/ready", responses={503: ERRORS[503]})
+def ready(lab: OpenLab) -> dict[str, str]:
+    """Returns whether the lab can execute what it is asked (503 and why if not); needs no token."""
+    state = lab.admin.readiness()
+    if not state["ready"]:
+        raise NotReadyError("; ".join(state["reasons"]))
+    return {"status": "ready", "version": version(), "build": build(), "worker": state["worker"]}
 
 
 @router.get("/session")
@@ -43,6 +54,13 @@ def session(request: Request) -> dict[str, str | None]:
     """Returns who asks, and what a browser must send in X-CSRF-Token when it writes."""
     caller: Caller = request.state.caller
     return asdict(caller)
+
+
+def metrics(request: Request) -> Response:
+    """Returns counts for Prometheus; what was spent only to callers with a token."""
+    lab: Lab = request.app.state.lab
+    money = request.state.caller is not None
+    return Response(metrics_text(lab.admin.metrics(), money=money), media_type=TYPE)
 
 
 @router.get(
