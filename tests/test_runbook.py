@@ -268,6 +268,7 @@ def _collect(face: Face, benchmark: Path) -> None:
     with pytest.raises(JudgeGymError, match=rf"{BENCH} is a draft.*load_benchmark_evidence"):
         face("load_benchmark_rubric", experiment_tag=BENCH, rubric_path=benchmark / "rubric.json")
     assert face("load_benchmark_evidence", window_id=3, dataset_path=benchmark) == 2
+    assert face("get_experiment_summary", experiment_tag=BENCH)["status"] == "evidence-done"
     shown = {
         tag: face("get_experiment_summary", experiment_tag=tag)
         for tag in (FASCISM, BACKSLIDING, CONTROL)

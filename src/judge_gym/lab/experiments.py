@@ -433,9 +433,19 @@ class Experiments:
         ]
         failures = self._store.progress.failures(failed) if reasons and failed else {}
         return [
-            _summary(row, [_run(run, failures.get(run.run_id, ())) for run in progress[row["tag"]]])
+            _summary(
+                row,
+                [_run(run, failures.get(run.run_id, ())) for run in progress[row["tag"]]],
+                collected=not row["draft"] or self._benchmark_is_loaded(row),
+            )
             for row in rows
         ]
+
+    def _benchmark_is_loaded(self, draft: Mapping[str, Any]) -> bool:
+        """Returns whether a draft is a benchmark whose window holds its items by now."""
+        if draft["task_type"] != "benchmark" or draft["window_id"] is None:
+            return False
+        return bool(self._store.evidence.window_items(draft["window_id"]))
 
     # --- rubrics, samples, probes ----------------------------------------------------------------
 
@@ -658,10 +668,13 @@ def _chosen(incomplete: Experiment) -> dict[str, Any]:
     return {"evidence.view": design.evidence.view, **design.chosen(incomplete.task.protocol)}
 
 
-def _summary(row: Mapping[str, Any], runs: list[RunSummary]) -> ExperimentSummary:
+def _summary(
+    row: Mapping[str, Any], runs: list[RunSummary], *, collected: bool
+) -> ExperimentSummary:
     design = Design.of(row["design"])
     cleaned_up = row["cleaned_up"] if not runs else None
-    waiting = "draft" if row["draft"] else "cleaned-up" if cleaned_up else "pending"
+    viewed = "pending" if design.evidence.resolve().editor else "evidence-done"
+    waiting = "draft" if not collected else "cleaned-up" if cleaned_up else viewed
     return {
         "tag": row["tag"],
         "study": row["study"],
