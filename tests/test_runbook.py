@@ -17,9 +17,9 @@ import pytest
 import agents
 from judge_gym.errors import JudgeGymError
 from judge_gym.lab import Lab
-from judge_gym.lab.collection import SEARCH_VARIABLE
 from judge_gym.mcp import over_http
 from judge_gym.mcp.tools import TOOLS, is_tool
+from judge_gym.records.environment import SEARCH
 from judge_gym.verbs import BY_NAME
 from judge_gym.web import serve
 from lab_server import EASY, OURS
@@ -221,7 +221,7 @@ def test_the_runbook_runs_in_its_order(
             for number in range(3)
         ]
         address = web.on("/feed", rss(*feed))
-        monkeypatch.setenv(SEARCH_VARIABLE, f"feeds --allow-private {address}")
+        monkeypatch.setenv(SEARCH, f"feeds --allow-private {address}")
         _define(face)
         _collect(face, benchmark)
         assert web.paths().count("/feed") == 3, "a search for each concept"

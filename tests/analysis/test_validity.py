@@ -135,7 +135,7 @@ def test_distances_of_single_verdicts_are_those_of_plain_counts() -> None:
 
 def test_verdicts_of_several_stages_do_not_test_the_belief_functions() -> None:
     wide: Chances = {"2 3": 0.5, "1": 0.5}
-    frame = draw_verdicts({"a": wide, "b": wide}, **{"verdict.method": "subset"})
+    frame = draw_verdicts({"a": wide, "b": wide}).assign(**{"verdict.method": "subset"})
     found = checked(frame, "belief functions")
     assert found["result"] == "lacks data" and np.isnan(found["value"])
 

@@ -220,6 +220,7 @@ def test_status_reports_the_progress_of_runs(agent: Agent) -> None:
     found = agent.call("runs_status", target="pilot")
     [run] = found["runs"]
     assert (run["status"], run["in_progress"], found["in_progress"]) == ("complete", False, False)
+    assert found["profile"] == "dev"
     assert run["done"] == run["targets"] == {
         "evidence": 3, "rubric": 1, "score": 15, "swap": 0, "probe": 15
     }  # fmt: skip
@@ -272,8 +273,11 @@ def test_the_environment_is_reported_without_values(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-house")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://secret.example/v1")
+    monkeypatch.setenv("JUDGE_GYM_TOKEN", "token-of-the-house")
     result = agent.result("admin_environment")
-    found = {name: is_set for name, is_set, _ in sent(result)["rows"]}
+    found = {name: is_set for name, is_set, _, _ in sent(result)["rows"]}
+    assert [row[2] for row in sent(result)["rows"] if row[2]] == ["dev"], "the profile"
+    assert found["JUDGE_GYM_TOKEN"] and "token-of-the-house" not in str(result)
     assert found["OPENAI_API_KEY"] and found["OPENAI_BASE_URL"]
     assert not found["ANTHROPIC_API_KEY"] and not found["FIRECRAWL_API_KEY"]
     assert "sk-of-the-house" not in str(result) and "secret.example" not in str(result)

@@ -572,7 +572,7 @@ class Admin(Noun):
         return self._call("admin.query", locals())
 
     def environment(self) -> Sequence[responses.Variable]:
-        """Returns the variables that the lab reads and whether each is set, without values."""
+        """Returns the variables that judge-gym reads and whether each is set."""
         return self._call("admin.environment", locals())
 
     def axes(self) -> responses.Axes:

@@ -12,7 +12,6 @@ from judge_gym.axes import Design
 from judge_gym.engine import WORKFLOWS, Engine
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab.collection import (
-    SEARCH_VARIABLE,
     CollectionResult,
     LabSearch,
     collect,
@@ -23,6 +22,7 @@ from judge_gym.lab.prepare import read_file
 from judge_gym.lab.texts import files_of
 from judge_gym.models import Registry
 from judge_gym.records import Evidence, Pool, Window
+from judge_gym.records.environment import SEARCH
 from judge_gym.records.inputs import STUDY_SUFFIXES
 from judge_gym.records.responses import (
     Collected,
@@ -218,7 +218,7 @@ class EvidenceLibrary:
                 f"the search ({searched.search}) found nothing for {window.country} from "
                 f"{window.start} to {window.end}"
                 + (f" (left out: {left_out})" if left_out else "")
-                + f"; change the lab's source ({SEARCH_VARIABLE}), or load evidence into the window"
+                + f"; change the lab's source ({SEARCH}), or load evidence into the window"
             )
         return Pool(items, searched)
 

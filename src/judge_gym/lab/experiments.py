@@ -37,6 +37,7 @@ from judge_gym.lab.sample_frames import (
 from judge_gym.lab.texts import check_folder, files_of, new_file, prepare_text
 from judge_gym.models import Registry
 from judge_gym.records import Pool, TaskType
+from judge_gym.records.environment import ASSISTANT
 from judge_gym.records.inputs import STUDY_SUFFIXES
 from judge_gym.records.responses import (
     AnswerRow,
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RUBRIC = "rubric.json"
-ASSISTANT = "JUDGE_GYM_ASSISTANT"
 FEW = 20
 """Tags of a study that are named where one of them is meant."""
 

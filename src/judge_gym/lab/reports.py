@@ -25,7 +25,7 @@ from judge_gym.records.responses import (
     UsageRow,
     WrittenFile,
 )
-from judge_gym.store import USAGE_BY, Store
+from judge_gym.store import USAGE_BY, USAGE_COLUMNS, Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -378,12 +378,15 @@ class Reports:
 
         Args:
             target: the study or tag.
-            by: sums by any of study, tag, stage, model and day; by default by all.
+            by: sums by any of study, tag, stage, model, day and provider; by default by the first
+                five.
         """
         columns = [*dict.fromkeys(USAGE_BY if by is None else by)]
         for name in columns:
-            if name not in USAGE_BY:
-                raise DesignError(unknown("column", name, USAGE_BY, "usage"), choices=USAGE_BY)
+            if name not in USAGE_COLUMNS:
+                raise DesignError(
+                    unknown("column", name, USAGE_COLUMNS, "usage"), choices=USAGE_COLUMNS
+                )
         usage = self._store.usage
         if target is None:
             return cast(Sequence[UsageRow], usage.rows(by=columns))

@@ -35,6 +35,7 @@ from judge_gym.lab.plan_rows import planned_endpoints, planned_stage
 from judge_gym.lab.prepare import PreparedStudy, targets_of
 from judge_gym.models import Registry
 from judge_gym.records import Pool, SuiteRun, digest
+from judge_gym.records.environment import DATABASE_URL
 from judge_gym.records.inputs import ARTICLES, STUDY_SUFFIXES
 from judge_gym.records.responses import (
     LabStatus,
@@ -717,6 +718,7 @@ class Runs:
         status: LabStatus = {
             "version": metadata.version("judge-gym"),
             "database": self._store.database.engine.dialect.name,
+            "profile": self._store.database.read_profile(),
             "active": self._store.progress.has_worker(),
             "experiments": len(all_tags),
             "shown": len(tags),
@@ -836,7 +838,7 @@ class Runs:
         with open(self.worker_log() or os.devnull, "ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "judge_gym", *options, "worker", "--until-idle"],
-                env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
+                env={**os.environ, DATABASE_URL: url},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

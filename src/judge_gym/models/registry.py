@@ -65,10 +65,10 @@ class Registry:
                     f"may; choose {', '.join(choices)}",
                     choices=choices,
                 )
-            provider = name.partition(":")[0]
-            return self.card(self.entries.spell(name) if provider != "sim" else name).id
-        for provider in self.entries.providers:
-            if (id := self.entries.spell(f"{provider}:{name}")) != f"{provider}:{name}":
+            simulated = name.startswith("sim:")  # which needs none of the registry's files
+            return self.card(name if simulated else self.entries.spell(name)).id
+        for maker in self.entries.providers:
+            if (id := self.entries.spell(f"{maker}:{name}")) != f"{maker}:{name}":
                 return id
         from genai_prices.data_snapshot import get_snapshot
 

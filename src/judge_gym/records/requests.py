@@ -22,7 +22,7 @@ from judge_gym.records.outcomes import InconclusiveReason, StepStatus
 from judge_gym.records.verdicts import Status
 
 Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
-UsageColumn = Literal["study", "tag", "stage", "model", "day"]
+UsageColumn = Literal["study", "tag", "stage", "model", "day", "provider"]
 
 
 def _refuse_study_file(target: str) -> str:
@@ -338,7 +338,7 @@ class ReportTable(OfTarget):
 class Usage(OptionalTarget):
     """Whose cost is added up, and how."""
 
-    by: Annotated[Sequence[UsageColumn] | None, Field(max_length=5)] = None
+    by: Annotated[Sequence[UsageColumn] | None, Field(max_length=6)] = None
 
 
 # --- runs ----------------------------------------------------------------------------------------

@@ -444,6 +444,7 @@ class UsageRow(TypedDict):
     stage: NotRequired[str]
     model: NotRequired[str]
     day: NotRequired[str]
+    provider: NotRequired[str]
     imported: bool
     attempts: int
     calls: int
@@ -590,6 +591,8 @@ class LabStatus(TypedDict):
 
     version: str
     database: str
+    profile: str
+    """What the database is marked as."""
     active: bool
     experiments: int
     shown: int
@@ -680,6 +683,8 @@ class Variable(TypedDict):
 
     name: str
     set: bool
+    value: str | None
+    """Of the profile alone, which holds no secret."""
     purpose: str
 
 

@@ -19,6 +19,7 @@ from judge_gym.errors import (
     StoreError,
     unknown,
 )
+from judge_gym.records.environment import DATABASE_URL, PROFILE
 from judge_gym.store import tables as t
 from judge_gym.store.unused_file import folder_lock
 
@@ -28,9 +29,7 @@ NEEDED = "0022"
 """The oldest schema revision that this version works with."""
 OLDEST = "0008"
 """The oldest schema revision that can be upgraded."""
-PROFILE = "JUDGE_GYM_PROFILE"
 PROFILES = ("dev", "prod")
-ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
 SCHEMA_LOCK = 7105_001
 """The Postgres advisory lock that is held while the schema changes."""
 READER = "judge_gym_reader"
@@ -296,7 +295,7 @@ class Database:
     def _refuse_unknown(self, revision: str | None) -> None:
         """Refuses a schema of a newer version, and one that is too old to be upgraded."""
         at = f"the database {self.display_url} is at schema {revision}"
-        other = f"or name another database in {ENVIRONMENT}"
+        other = f"or name another database in {DATABASE_URL}"
         if revision is not None and revision > HEAD:
             raise ConflictError(
                 f"{at} of a newer judge-gym, this one knows {HEAD}: upgrade judge-gym, {other}"
@@ -414,7 +413,7 @@ def _connected(database: Database, prepare: bool, create: bool) -> Database:
 
 def _no_lab(database: Database) -> NotFoundError:
     return NotFoundError(
-        f"there is no lab at {database.display_url}; name another with --db or in {ENVIRONMENT}, "
+        f"there is no lab at {database.display_url}; name another with --db or in {DATABASE_URL}, "
         "or create one: 'judge-gym init' writes a study, 'judge-gym run STUDY' runs it"
     )
 
@@ -439,12 +438,12 @@ def create_private(file: Path) -> bool:
 
 def database_url(given: str | None = None) -> sa.URL:
     """Returns the URL that is given, set in the environment or the default, after a check."""
-    given = given or os.environ.get(ENVIRONMENT)
+    given = given or os.environ.get(DATABASE_URL)
     try:
         url = sa.make_url(given) if given else sa.make_url(f"sqlite:///{DEFAULT}")
     except sa.exc.ArgumentError:
         raise StoreError(
-            f"{ENVIRONMENT} or --db is not a database URL; it looks like sqlite:///lab.db or "
+            f"{DATABASE_URL} or --db is not a database URL; it looks like sqlite:///lab.db or "
             "postgresql://USER:PASSWORD@HOST/NAME"
         ) from None
     if url.drivername in SERVERS:
