@@ -118,9 +118,8 @@ def face(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Face]:
 
 def _from_python(lab: Lab) -> Face:
     def call(name: str, **given: Any) -> Any:
-        verb = lab.experiments.cleanup if name == "cleanup_experiment" else getattr(lab, name, None)
-        assert verb is not None or name == "status", name
-        return lab.runs.status(**given) if verb is None else verb(**given)
+        verb = lab.runs.status if name == "status" else getattr(lab, name)
+        return verb(**given)
 
     return call
 
@@ -170,11 +169,8 @@ def _remote(lab: Lab, ask: Callable[[str, dict[str, Any]], Any]) -> Face:
             given["rubric"] = json.loads(given.pop("rubric_path").read_text())
             return ask("experiments.load_rubric", given)
         if name in STARTS:
-            sent = {"target": given.pop("experiment_tag"), "workflows": STARTS[name]}
-            if "swap_rubric_from" in given:
-                sent["rivals"] = [given.pop("swap_rubric_from")]
             queued.add(name)
-            return ask("runs.start", {**sent, **given})
+            return ask("runs.start", {**given, "workflows": STARTS[name]})
         if name == "start_evidence_pipeline":
             queued.add(name)
         return ask(NAMES[name], given)

@@ -254,9 +254,7 @@ def freeze(
 ) -> None:
     """Freeze what a window holds, for studies to name: `evidence: {usa: {pool: NAME}}`."""
     with open_lab() as lab:
-        pool = lab.evidence.freeze_pool(
-            name, window_id=window, files=files, experiment_tag=experiment
-        )
+        pool = lab.evidence.freeze_pool(name, window_id=window, files=files, tag=experiment)
     if json:
         display.print_json(pool)
     else:

@@ -395,10 +395,10 @@ class Reports:
         return cast(Sequence[UsageRow], rows)
 
     def experiment_usage(
-        self, experiment_tag: str, *, by: Sequence[str] = ("stage", "model")
+        self, tag: str, *, by: Sequence[str] = ("stage", "model")
     ) -> Sequence[dict[str, Any]]:
         """Returns what was paid under one tag, even if a study has the same name."""
-        return self._store.usage.rows(by=by, tag=experiment_tag)
+        return self._store.usage.rows(by=by, tag=tag)
 
     def spending(self, study: str | None = None) -> Sequence[dict[str, Any]]:
         """Returns what a study paid, or everything, in sums by all columns; kept up cheaply."""
