@@ -88,6 +88,11 @@ def test_a_check_that_too_few_items_cannot_pass_names_the_number() -> None:
         assert (enough["result"], enough["needs"]) == ("pass", "")
 
 
+def test_a_threshold_that_nothing_can_pass_is_called_so() -> None:
+    found = checked(control({"a": {"1": 1.0}, "b": {"1": 1.0}}), "discriminant control", control=0)
+    assert found["result"] == "undecided" and found["needs"].startswith("another threshold")
+
+
 def test_an_undecided_check_says_how_many_items_would_decide_it() -> None:
     near: dict[str, Chances] = {"a": [0.65, 0.35, 0, 0], "b": [0.35, 0.65, 0, 0]}  # distance .09
     found = checked(control(near, items=60), "discriminant control")

@@ -378,8 +378,8 @@ def _above(
 
 
 def _fewest_items(passes: Callable[[int], bool]) -> int:
-    """Returns the number of items below which not even a perfect instrument passes."""
-    return next(filter(passes, range(MIN_ITEMS, NORMAL_FROM)), NORMAL_FROM)
+    """Returns the least number of items with which a perfect instrument passes; 0 if none does."""
+    return next(filter(passes, range(MIN_ITEMS, NORMAL_FROM)), 0)
 
 
 def _decide(
@@ -394,6 +394,8 @@ def _decide(
         return LACKING, data
     if found.known and n >= MIN_ITEMS and not low <= limit <= high:
         return sides[0] if high < limit else sides[1], ""
+    if not fewest:
+        return UNDECIDED, "another threshold: not even a perfect instrument passes this one"
     if n < fewest:
         return UNDECIDED, f"{fewest} items"
     if not found.known:
