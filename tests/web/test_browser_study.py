@@ -71,7 +71,7 @@ def test_what_is_ordered_waits_is_paused_resumed_and_carried_out_before_ones_eye
     expect(page.locator("#state")).to_have_text("Stopped at 0 %: paused")
     expect(page.locator("[data-verb=pause]")).to_be_hidden()
     page.click("text=Resume")
-    expect(page.locator("#rows .pill")).to_have_text("evidence-done")
+    expect(page.locator("#rows .pill")).to_have_text("pending")
     expect(page.locator("#messages")).to_contain_text("no worker is running")
     work(lab.lab)
     expect(page.locator("#rows .pill")).to_have_text("complete")
