@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import typer.main
 
@@ -93,12 +94,14 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "page", ["runbook.md", "evidence.md", "benchmarks.md", "replay.md", "suites.md"]
-)
+@pytest.mark.parametrize("page", ["evidence.md", "benchmarks.md", "replay.md", "suites.md"])
 def test_the_commands_of_a_page_run_one_after_the_other(
     page: str, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run_commands(page, call, monkeypatch)
+
+
+def run_commands(page: str, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = commands(ROOT / "docs" / page)
     assert len(listed) >= 5
     for command in listed:
@@ -109,6 +112,25 @@ def test_the_commands_of_a_page_run_one_after_the_other(
             else:
                 assert program == "judge-gym"
                 succeed(call(*words))
+
+
+@pytest.mark.slow
+def test_the_runbook_ends_with_data_for_every_hypothesis_and_check(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_commands("runbook.md", call, monkeypatch)
+    page = (tmp_path / "report.html").read_text()
+    assert all(f">{name} " in page for name in ("H1", "H2", "H3", "H4"))
+    assert "no data" not in page.lower() and "without data" not in page
+    succeed(call("report", "--from", "samples.parquet", "--out", "report"))
+    tables = {
+        name: pd.read_csv(tmp_path / "report/tables" / f"{name}.csv")
+        for name in ("hypotheses", "validity-of-the-instrument")
+    }
+    tests, checks = tables.values()
+    assert len(tests) == 4 and tests[["value", "low", "high"]].notna().all(axis=None)
+    assert len(checks) == 5 and checks["value"].notna().all()
+    assert (checks["result"] == "pass").all(), "the example is large enough for every check"
 
 
 @pytest.mark.slow

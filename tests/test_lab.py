@@ -71,8 +71,7 @@ def create(lab: Lab, window: int, tag: str = "pilot", **changes: Any) -> str | N
 
 
 def status(lab: Lab, tag: str = "pilot") -> str:
-    runs = lab.get_experiment_summary(tag)["runs"]
-    return str(runs[-1]["status"]) if runs else "pending"
+    return lab.get_experiment_summary(tag)["status"]
 
 
 # --- the blueprint's runbook ---------------------------------------------------------------------
@@ -120,6 +119,15 @@ def test_the_blueprints_runbook_on_one_experiment(lab: Lab, window: int) -> None
         ("sim:balanced", False, 4), ("sim:strict", True, 4),
     ]  # fmt: skip
     assert all(r["observability"] is not None and 0 <= r["observability"] <= 1 for r in rubrics)
+
+
+def test_evidence_that_is_read_as_it_is_is_done_without_a_call(lab: Lab, window: int) -> None:
+    create(lab, window, config={**OURS, "neutralizeEvidence": False})
+    lab.start_evidence_pipeline("pilot")
+    assert status(lab) == "evidence-done"
+    assert lab.reports.usage("pilot") == []
+    lab.start_rubric_generation("pilot")
+    assert status(lab) == "rubric-done"
 
 
 def test_the_blueprints_names_are_our_knobs(lab: Lab, window: int) -> None:
@@ -349,7 +357,7 @@ def test_another_rubric_is_another_experiment_and_the_first_is_kept(
     (tmp_path / "changed.json").write_text(json.dumps(changed))
     second = lab.load_benchmark_rubric("pilot", tmp_path / "changed.json")
     assert second != first
-    assert status(lab) == "pending"
+    assert status(lab) == "pending", "its views are made anew"
     assert len(lab.experiments.samples(f"pilot@{first[:8]}")) == 3
 
 

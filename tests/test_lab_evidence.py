@@ -239,12 +239,12 @@ def test_what_an_experiment_judges_is_frozen_for_other_studies(
     lab: Lab, write_study: Callable[..., Path]
 ) -> None:
     tags = lab.runs.run(write_study()).to_json()["runs"]
-    frozen = lab.evidence.freeze_pool("again", experiment_tag=tags[0]["tag"])
+    frozen = lab.evidence.freeze_pool("again", tag=tags[0]["tag"])
     titles = [item["title"] for item in lab.evidence.list_pool_items("again")]
     assert (titles, frozen["items"]) == ([*TEXTS], len(TEXTS))
-    assert lab.evidence.freeze_pool("again", experiment_tag=tags[0]["tag"]) == frozen
+    assert lab.evidence.freeze_pool("again", tag=tags[0]["tag"]) == frozen
     with pytest.raises(NotFoundError, match="there is no experiment 'none'"):
-        lab.evidence.freeze_pool("x", experiment_tag="none")
+        lab.evidence.freeze_pool("x", tag="none")
 
 
 def test_a_diff_of_pools_says_what_only_one_of_them_has(lab: Lab, tmp_path: Path) -> None:

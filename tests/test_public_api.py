@@ -139,6 +139,7 @@ def test_a_lab_opens_without_an_argument() -> None:
         ("list_experiments_by_task_type", ["task_type"]),
         ("export_experiment_csv", ["experiment_tag"]),
         ("export_design_space_csv", ["experiment_tags"]),
+        ("cleanup_experiment", ["experiment_tag"]),
     ],
 )
 def test_a_lab_has_the_blueprints_verbs(verb: str, parameters: list[str]) -> None:

@@ -17,9 +17,9 @@ import pytest
 import agents
 from judge_gym.errors import JudgeGymError
 from judge_gym.lab import Lab
-from judge_gym.lab.collection import SEARCH_VARIABLE
 from judge_gym.mcp import over_http
 from judge_gym.mcp.tools import TOOLS, is_tool
+from judge_gym.records.environment import SEARCH
 from judge_gym.verbs import BY_NAME
 from judge_gym.web import serve
 from lab_server import EASY, OURS
@@ -118,9 +118,8 @@ def face(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Face]:
 
 def _from_python(lab: Lab) -> Face:
     def call(name: str, **given: Any) -> Any:
-        verb = lab.experiments.cleanup if name == "cleanup_experiment" else getattr(lab, name, None)
-        assert verb is not None or name == "status", name
-        return lab.runs.status(**given) if verb is None else verb(**given)
+        verb = lab.runs.status if name == "status" else getattr(lab, name)
+        return verb(**given)
 
     return call
 
@@ -170,11 +169,8 @@ def _remote(lab: Lab, ask: Callable[[str, dict[str, Any]], Any]) -> Face:
             given["rubric"] = json.loads(given.pop("rubric_path").read_text())
             return ask("experiments.load_rubric", given)
         if name in STARTS:
-            sent = {"target": given.pop("experiment_tag"), "workflows": STARTS[name]}
-            if "swap_rubric_from" in given:
-                sent["rivals"] = [given.pop("swap_rubric_from")]
             queued.add(name)
-            return ask("runs.start", {**sent, **given})
+            return ask("runs.start", {**given, "workflows": STARTS[name]})
         if name == "start_evidence_pipeline":
             queued.add(name)
         return ask(NAMES[name], given)
@@ -221,7 +217,7 @@ def test_the_runbook_runs_in_its_order(
             for number in range(3)
         ]
         address = web.on("/feed", rss(*feed))
-        monkeypatch.setenv(SEARCH_VARIABLE, f"feeds --allow-private {address}")
+        monkeypatch.setenv(SEARCH, f"feeds --allow-private {address}")
         _define(face)
         _collect(face, benchmark)
         assert web.paths().count("/feed") == 3, "a search for each concept"
@@ -268,6 +264,7 @@ def _collect(face: Face, benchmark: Path) -> None:
     with pytest.raises(JudgeGymError, match=rf"{BENCH} is a draft.*load_benchmark_evidence"):
         face("load_benchmark_rubric", experiment_tag=BENCH, rubric_path=benchmark / "rubric.json")
     assert face("load_benchmark_evidence", window_id=3, dataset_path=benchmark) == 2
+    assert face("get_experiment_summary", experiment_tag=BENCH)["status"] == "evidence-done"
     shown = {
         tag: face("get_experiment_summary", experiment_tag=tag)
         for tag in (FASCISM, BACKSLIDING, CONTROL)

@@ -28,6 +28,7 @@ from judge_gym.verbs import BY_NAME, VERBS, Verb
 from judge_gym.web import serve
 from lab_server import EASY, OURS, copy_filled_lab
 from stores import adopt
+from tables import each_row
 
 ROOT = Path(__file__).parents[1]
 RUBRIC = {
@@ -70,7 +71,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("evidence.drop", {"window_id": 1, "ids": [2]}),
     ("evidence.drop", {"window_id": 1, "ids": [2], "undo": True}),
     ("evidence.freeze_pool", {"name": "june", "window_id": 2}),
-    ("evidence.freeze_pool", {"name": "pilots", "experiment_tag": "pilot"}),
+    ("evidence.freeze_pool", {"name": "pilots", "tag": "pilot"}),
     ("evidence.freeze_pool", {"name": "june", "window_id": 1}),
     ("evidence.list_pools", {}),
     ("evidence.list_pool_items", {"name": "pilots"}),
@@ -95,7 +96,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     (
         "experiments.create",
         {
-            "experiment_tag": "severity",
+            "tag": "severity",
             "window_id": 2,
             "model_id": "sim:balanced",
             "task_type": "benchmark",
@@ -103,26 +104,26 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
             "config": OURS,
         },
     ),
-    ("experiments.load_rubric", {"experiment_tag": "severity", "rubric": RUBRIC}),
+    ("experiments.load_rubric", {"tag": "severity", "rubric": RUBRIC}),
     ("experiments.list", {}),
     ("experiments.list", {"task_type": "benchmark"}),
-    ("experiments.show", {"experiment_tag": "pilot/strict"}),
-    ("experiments.show", {"experiment_tag": "pilo"}),
-    ("experiments.list_rubrics", {"experiment_tag": "pilot"}),
-    ("experiments.list_samples", {"experiment_tag": "pilot"}),
-    ("experiments.list_samples", {"experiment_tag": "pilot", "status": "scored", "evidence": 2}),
+    ("experiments.show", {"tag": "pilot/strict"}),
+    ("experiments.show", {"tag": "pilo"}),
+    ("experiments.list_rubrics", {"tag": "pilot"}),
+    ("experiments.list_samples", {"tag": "pilot"}),
+    ("experiments.list_samples", {"tag": "pilot", "status": "scored", "evidence": 2}),
     ("experiments.list_answers", {"target": "pilot", "status": "scored"}),
     ("experiments.list_setups", {"study": "pilot"}),
     ("experiments.list_items", {"study": "pilot", "sort": "position", "search": "the"}),
     ("experiments.show_item", {"study": "pilot", "task": TASK_NAME, "evidence": 1}),
-    ("experiments.list_probes", {"experiment_tag": "pilot"}),
-    ("experiments.export_csv", {"experiment_tags": ["pilot", "pilot/strict"]}),
-    ("experiments.cleanup", {"experiment_tag": "severity"}),
+    ("experiments.list_probes", {"tag": "pilot"}),
+    ("experiments.export_csv", {"targets": ["pilot", "pilot/strict"]}),
+    ("experiments.cleanup", {"tag": "severity"}),
     ("runs.plan", {"target": "later"}),
     ("runs.plan", {"study": STUDY, "overrides": {"verdict.method": "subset"}, "samples": 2}),
     ("runs.start", {"study": STUDY, "budget": {"calls": 100}}),
     ("runs.start", {"target": "later", "samples": 1}),
-    ("runs.start_evidence", {"window_id": 1, "experiment_tag": "later"}),
+    ("runs.start_evidence", {"window_id": 1, "tag": "later"}),
     ("runs.start_evidence", {"window_id": 2}),
     ("experiments.list_studies", {}),
     ("experiments.show_study", {"name": "sent"}),
@@ -324,7 +325,7 @@ def test_an_http_request_has_each_argument_in_its_place() -> None:
     drop = BY_NAME["evidence.drop"].http_request({"window_id": 3, "ids": [1], "undo": None})
     assert (drop.method, drop.path) == ("POST", "/api/windows/3/dropped")
     assert (drop.query, drop.body) == ({}, {"ids": [1]})
-    show = BY_NAME["experiments.show"].http_request({"experiment_tag": "a/b ?"})
+    show = BY_NAME["experiments.show"].http_request({"tag": "a/b ?"})
     assert (show.path, show.body) == ("/api/experiments/a%2Fb%20%3F", None)
     listed = BY_NAME["experiments.list"].http_request({"study": "s", "limit": 3, "cursor": "x"})
     assert listed.query == {"study": "s", "limit": 3, "cursor": "x"}
@@ -332,6 +333,41 @@ def test_an_http_request_has_each_argument_in_its_place() -> None:
         BY_NAME["evidence.show"].http_request({})
     with pytest.raises(DesignError, match="unknown argument 'idd' for evidence_show"):
         BY_NAME["evidence.show"].http_request({"idd": 1})
+
+
+@each_row(
+    ("verb", "blueprint", "own"),
+    [
+        ("evidence.create_window", {"startDate": "2026-01-01"}, {"start_date": "2026-01-01"}),
+        (
+            "experiments.create",
+            {"experimentTag": "x", "modelId": "m"},
+            {"tag": "x", "model_id": "m"},
+        ),
+        ("experiments.create", {"groundTruth": {"value": 1}}, {"ground_truth": {"value": 1}}),
+        ("experiments.list", {"taskType": "ecc"}, {"task_type": "ecc"}),
+        ("experiments.export_csv", {"experimentTags": ["x"]}, {"targets": ["x"]}),
+        ("experiments.show", {"experiment_tag": "x"}, {"tag": "x"}),
+        ("runs.start", {"experimentTag": "x", "samples": 5}, {"target": "x", "samples": 5}),
+        ("runs.start", {"swapRubricFrom": "sim:strict"}, {"rivals": ["sim:strict"]}),
+        ("runs.start_evidence", {"windowId": 1, "limit": 2}, {"window_id": 1, "limit": 2}),
+        ("reports.usage", {"nonsense": 1}, {"nonsense": 1}),
+    ],
+)
+def test_the_blueprints_arguments_are_those_of_a_verb(
+    verb: str, blueprint: dict[str, Any], own: dict[str, Any]
+) -> None:
+    assert BY_NAME[verb].canonical(blueprint) == own
+    assert BY_NAME[verb].canonical(own) == own
+
+
+def test_one_argument_under_two_names_needs_one_value() -> None:
+    show = BY_NAME["experiments.show"]
+    assert show.canonical({"tag": "x", "experimentTag": "x"}) == {"tag": "x"}
+    with pytest.raises(
+        DesignError, match=r"tag and experimentTag are the same argument.*'x' and 'y'"
+    ):
+        show.canonical({"tag": "x", "experimentTag": "y"})
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ reference are derived from it. A verb's description is the first line of its met
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -29,6 +30,15 @@ HINTS: Mapping[Effect, str] = {
 }
 PAID_SEARCHES = ", ".join(origin.label for origin in BUILT_IN if origin.paid)
 STARTED = "Call `runs_wait`."
+BLUEPRINT: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "experiment_tag": ("tag", "target"),
+        "experiment_tags": ("targets",),
+        "swap_rubric_from": ("rivals",),
+    }
+)
+"""The blueprint's arguments by what verbs call them, the first that a verb has; all of its names
+may be written in camel case: `experimentTag`, `startDate`."""
 PAGING = ("cursor", "limit")
 """Arguments of a list over HTTP and for agents, besides those of its request."""
 
@@ -103,11 +113,31 @@ class Verb:
         }
         return places | dict.fromkeys(PAGING, "query") if self.paged else places
 
+    def canonical(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns arguments by their names; the blueprint's names are accepted in their place.
+
+        An argument that is given by two names with different values is refused.
+        """
+        places = self.places()
+        given: dict[str, str] = {}
+        values: dict[str, Any] = {}
+        for name, value in arguments.items():
+            own = name if name in places else _own_name(name, places)
+            if own == "rivals" and isinstance(value, str):
+                value = [value]
+            if own in values and values[own] != value:
+                raise DesignError(
+                    f"{given[own]} and {name} are the same argument of {self.tool}, with different "
+                    f"values: {values[own]!r} and {value!r}"
+                )
+            given[own], values[own] = name, value
+        return values
+
     def http_request(self, arguments: Mapping[str, Any]) -> "HttpRequest":
         """Returns the HTTP request of a call; arguments that are None are left out."""
         places = self.places()
         sent: dict[Place, dict[str, Any]] = {"path": {}, "query": {}, "body": {}}
-        for name, value in arguments.items():
+        for name, value in self.canonical(arguments).items():
             if name not in places:
                 raise DesignError(
                     unknown("argument", name, places, self.tool), choices=tuple(places)
@@ -123,6 +153,13 @@ class Verb:
             path = start + quote(str(sent["path"][name]), safe="") + end
         body = sent["body"] if self.http_method == "POST" else None
         return HttpRequest(self.http_method, f"/api{path}", sent["query"], body)
+
+
+def _own_name(name: str, places: Mapping[str, Place]) -> str:
+    """Returns the name of a verb's argument that the blueprint writes differently."""
+    snake = re.sub(r"(?<=[a-z])[A-Z]", lambda capital: f"_{capital.group()}", name).lower()
+    names = (snake, *BLUEPRINT.get(snake, ()))
+    return next((own for own in names if own in places), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +214,9 @@ VERBS: tuple[Verb, ...] = (
          result="digest", status=201,
          note="`runs_start` runs it; a draft (digest null) needs `runs_start_evidence` first."),
     Verb("experiments.show", ask.OfExperiment, say.ExperimentSummary, "reads",
-         "GET /experiments/{experiment_tag:path}"),
+         "GET /experiments/{tag:path}"),
     Verb("experiments.cleanup", ask.Cleanup, say.Counts, "destroys",
-         "DELETE /experiments/{experiment_tag:path}",
+         "DELETE /experiments/{tag:path}",
          note="Returns how many runs, samples, probes and calls were deleted; with `ledger`, paid "
          "answers are among them."),
     Verb("experiments.list_studies", ask.NoArguments, Sequence[say.StudyRow], "reads",

@@ -7,7 +7,7 @@ from scipy import stats
 
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.metrics.polarization import polarization
-from judge_gym.analysis.validity import Thresholds, validity
+from judge_gym.analysis.validity import Thresholds, control_descriptions, validity
 from judge_gym.errors import DesignError
 from verdict_frames import Chances, draw_verdicts
 
@@ -18,6 +18,20 @@ LEFT, RIGHT = [1, 0, 0, 0], [0, 0, 0, 1]
 def checked(frame: pd.DataFrame, name: str, **gates: float) -> pd.Series:
     found = validity(tidy(frame), Thresholds.of(gates))
     return found[found["check"] == name].iloc[0]
+
+
+CHECKS = [
+    "discriminant control",
+    "dose-response",
+    "external benchmark",
+    "internal consistency",
+    "belief functions",
+]
+
+
+def described(frame: pd.DataFrame, name: str) -> pd.Series:
+    found = control_descriptions(tidy(frame))
+    return found[found["quantity"] == name].iloc[0]
 
 
 def control(judges: dict[str, Chances], **columns: object) -> pd.DataFrame:
@@ -49,30 +63,86 @@ def test_without_a_control_there_is_nothing_to_check() -> None:
     assert np.isnan(found["value"])
 
 
-def test_a_control_shows_conflict_k_beside_the_distance_that_decides() -> None:
+def test_there_are_five_checks_and_each_that_does_not_decide_says_what_it_needs() -> None:
+    frame = draw_verdicts({"a": ALIKE}, items=60)
+    found = validity(tidy(frame)).set_index("check")
+    assert found.index.tolist() == CHECKS
+    assert found["needs"].to_dict() == {
+        "discriminant control": "a task of type control",
+        "dose-response": "tasks of two doses",
+        "external benchmark": "a benchmark with known answers",
+        "internal consistency": "",
+        "belief functions": "items that two judges scored with verdict.method single",
+    }
+
+
+def test_a_check_that_too_few_items_cannot_pass_names_the_number() -> None:
+    """Judges who agree always cannot show it on fewer items; that many are enough."""
+    perfect: Chances = {"1": 1.0}
+    for name, needed in (("discriminant control", 36), ("internal consistency", 32)):
+        few, enough = (
+            checked(control({"a": perfect, "b": perfect}, items=items), name)
+            for items in (needed - 1, needed)
+        )
+        assert (few["result"], few["needs"]) == ("undecided", f"{needed} items")
+        assert (enough["result"], enough["needs"]) == ("pass", "")
+
+
+def test_a_threshold_that_nothing_can_pass_is_called_so() -> None:
+    found = checked(control({"a": {"1": 1.0}, "b": {"1": 1.0}}), "discriminant control", control=0)
+    assert found["result"] == "undecided" and found["needs"].startswith("another threshold")
+
+
+def test_an_undecided_check_says_how_many_items_would_decide_it() -> None:
+    near: dict[str, Chances] = {"a": [0.65, 0.35, 0, 0], "b": [0.35, 0.65, 0, 0]}  # distance .09
+    found = checked(control(near, items=60), "discriminant control")
+    assert found["result"] == "undecided"
+    assert found["needs"].endswith(" items at this estimate")
+    assert int(found["needs"].split()[1].replace(",", "")) > 60
+
+
+def test_a_control_has_conflict_k_beside_the_distance_that_decides() -> None:
     torn = [0.5, 0, 0, 0.5]
     for judges in ("ab", "abcd"):  # k of all four at once would be 0.875
         frame = control(dict.fromkeys(judges, torn), items=60, replicates=10)
         assert checked(frame, "discriminant control")["result"] == "pass"
-        found = checked(frame, "control: conflict k")
-        assert found["result"] == "descriptive" and found["items"] == 60
+        found = described(frame, "conflict k")
+        assert found["items"] == 60
         assert found["low"] < 0.5 < found["high"], "two identical judges"
-    found = checked(control({"a": torn}), "control: conflict k")
-    assert found["result"] == "lacks data"
+    assert described(control({"a": torn}), "conflict k")["note"] == "needs two judges with repeats"
+    assert control_descriptions(tidy(draw_verdicts({"a": torn, "b": torn}))).empty
 
 
 def test_a_control_compares_mean_verdicts_with_the_reference_value() -> None:
-    name = "control: error against reference"
+    name = "error against the reference"
     panel: dict[str, Chances] = {"a": [0, 1, 0, 0], "b": [0, 0, 1, 0]}
-    found = checked(control(panel, reference=0.6), name)
+    found = described(control(panel, reference=0.6), name)
     assert found["value"] == pytest.approx(1 / 3 - 0.6)  # stages 2 and 3 of 4 are at 1/3 and 2/3
-    assert found["note"].startswith("the judge with the largest error, a;")
+    assert found["note"] == "the judge with the largest error, a"
     # Articles differ from the value for the country; their mean does not.
-    found = checked(control({"a": [0.5, 0, 0, 0.5]}, items=30, reference=0.5), name)
-    assert found["low"] < 0 < found["high"] and found["result"] == "descriptive"
-    found = checked(control({"a": [0, 0, 0.1, 0.9]}, items=8, reference=0.9), name)
+    found = described(control({"a": [0.5, 0, 0, 0.5]}, items=30, reference=0.5), name)
+    assert found["low"] < 0 < found["high"]
+    found = described(control({"a": [0, 0, 0.1, 0.9]}, items=8, reference=0.9), name)
     assert found["high"] <= 0.1 + 1e-12  # the mean stage is at most 1
-    assert checked(control(panel), name)["result"] == "lacks data"
+    assert described(control(panel), name)["note"] == "needs a reference value"
+
+
+def test_distances_of_single_verdicts_are_those_of_plain_counts() -> None:
+    panel: dict[str, Chances] = {
+        "a": [0.5, 0.3, 0.1, 0.1],
+        "b": [0.1, 0.1, 0.3, 0.5],
+        "c": {"1": 0.2, "4": 0.4, "abstain": 0.4},
+    }
+    found = checked(draw_verdicts(panel, items=12), "belief functions")
+    assert (found["result"], found["items"]) == ("pass", 12)
+    assert 0 <= found["value"] <= 1e-9
+
+
+def test_verdicts_of_several_stages_do_not_test_the_belief_functions() -> None:
+    wide: Chances = {"2 3": 0.5, "1": 0.5}
+    frame = draw_verdicts({"a": wide, "b": wide}).assign(**{"verdict.method": "subset"})
+    found = checked(frame, "belief functions")
+    assert found["result"] == "lacks data" and np.isnan(found["value"])
 
 
 def doses(*distances: float) -> pd.DataFrame:
@@ -129,7 +199,7 @@ def test_without_repeats_there_is_no_distance_and_no_response() -> None:
     samples = doses(0.1, 0.5, 0.9)
     found = checked(samples[samples["replicate"] == 0], "dose-response")
     assert found["result"] == "lacks data"
-    assert "2 repeats" in str(found["note"])
+    assert found["needs"] == "at two doses, two judges with repeats"
 
 
 def benchmark(right: float) -> pd.DataFrame:

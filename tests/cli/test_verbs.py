@@ -42,7 +42,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
 SLOW = pytest.mark.slow
 EXAMPLES = {
     "support": ("support.yaml", "support-replies", 9, 9 * 24),
-    "contested": ("contested.yaml", "contested-pilot", 27, 14 * 18 + 22 * 9),
+    "contested": ("contested.yaml", "contested-pilot", 24, (28 + 44) * (6 + 6 + 4) + 20 * 6),
     "review": ("review.yaml", "review-severity", 12, 12 * 20),
     "benchmark": ("benchmark.yaml", "severity", 4, 4 * 20),
 }

@@ -52,7 +52,7 @@ def test_every_command_in_a_message_has_a_call_or_is_for_the_user() -> None:
     [
         ("see 'judge-gym evidence list'", "see evidence_list_windows"),
         ("run its evidence step first with 'judge-gym evidence make pilot'",
-         'run its evidence step first with runs_start_evidence {"experiment_tag": "pilot"}'),
+         'run its evidence step first with runs_start_evidence {"tag": "pilot"}'),
         ("name one: --judge MODEL, or --allow-self", "name one: judges MODEL, or allow_self"),
         ("run 'judge-gym db up --yes'", "run 'judge-gym db up --yes' (which the user runs)"),
         ("list them with: 'judge-gym answers s --status parse_failed'",

@@ -70,7 +70,7 @@ def test_a_reading_token_reads_and_nothing_else(lab: ServedLab) -> None:
         tools = [tool.name for tool in agent.do("list_tools").tools]
         writing = [name for name in tools if name in TOOLS and TOOLS[name].effect != "reads"]
         assert len(writing) >= 15
-        needs = {"window_id": 1, "experiment_tag": "pilot"}
+        needs = {"window_id": 1, "tag": "pilot"}
         for name in writing:
             schema = agent.call("functions", name=name)["arguments"]["properties"]
             given = {key: value for key, value in needs.items() if key in schema}

@@ -81,7 +81,7 @@ def test_an_agent_takes_an_experiment_from_evidence_to_report(tmp_path: Path) ->
         agent.call("evidence_load", window_id=window, items=TEXTS)
         agent.call(
             "experiments_create",
-            experiment_tag="pilot",
+            tag="pilot",
             window_id=window,
             model_id="sim:balanced",
             task_type="ecc",

@@ -118,14 +118,14 @@ def test_read_returns_what_the_api_returns(lab: ServedLab, agent: Agent) -> None
         (
             "experiments_list_samples",
             "/api/samples",
-            {"experiment_tag": "pilot/strict", "limit": 3},
+            {"tag": "pilot/strict", "limit": 3},
         ),
         ("reports_usage", "/api/usage", {"by": ["model", "stage"]}),
     ):
         whole = {**arguments, "columns": ["all"]}
         found = agent.call("read", function=function, arguments=whole)
         assert found == rounded(lab.get(path, **arguments)), function
-    tag = {"experiment_tag": "pilot/strict"}
+    tag = {"tag": "pilot/strict"}
     summary = agent.call("read", function="experiments_show", arguments=tag)
     assert summary == lab.get("/api/experiments/pilot%2Fstrict")
     chosen = {**tag, "columns": ["status", "replicate"], "limit": 2}
@@ -216,10 +216,22 @@ def test_words_of_others_are_set_apart_from_the_result(lab: ServedLab, agent: Ag
         assert "SYSTEM" not in json.dumps(value)
 
 
+def test_the_blueprints_arguments_are_accepted(agent: Agent) -> None:
+    listed = {"function": "experiments_list_rubrics"}
+    ours = agent.call("read", **listed, arguments={"tag": "pilot"})
+    assert agent.call("read", **listed, arguments={"experimentTag": "pilot"}) == ours
+    assert agent.call("runs_status", experimentTag="pilot") == agent.call(
+        "runs_status", target="pilot"
+    )
+    error = agent.refused("runs_status", experimentTag="pilot", target="later")
+    assert "experimentTag and target are the same argument" in error["message"]
+
+
 def test_status_reports_the_progress_of_runs(agent: Agent) -> None:
     found = agent.call("runs_status", target="pilot")
     [run] = found["runs"]
     assert (run["status"], run["in_progress"], found["in_progress"]) == ("complete", False, False)
+    assert found["profile"] == "dev"
     assert run["done"] == run["targets"] == {
         "evidence": 3, "rubric": 1, "score": 15, "swap": 0, "probe": 15
     }  # fmt: skip
@@ -272,8 +284,11 @@ def test_the_environment_is_reported_without_values(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-house")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://secret.example/v1")
+    monkeypatch.setenv("JUDGE_GYM_TOKEN", "token-of-the-house")
     result = agent.result("admin_environment")
-    found = {name: is_set for name, is_set, _ in sent(result)["rows"]}
+    found = {name: is_set for name, is_set, _, _ in sent(result)["rows"]}
+    assert [row[2] for row in sent(result)["rows"] if row[2]] == ["dev"], "the profile"
+    assert found["JUDGE_GYM_TOKEN"] and "token-of-the-house" not in str(result)
     assert found["OPENAI_API_KEY"] and found["OPENAI_BASE_URL"]
     assert not found["ANTHROPIC_API_KEY"] and not found["FIRECRAWL_API_KEY"]
     assert "sk-of-the-house" not in str(result) and "secret.example" not in str(result)
@@ -335,19 +350,19 @@ def test_tools_create_evidence_and_benchmarks(lab: ServedLab, agent: Agent) -> N
     ) == {"held": 1}
     agent.call(
         "experiments_create",
-        experiment_tag="severity",
+        tag="severity",
         window_id=window,
         model_id="sim:balanced",
         task_type="benchmark",
         concept="severity",
     )
-    agent.call("experiments_load_rubric", experiment_tag="severity", rubric=rubric)
+    agent.call("experiments_load_rubric", tag="severity", rubric=rubric)
     assert agent.call("evidence_freeze_pool", name="march", window_id=window)["items"] == 1
     label = {"item": "A", "rater": "one", "stage": "minor"}
     agent.call("labels_add", labels=[label], target="severity")
     [said] = agent.call("read", function="labels_list")["items"]
     assert (said["rater"], said["stage"]) == ("one", "minor")
-    assert agent.call("experiments_cleanup", experiment_tag="severity")["runs"] == 0
+    assert agent.call("experiments_cleanup", tag="severity")["runs"] == 0
 
 
 # --- what is long --------------------------------------------------------------------------------
@@ -458,7 +473,7 @@ def test_an_error_names_the_value_and_the_choices(
 
 def test_an_error_has_the_message_of_the_api(lab: ServedLab, agent: Agent) -> None:
     sent = {
-        "experiment_tag": "odd",
+        "tag": "odd",
         "window_id": 1,
         "model_id": "sim:balanced",
         "task_type": "ecc",

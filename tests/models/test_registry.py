@@ -17,6 +17,7 @@ from judge_gym.models.model_card import LOCAL, Limits
 from judge_gym.models.providers import OPENERS
 from judge_gym.models.registry_files import ScheduleEntry, write_schedule
 from judge_gym.models.simulated import ASSISTANTS, CODERS, JUDGES, PRESETS
+from tables import each_row
 
 HOSTED = ("openai:gpt-5.2", "anthropic:claude-sonnet-4-5", "google:gemini-2.5-flash")
 PROVIDERS = {"sim", "local", "openai", "anthropic", "google", "xai", "openrouter"}
@@ -34,6 +35,30 @@ def test_a_bare_name_gets_its_provider(registry: Registry, id: str) -> None:
 
 @pytest.mark.parametrize("id", [*HOSTED, "sim:strict", "sim:judge?bias=0.8&noise=0.3"])
 def test_a_full_id_stays_as_it_is(registry: Registry, id: str) -> None:
+    assert registry.resolve(id) == id
+
+
+@each_row(
+    ("written", "id"),
+    [
+        ("gpt-4.1", "openai:gpt-4.1"),
+        ("gpt-4.1-mini", "openai:gpt-4.1-mini"),
+        ("gpt-5.2", "openai:gpt-5.2"),
+        ("claude-sonnet-4.5", "anthropic:claude-sonnet-4-5"),
+        ("anthropic:claude-haiku-4.5", "anthropic:claude-haiku-4-5"),
+        ("claude-opus-4.1", "anthropic:claude-opus-4-1"),
+        ("anthropic:claude-2.1", "anthropic:claude-2.1"),
+        ("anthropic:claude-instant-1.2", "anthropic:claude-instant-1.2"),
+        ("gemini-2.5-flash", "google:gemini-2.5-flash"),
+        ("grok-4", "xai:grok-4"),
+        ("openrouter:anthropic/claude-sonnet-4.5", "openrouter:anthropic/claude-sonnet-4.5"),
+        ("openrouter:openai/gpt-5.2", "openrouter:openai/gpt-5.2"),
+    ],
+)
+def test_a_name_as_papers_write_it_becomes_the_id_of_the_provider(
+    registry: Registry, written: str, id: str
+) -> None:
+    assert registry.resolve(written) == id
     assert registry.resolve(id) == id
 
 

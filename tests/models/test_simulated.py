@@ -817,7 +817,7 @@ def neutral(text: str) -> str:
 
 DEMO = [
     json.loads(line)["text"]
-    for pool in ("valdoria", "norvessa", "reviews")
+    for pool in ("valdoria", "norvessa", "norvessa_calm", "reviews")
     for line in (files("judge_gym.demo") / f"{pool}.jsonl").read_text("utf-8").splitlines()
 ]
 LONG = {

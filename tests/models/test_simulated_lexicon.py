@@ -19,7 +19,7 @@ from judge_gym.models.simulated.lexicon import (
 )
 from tables import each_row
 
-POOLS = ("valdoria", "norvessa", "reviews")
+POOLS = ("valdoria", "norvessa", "norvessa_calm", "reviews")
 ITEMS: dict[str, dict[str, Any]] = {
     f"{pool}-{number}": json.loads(line)
     for pool in POOLS

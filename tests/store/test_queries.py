@@ -137,7 +137,7 @@ WANTED = stages(2, 2, 4, 4, 8)
         (WANTED, stages(2, 0, 0, 0, 0), {}, "evidence-done"),
         (WANTED, stages(2, 1, 0, 0, 0), {}, "evidence-done"),
         (WANTED, stages(2, 2, 0, 0, 0), {}, "rubric-done"),
-        (stages(0, 1, 4, 0, 0), stages(0, 0, 0, 0, 0), {}, "pending"),
+        (stages(0, 1, 4, 0, 0), stages(0, 0, 0, 0, 0), {}, "evidence-done"),
         (stages(0, 1, 4, 0, 0), stages(0, 1, 0, 0, 0), {}, "rubric-done"),
         (WANTED, stages(2, 2, 1, 0, 0), {}, "scoring"),
         (WANTED, stages(2, 2, 4, 3, 0), {}, "scoring"),

@@ -52,3 +52,18 @@ def test_unpriced_calls_and_failures_are_counted_separately(store: Store) -> Non
     recorded(store, lost, payer, error="gone")
     [row] = store.usage_totals.rows()
     assert (row["attempts"], row["calls"], row["unpriced"], row["usd"]) == (4, 3, 1, 0.75)
+
+
+@pytest.mark.postgres
+def test_usage_by_provider_adds_up_the_models_of_each(store: Store) -> None:
+    payer = Payer(1, "study", "study/tag", "scorer")
+    models = {"openai:gpt-4.1": 0.25, "openai:gpt-5.2": 0.5, "xai:grok-4": 0.125}
+    for model, usd in models.items():
+        request = Request(model, (Message("user", ("Judge",)),), Draw("7", 0, 0))
+        recorded(store, request, payer, Completion("yes", "stop", model, 10, 4, usd))
+    rows = store.usage.rows(by=["stage", "provider"])
+    assert [(row["provider"], row["calls"], row["usd"]) for row in rows] == [
+        ("openai", 2, 0.75),
+        ("xai", 1, 0.125),
+    ]
+    assert all(row["stage"] == "scorer" and "model" not in row for row in rows)

@@ -75,7 +75,7 @@ def test_tables_match_the_lab(lab: ServedLab) -> None:
         ("/api/experiments", {"task_type": "ecc"}, verbs.list_experiments_by_task_type("ecc")),
         ("/api/experiments", {"task_type": "control"}, []),
         ("/api/experiments", {"study": "nothing"}, []),
-        ("/api/rubrics", {"experiment_tag": "pilot"}, verbs.list_experiment_rubrics("pilot")),
+        ("/api/rubrics", {"tag": "pilot"}, verbs.list_experiment_rubrics("pilot")),
         ("/api/usage", {}, verbs.reports.usage()),
         ("/api/usage", {"by": ["stage", "model"]}, verbs.reports.usage(by=["stage", "model"])),
         ("/api/usage", {"target": "pilot"}, verbs.reports.usage("pilot")),
@@ -121,13 +121,11 @@ def test_axes_and_models_describe_themselves(lab: ServedLab) -> None:
 @pytest.mark.parametrize("limit", [1, 4, 7, 15, 1000])
 def test_pages_contain_every_sample_once(lab: ServedLab, limit: int) -> None:
     whole = plain(lab.lab.list_experiment_samples("pilot"))
-    found = pages(lab, "/api/samples", limit, experiment_tag="pilot")
+    found = pages(lab, "/api/samples", limit, tag="pilot")
     assert [len(page) for page in found[:-1]] == [limit] * (len(found) - 1)
     rows = [row for page in found for row in page]
     assert sorted(rows, key=key) == sorted(whole, key=key)
-    assert rows == [
-        row for page in pages(lab, "/api/samples", 2, experiment_tag="pilot") for row in page
-    ]
+    assert rows == [row for page in pages(lab, "/api/samples", 2, tag="pilot") for row in page]
 
 
 def test_a_page_of_a_study_is_refused_with_its_tags(
@@ -137,7 +135,7 @@ def test_a_page_of_a_study_is_refused_with_its_tags(
         path = study_file(own.folder)
         tags = own.lab.runs.start(path)
         for resource in ("samples", "probes", "rubrics"):
-            said = own.ask("GET", f"/api/{resource}", params={"experiment_tag": "small"})
+            said = own.ask("GET", f"/api/{resource}", params={"tag": "small"})
             error = said.json()["error"]
             assert (said.status_code, error["choices"]) == (422, sorted(tags))
             assert "'small' is a study" in error["message"]
@@ -147,14 +145,14 @@ def test_a_page_of_a_study_is_refused_with_its_tags(
 
 @pytest.mark.parametrize("value", ["0", "many", "-3"])
 def test_an_invalid_number_is_repeated_in_the_error(lab: ServedLab, value: str) -> None:
-    said = lab.ask("GET", "/api/samples", params={"experiment_tag": "pilot", "limit": value})
+    said = lab.ask("GET", "/api/samples", params={"tag": "pilot", "limit": value})
     assert said.status_code == 422
     message = said.json()["error"]["message"]
     assert message.startswith("query.limit: ") and message.endswith(f", not {value!r}")
 
 
 def test_pages_contain_every_probe_once(lab: ServedLab) -> None:
-    rows = [row for page in pages(lab, "/api/probes", 4, experiment_tag="pilot") for row in page]
+    rows = [row for page in pages(lab, "/api/probes", 4, tag="pilot") for row in page]
     whole = plain(lab.lab.list_experiment_probes("pilot"))
     assert whole and sorted(rows, key=key) == sorted(whole, key=key)
 
@@ -170,7 +168,7 @@ def test_a_page_may_be_of_one_status_or_one_item(lab: ServedLab) -> None:
     whole = plain(lab.lab.list_experiment_samples("pilot/strict"))
     for name, values in (("status", {row["status"] for row in whole}), ("evidence", {1, 2})):
         for value in values:
-            found = pages(lab, "/api/samples", 2, experiment_tag="pilot/strict", **{name: value})
+            found = pages(lab, "/api/samples", 2, tag="pilot/strict", **{name: value})
             rows = [row for page in found for row in page]
             wanted = [row for row in whole if row[name] == value]
             assert sorted(rows, key=key) == sorted(wanted, key=key)
@@ -179,10 +177,10 @@ def test_a_page_may_be_of_one_status_or_one_item(lab: ServedLab) -> None:
 def test_new_rows_do_not_move_pages(tmp_path: Path) -> None:
     with serve_lab(tmp_path) as lab:
         before = {row["sample"] for row in lab.lab.list_experiment_samples("pilot")}
-        page = lab.get("/api/samples", experiment_tag="pilot", limit=4)
+        page = lab.get("/api/samples", tag="pilot", limit=4)
         seen = [row["sample"] for row in page["items"]]
         lab.lab.runs.run("pilot", samples=7)
-        rest = pages(lab, "/api/samples", 4, experiment_tag="pilot", cursor=page["next"])
+        rest = pages(lab, "/api/samples", 4, tag="pilot", cursor=page["next"])
         seen += [row["sample"] for one in rest for row in one]
         assert len(seen) == len(set(seen))
         assert before <= set(seen)
@@ -190,9 +188,9 @@ def test_new_rows_do_not_move_pages(tmp_path: Path) -> None:
 
 def test_an_unknown_cursor_is_an_empty_page_or_an_error(lab: ServedLab) -> None:
     for cursor in ("x", "0", "-1", "99999999999999999999", "1 OR 1=1", "²"):
-        said = lab.ask("GET", "/api/samples", params={"experiment_tag": "pilot", "cursor": cursor})
+        said = lab.ask("GET", "/api/samples", params={"tag": "pilot", "cursor": cursor})
         assert said.status_code == 422, cursor
-    assert lab.get("/api/samples", experiment_tag="pilot", cursor="2000000000")["items"] == []
+    assert lab.get("/api/samples", tag="pilot", cursor="2000000000")["items"] == []
     said = lab.ask("GET", "/api/windows", params={"cursor": "x"})
     assert said.status_code == 422
 
@@ -233,8 +231,8 @@ def test_parquet_matches_the_lab(lab: ServedLab, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    "windows experiments usage pools labels rubrics?experiment_tag=pilot windows/1/evidence "
-    "probes?experiment_tag=pilot samples?experiment_tag=pilot".split(),
+    "windows experiments usage pools labels rubrics?tag=pilot windows/1/evidence "
+    "probes?tag=pilot samples?tag=pilot".split(),
 )
 def test_every_table_can_be_downloaded(lab: ServedLab, path: str) -> None:
     mark = "&" if "?" in path else "?"
@@ -293,13 +291,13 @@ def test_a_benchmark_is_sent_with_its_rubric(lab: ServedLab) -> None:
     assert lab.post(f"/api/windows/{window}/benchmark", **sent) == {"held": 1}
     lab.post(
         "/api/experiments",
-        experiment_tag="severity",
+        tag="severity",
         window_id=window,
         model_id="sim:balanced",
         task_type="benchmark",
         concept="severity",
     )
-    lab.post("/api/rubrics", experiment_tag="severity", rubric=rubric)
+    lab.post("/api/rubrics", tag="severity", rubric=rubric)
     experiment, _ = lab.lab.store.experiments.find("severity")
     assert experiment.task.rubric is not None
     assert [stage.label for stage in experiment.task.rubric.stages] == ["minor", "major"]
@@ -346,8 +344,25 @@ def test_a_study_is_planned_and_started_from_its_text(lab: ServedLab) -> None:
     assert lab.post("/api/runs/resume", target="sent")["started"] == started
 
 
+def test_the_blueprints_arguments_are_accepted(lab: ServedLab) -> None:
+    body = {"startDate": "2026-02-01", "endDate": "2026-02-28", "country": "Norvessa"}
+    made = lab.post("/api/windows", **body)["window_id"]
+    [window] = [row for row in lab.get("/api/windows")["items"] if row["window"] == made]
+    assert (window["start"], window["end"]) == ("2026-02-01", "2026-02-28")
+    assert lab.get("/api/rubrics", experimentTag="pilot") == lab.get("/api/rubrics", tag="pilot")
+    assert lab.get("/api/export", experimentTags="pilot") == lab.get("/api/export", targets="pilot")
+    tasks = {row["task_type"] for row in lab.get("/api/experiments", taskType="ecc")["items"]}
+    assert tasks == {"ecc"}
+    said = lab.ask("GET", "/api/rubrics", params={"tag": "pilot", "experimentTag": "later"})
+    assert said.status_code == 422
+    assert "tag and experimentTag are the same argument" in said.json()["error"]["message"]
+    said = lab.ask("POST", "/api/windows", json={**body, "start_date": "2026-02-02"})
+    assert said.status_code == 422
+    assert "startDate and start_date are the same argument" in said.json()["error"]["message"]
+
+
 def test_errors_name_the_choices(lab: ServedLab) -> None:
-    sent = {"experiment_tag": "x", "window_id": 1, "model_id": "sim:nobody", "task_type": "ecc"}
+    sent = {"tag": "x", "window_id": 1, "model_id": "sim:nobody", "task_type": "ecc"}
     said = lab.ask("POST", "/api/experiments", json={**sent, "concept": "x"})
     error = said.json()["error"]
     assert (said.status_code, error["kind"]) == (422, "design")
@@ -379,7 +394,7 @@ def test_hostile_names_change_nothing(lab: ServedLab, name: str) -> None:
         said = lab.ask("GET", path, params={"target": name})
         assert said.status_code in (404, 422), (path, said.text)
     for path in ("/api/samples", "/api/rubrics", "/api/probes"):
-        said = lab.ask("GET", path, params={"experiment_tag": name})
+        said = lab.ask("GET", path, params={"tag": name})
         assert said.status_code in (404, 422), (path, said.text)
     for verb in ("pause", "cancel", "resume", "retry", "retune"):
         said = lab.ask("POST", f"/api/runs/{verb}", json={"target": name})

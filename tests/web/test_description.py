@@ -37,11 +37,11 @@ def operations(description: dict[str, Any]) -> list[tuple[str, str, dict[str, An
 
 KNOWN: dict[str, list[Any]] = {
     "target": ["pilot", "pilot/strict", "later", "nowhere"],
-    "experiment_tag": ["pilot", "pilot/strict", "new", "later", "nowhere"],
+    "tag": ["pilot", "pilot/strict", "new", "later", "nowhere"],
     "model_id": ["sim:balanced", "sim:strict?x=1", "gpt-5.2"],
     "window_id": [1, 2],
     "id": [1, 2, 10_000],
-    "experiment_tags": ["pilot", "later", "nowhere"],
+    "targets": ["pilot", "later", "nowhere"],
 }
 
 

@@ -1,16 +1,20 @@
-"""Validity checks on the instrument: each passes, fails, is undecided or lacks data.
+"""The five validity checks on the instrument: each passes, fails, is undecided or lacks data.
 
 A check passes if its 95 % interval lies wholly on the right side of its threshold, fails if it lies
-wholly on the wrong side, and is undecided if the interval contains the threshold or is unknown.
-What the blueprint names beside a check is shown with its interval, and decides nothing.
+wholly on the wrong side, and is undecided if the interval contains the threshold or is unknown; it
+then says what would decide it. What the blueprint names beside the control is a table of its own,
+`control_descriptions`, and decides nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import combinations
+from math import ceil
 
 import numpy as np
 import pandas as pd
 
+from judge_gym.analysis.belief.disagreement import squared_jousselme
 from judge_gym.analysis.endpoints import accuracy, positions
 from judge_gym.analysis.frames import (
     CELL,
@@ -26,11 +30,20 @@ from judge_gym.analysis.frames import (
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.metrics.accuracy import ground_truth
 from judge_gym.analysis.metrics.conflict import conflict_by_item
-from judge_gym.analysis.panels import distances_without_draws, item_distances, panels, per_item
+from judge_gym.analysis.panels import (
+    Panel,
+    distances_without_draws,
+    item_distances,
+    panels,
+    per_item,
+)
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, ErrorPart, cluster_robust
 from judge_gym.analysis.stats.intervals import (
+    NORMAL_FROM,
+    Bounded,
     Estimate,
     Estimator,
+    bounded,
     draw_part,
     estimate_over_items,
     half_width,
@@ -46,8 +59,8 @@ MIN_ITEMS = 5
 MIN_CONCEPTS, MIN_DOSES = 6, 3
 """The numbers from which the dose-response is about concepts in general."""
 UNDECIDED, LACKING = "undecided", "lacks data"
-DESCRIPTIVE = "descriptive"
-"""The result of what is shown beside a check and decides nothing."""
+EXACT = 1e-9
+"""The largest difference of two ways to compute the same distance that is due to rounding."""
 PUBLISHED = "o1-mini has 0.657 on JudgeBench"
 
 
@@ -82,51 +95,67 @@ DEFAULTS = Thresholds()
 
 
 def validity(frame: pd.DataFrame, thresholds: Thresholds = DEFAULTS) -> pd.DataFrame:
-    """Runs the checks on a tidy frame: check, criterion, value, low, high, items, result, note."""
+    """Runs the five checks on a tidy frame; `needs` is what would decide one that is undecided."""
     own = own_rows(frame)
     return pd.DataFrame([check(own, thresholds) for check in CHECKS])
+
+
+def control_descriptions(frame: pd.DataFrame) -> pd.DataFrame:
+    """Describes controls beside their check: conflict k, and the error against a reference value.
+
+    Without controls the table is empty.
+    """
+    controls = own_rows(frame)
+    controls = controls[controls["task_type"] == "control"]
+    if controls.empty:
+        return pd.DataFrame()
+    return pd.DataFrame([_control_conflict(controls), _control_reference(controls)])
 
 
 def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     controls = frame[frame["task_type"] == "control"]
     name, rule = "discriminant control", f"squared distance on controls below {limits.control:g}"
     if controls.empty:
-        return _row(name, rule, undefined(), LACKING, "no task of type control")
+        return _row(name, rule, undefined(), LACKING, needs="a task of type control")
     scored = float((once_per_call(controls, [JUDGE])["status"] == "scored").mean())
     found = _distance(controls)
     if scored < limits.effective:
         note = f"only {scored:.0%} of verdicts are scored: abstaining is not agreement"
-        return _row(name, rule, found, "fail", note)
-    return _row(name, rule, found, _below(found, limits.control), f"{scored:.0%} scored")
+        return _row(name, rule, found, "fail", note=note)
+    decision = _below(found, limits.control, "two judges with two scored repeats", skewed)
+    return _row(name, rule, found, *decision, note=f"{scored:.0%} scored")
 
 
-def _control_conflict(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
+def _control_conflict(controls: pd.DataFrame) -> dict[str, object]:
     """Describes k of every two judges on controls; k of more would grow with their number."""
-    name, rule = "control: conflict k", "k of two judges (equal fan-in), near that of one alone"
-    once = once_per_call(frame[frame["task_type"] == "control"], [JUDGE])
+    name, meaning = "conflict k", "k of two judges (equal fan-in); k is no distance"
+    once = once_per_call(controls, [JUDGE])
     found = _mean_over_items(once, PANEL, _pairwise_k, skewed)
     if not found.n:
-        return _row(name, rule, found, LACKING, "needs two judges with repeats on controls")
+        return _description(name, meaning, found, "needs two judges with repeats")
     alone = _conflict(once, "own").mean()
-    note = f"a judge's k with itself: {alone:.3f}; k is no distance, and the distance decides"
-    return _row(name, rule, found, DESCRIPTIVE, note)
+    return _description(name, meaning, found, f"a judge's k with itself: {alone:.3f}")
 
 
-def _control_reference(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
+def _control_reference(controls: pd.DataFrame) -> dict[str, object]:
     """Describes how far the mean verdict on controls is from a reference value, such as an index.
 
     The value is about the country, not about one article: only means over items are compared.
     """
-    name = "control: error against reference"
-    rule = "mean stage minus the reference value, scale 0 to 1"
-    errors = ground_truth(frame[frame["task_type"] == "control"])
+    name = "error against the reference"
+    meaning = "mean stage minus the reference value, scale 0 to 1"
+    errors = ground_truth(controls)
     errors = errors[errors["measure"] == "error"]
     if errors.empty:
-        return _row(name, rule, undefined(), LACKING, "no control with a reference value")
+        return _description(name, meaning, undefined(), "needs a reference value")
     worst = errors.sort_values("mean", key=abs).iloc[-1]
     found = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
-    note = f"the judge with the largest error, {worst[JUDGE]}; the distance decides"
-    return _row(name, rule, found, DESCRIPTIVE, note)
+    return _description(name, meaning, found, f"the judge with the largest error, {worst[JUDGE]}")
+
+
+def _description(quantity: str, meaning: str, found: Estimate, note: str) -> dict[str, object]:
+    numbers = found.named("value", "low", "high", "items")
+    return {"quantity": quantity, "meaning": meaning, **numbers, "note": note}
 
 
 def _mean_over_items(
@@ -160,7 +189,7 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
     name, rule = "dose-response", f"slope of the distance over the dose above {limits.dose:g}"
     dosed = frame[frame["dose"].notna()]
     if dosed["dose"].nunique() < 2:
-        return _row(name, rule, undefined(), LACKING, "needs tasks of two doses")
+        return _row(name, rule, undefined(), LACKING, needs="tasks of two doses")
     once, by = once_per_call(dosed, [JUDGE]), ["dose", "concept", *PANEL]
     distances = item_distances(once, by)
     found, *without = (
@@ -168,7 +197,7 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
     )
     means = found.groupby(level="dose").mean()
     if len(means) < 2:
-        return _row(name, rule, undefined(), LACKING, "needs distances at two doses: 2 repeats")
+        return _row(name, rule, undefined(), LACKING, needs="at two doses, two judges with repeats")
     note = "; ".join(f"dose {dose:g}: {mean:.3f}" for dose, mean in means.items())
     concepts = per_item(distances, ["dose", "concept"]).groupby(level=["dose", "concept"]).mean()
     if len(concepts) >= MIN_CONCEPTS and len(means) >= MIN_DOSES:
@@ -179,7 +208,7 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
         clusters = clusters_of(dosed, pd.Index(items["evidence"]))
         slope = _slope(items, [part.reindex(found.index) for part in without], clusters)
         note += f"; on these {len(concepts)} concepts, pools and rubrics"
-    return _row(name, rule, slope, _above(slope, limits.dose), note)
+    return _row(name, rule, slope, *_above(slope, limits.dose, "distances"), note=note)
 
 
 def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
@@ -187,11 +216,12 @@ def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, ob
     known = frame[pd.to_numeric(frame["truth"], errors="coerce").notna()]
     rows = _known_answers(known)
     if rows.empty:
-        return _row(name, rule, undefined(), LACKING, "no benchmark with known answers")
+        return _row(name, rule, undefined(), LACKING, needs="a benchmark with known answers")
     worst = rows.sort_values("mean").iloc[0]
     found = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
     note = f"the weakest judge, {worst[JUDGE]}; {PUBLISHED}"
-    return _row(name, rule, found, _above(found, limits.benchmark), note)
+    decision = _above(found, limits.benchmark, "scored verdicts", bounded)
+    return _row(name, rule, found, *decision, note=note)
 
 
 def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
@@ -203,7 +233,8 @@ def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     once = first_replicates(once_per_call(used, [JUDGE]))
     found = _mean_over_items(once, CELL, _variance, variances)
     note = "on controls" if len(controls) else "no controls: on all ordinal tasks"
-    return _row(name, rule, found, _below(found, limits.consistency), note)
+    decision = _below(found, limits.consistency, "two scored repeats", variances)
+    return _row(name, rule, found, *decision, note=note)
 
 
 def _variance(frame: pd.DataFrame) -> pd.Series:
@@ -212,6 +243,45 @@ def _variance(frame: pd.DataFrame) -> pd.Series:
     keys = [*ITEM, "rubric", "flipped"]
     found = places.groupby([frame[name] for name in keys], observed=True).var(ddof=1).dropna()
     return found.groupby(level=ITEM).mean().groupby(level="evidence").mean()
+
+
+def _belief_functions(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
+    """Compares distances of belief functions with plain ones, where each verdict is one stage.
+
+    The squared Jousselme distance of two judges is then half the squared Euclidean distance of
+    their shares of verdicts per stage, which are counted here without the belief functions.
+    """
+    name = "belief functions"
+    rule = f"distances of single verdicts are those of plain counts, within {EXACT:g}"
+    single = np.bitwise_count(frame["mask"]) == 1
+    if "verdict.method" in frame:
+        single &= frame["verdict.method"] == "single"
+    parts = [_distance_errors(panel) for panel in panels(select_rows(frame, single))]
+    errors = pd.concat(parts) if parts else pd.Series(dtype=float)
+    if errors.empty:
+        needs = "items that two judges scored with verdict.method single"
+        return _row(name, rule, undefined(), LACKING, needs=needs)
+    found = undefined(errors.index.nunique(), float(errors.max()))
+    result = "pass" if found.value <= EXACT else "fail"
+    note = f"the largest difference of {len(errors):,} distances"
+    return _row(name, rule, found, result, note=note)
+
+
+def _distance_errors(panel: Panel) -> pd.Series:
+    """Returns by item and pair of judges how far both distances of single verdicts are apart."""
+    chosen = np.log2(panel.mask).astype(int)
+    shares = np.zeros((*panel.size, panel.n_stages))
+    np.add.at(shares, (panel.item, panel.judge, chosen), 1.0)
+    counts = shares.sum(axis=-1, keepdims=True)
+    shares /= np.maximum(counts, 1)
+    parts = []
+    for ours, theirs in combinations(range(len(panel.judges)), 2):
+        items = np.flatnonzero((counts[:, [ours, theirs], 0] > 0).all(axis=1))
+        plain = ((shares[items, ours] - shares[items, theirs]) ** 2).sum(axis=-1) / 2
+        first = items * len(panel.judges)
+        distances = squared_jousselme(panel.masses, first + ours, first + theirs)
+        parts.append(pd.Series(abs(distances - plain), np.array(panel.evidence)[items]))
+    return pd.concat(parts) if parts else pd.Series(dtype=float)
 
 
 def _distance(frame: pd.DataFrame) -> Estimate:
@@ -230,11 +300,10 @@ def _distance(frame: pd.DataFrame) -> Estimate:
 
 CHECKS: tuple[Callable[[pd.DataFrame, Thresholds], dict[str, object]], ...] = (
     _discriminant_control,
-    _control_conflict,
-    _control_reference,
     _dose_response,
     _external_benchmark,
     _consistency,
+    _belief_functions,
 )
 
 
@@ -284,19 +353,54 @@ def _slope(
     return Estimate(value, value - half, value + half, count)
 
 
-def _row(check: str, criterion: str, found: Estimate, result: str, note: str) -> dict[str, object]:
+def _row(
+    check: str, criterion: str, found: Estimate, result: str, needs: str = "", note: str = ""
+) -> dict[str, object]:
+    decision = {"check": check, "result": result, "criterion": criterion}
     numbers = found.named("value", "low", "high", "items")
-    return {"check": check, "criterion": criterion, **numbers, "result": result, "note": note}
+    return {**decision, **numbers, "needs": needs, "note": note}
 
 
-def _below(found: Estimate, limit: float, *, below: str = "pass", above: str = "fail") -> str:
-    """Returns the result of a check by the side of the limit that the whole interval is on."""
-    if not np.isfinite(found.value):
-        return LACKING
-    if not found.known or found.n < MIN_ITEMS or found.low <= limit <= found.high:
-        return UNDECIDED
-    return below if found.high < limit else above
+def _below(found: Estimate, limit: float, data: str, scale: Bounded) -> tuple[str, str]:
+    """Returns the result of a check whose quantity is to be below a limit, and what it needs."""
+    fewest = _fewest_items(lambda n: scale(np.full(n, scale.low)).high < limit)
+    return _decide(found, limit, ("pass", "fail"), data, fewest)
 
 
-def _above(found: Estimate, limit: float) -> str:
-    return _below(found, limit, below="fail", above="pass")
+def _above(
+    found: Estimate, limit: float, data: str, scale: Bounded | None = None
+) -> tuple[str, str]:
+    """Returns the result of a check whose quantity is to be above a limit, and what it needs."""
+    fewest = MIN_ITEMS
+    if scale is not None:
+        fewest = _fewest_items(lambda n: scale(np.full(n, scale.high)).low > limit)
+    return _decide(found, limit, ("fail", "pass"), data, fewest)
+
+
+def _fewest_items(passes: Callable[[int], bool]) -> int:
+    """Returns the least number of items with which a perfect instrument passes; 0 if none does."""
+    return next(filter(passes, range(MIN_ITEMS, NORMAL_FROM)), 0)
+
+
+def _decide(
+    found: Estimate, limit: float, sides: tuple[str, str], data: str, fewest: int
+) -> tuple[str, str]:
+    """Returns the result by the side of the limit that the whole interval is on, and what it needs.
+
+    `sides` are the results below and above the limit, and `data` is what there is no value without.
+    """
+    value, low, high, n = found
+    if not np.isfinite(value):
+        return LACKING, data
+    if found.known and n >= MIN_ITEMS and not low <= limit <= high:
+        return sides[0] if high < limit else sides[1], ""
+    if not fewest:
+        return UNDECIDED, "another threshold: not even a perfect instrument passes this one"
+    if n < fewest:
+        return UNDECIDED, f"{fewest} items"
+    if not found.known:
+        return UNDECIDED, "more items, or more clusters of items"
+    gap, half = abs(value - limit), high - value if value < limit else value - low
+    if gap * 1000 < half:
+        return UNDECIDED, "another threshold: the estimate is at this one"
+    return UNDECIDED, f"about {ceil(n * (half / gap) ** 2):,} items at this estimate"

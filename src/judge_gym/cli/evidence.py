@@ -247,16 +247,14 @@ def freeze(
     name: Annotated[str, typer.Argument(help="The pool's name, which is permanent.")],
     files: Annotated[list[str], typer.Argument(help="Files, instead of --window.")] = NONE,
     window: Window = None,
-    experiment: Annotated[
-        str | None, typer.Option(metavar="TAG", help="The evidence that this experiment judges.")
+    tag: Annotated[
+        str | None, typer.Option(help="The evidence that this experiment judges.")
     ] = None,
     json: AsJson = False,
 ) -> None:
     """Freeze what a window holds, for studies to name: `evidence: {usa: {pool: NAME}}`."""
     with open_lab() as lab:
-        pool = lab.evidence.freeze_pool(
-            name, window_id=window, files=files, experiment_tag=experiment
-        )
+        pool = lab.evidence.freeze_pool(name, window_id=window, files=files, tag=tag)
     if json:
         display.print_json(pool)
     else:

@@ -23,7 +23,7 @@ OPTIONAL = ("seconds", "unreadable", "position_bias", "abstained")
 """Columns that are left out first on a narrow terminal."""
 CHECKS = {
     "hypothesis": ("outcome", "value", "low", "high", "p"),
-    "check": ("result", "value", "low", "high"),
+    "check": ("result", "value", "low", "high", "needs"),
 }
 """The tables of a protocol, by their first column, and which other columns a summary has."""
 
@@ -83,9 +83,7 @@ def print_summary(report: "Report") -> None:
         head = str(found.frame.columns[0])
         if head in CHECKS:
             columns = [head, *(name for name in CHECKS[head] if name in found.frame)]
-            rows = display.records(found.frame[columns])
-            decided = [row for row in rows if row.get("result") != "descriptive"]
-            display.table("", decided, one_line=True)
+            display.table("", display.records(found.frame[columns]), one_line=True)
     notes(*first(report.warnings, SUMMARY_LINES))
 
 

@@ -124,8 +124,8 @@ def usage(
     by: Annotated[
         str | None,
         typer.Option(
-            help="Group by any of study, tag, stage, model, day; default: study, stage and model, "
-            "or all of them with --json."
+            help="Group by any of study, tag, stage, model, day, provider; default: study, stage "
+            "and model, or all but provider with --json."
         ),
     ] = None,
     json: AsJson = False,

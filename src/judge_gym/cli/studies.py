@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = {
     "support": {name: name for name in ("support.yaml", "replies.csv", "helpfulness.json")},
-    "contested": {name: name for name in ("contested.yaml", "valdoria.jsonl", "norvessa.jsonl")},
+    "contested": {
+        name: name
+        for name in (
+            *("contested.yaml", "valdoria.jsonl", "norvessa.jsonl", "norvessa_calm.jsonl"),
+            *("reviews.jsonl", "rubric.json"),
+        )
+    },
     "review": {name: name for name in ("review.yaml", "reviews.jsonl", "rubric.json")},
     "benchmark": {
         "benchmark.yaml": "benchmark.yaml",

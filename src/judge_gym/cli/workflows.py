@@ -78,7 +78,7 @@ def make_views(
     with open_lab() as lab:
         result = execute(
             lambda watch: lab.runs.run_evidence(
-                window_id=window, experiment_tag=target, limit=limit or ARTICLES, watch=watch
+                window_id=window, tag=target, limit=limit or ARTICLES, watch=watch
             ),
             json,
         )

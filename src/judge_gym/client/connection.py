@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from judge_gym import errors
 from judge_gym.errors import DesignError, JudgeGymError, UnavailableError
+from judge_gym.records.environment import TOKEN
 from judge_gym.verbs import BY_NAME, Verb
 
 # Warnings about every retry are for those who set up logging; others get the final error.
@@ -30,7 +31,7 @@ class Connection:
             raise DesignError(f"{url.partition('?')[0]!r} is no address; it is http://HOST:PORT")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
         shown = next(iter(parse_qs(parts.query).get("token", [])), None)
-        given = token or shown or os.environ.get("JUDGE_GYM_TOKEN")
+        given = token or shown or os.environ.get(TOKEN)
         self._headers = {"Authorization": f"Bearer {given}"} if given else {}
         self._pool = urllib3.PoolManager(
             timeout=timeout,

@@ -72,7 +72,7 @@ class Evidence(Noun):
         return self._call("evidence.list_pools", locals())
 
     def freeze_pool(
-        self, name: str, *, window_id: int | None = None, experiment_tag: str | None = None
+        self, name: str, *, window_id: int | None = None, tag: str | None = None
     ) -> responses.FrozenPool:
         """Freezes the items of a window, of files or of an experiment under a permanent name."""
         return self._call("evidence.freeze_pool", locals())
@@ -126,7 +126,7 @@ class Experiments(Noun):
 
     def create(
         self,
-        experiment_tag: str,
+        tag: str,
         window_id: int,
         model_id: str,
         task_type: TaskType,
@@ -139,17 +139,12 @@ class Experiments(Noun):
         """Creates an experiment on a window's evidence; returns its digest, null for a draft."""
         return self._call("experiments.create", locals())
 
-    def show(self, experiment_tag: str) -> responses.ExperimentSummary:
+    def show(self, tag: str) -> responses.ExperimentSummary:
         """Returns an experiment's design, the progress of its runs and why targets failed."""
         return self._call("experiments.show", locals())
 
     def cleanup(
-        self,
-        experiment_tag: str,
-        *,
-        ledger: bool = False,
-        forget: bool = False,
-        force: bool = False,
+        self, tag: str, *, ledger: bool = False, forget: bool = False, force: bool = False
     ) -> Mapping[str, int]:
         """Deletes an experiment's runs; its tag, and every answer in the ledger, stay known."""
         return self._call("experiments.cleanup", locals())
@@ -162,16 +157,16 @@ class Experiments(Noun):
         """Returns a study's file as it was last run, its budget, and what it declares."""
         return self._call("experiments.show_study", locals())
 
-    def list_rubrics(self, experiment_tag: str) -> Sequence[responses.RubricRow]:
+    def list_rubrics(self, tag: str) -> Sequence[responses.RubricRow]:
         """Returns the rubrics of an experiment with the critic's scores."""
         return self._call("experiments.list_rubrics", locals())
 
-    def load_rubric(self, experiment_tag: str, rubric: Mapping[str, Any]) -> str:
+    def load_rubric(self, tag: str, rubric: Mapping[str, Any]) -> str:
         """Gives a benchmark its rubric, and its known answers their stages; its new digest."""
         return self._call("experiments.load_rubric", locals())
 
     def list_samples(
-        self, experiment_tag: str, *, status: Status | None = None, evidence: int | None = None
+        self, tag: str, *, status: Status | None = None, evidence: int | None = None
     ) -> Sequence[responses.SampleRow]:
         """Returns the samples of an experiment with decoded stages."""
         return self._call("experiments.list_samples", locals())
@@ -182,7 +177,7 @@ class Experiments(Noun):
         """Returns what judges answered, word for word, in a study or an experiment."""
         return self._call("experiments.list_answers", locals())
 
-    def list_probes(self, experiment_tag: str) -> Sequence[responses.ProbeRow]:
+    def list_probes(self, tag: str) -> Sequence[responses.ProbeRow]:
         """Returns probes with the probability of expert agreement; null if unreadable."""
         return self._call("experiments.list_probes", locals())
 
@@ -219,7 +214,7 @@ class Experiments(Noun):
         """Returns an item with what every setup answered, and its neighbours in the list."""
         return self._call("experiments.show_item", locals())
 
-    def export_csv(self, experiment_tags: Sequence[str]) -> str:
+    def export_csv(self, targets: Sequence[str]) -> str:
         """Returns the tidy rows of experiments as CSV."""
         return self._call("experiments.export_csv", locals())
 
@@ -271,7 +266,7 @@ class Runs(Noun):
         return self._call("runs.rerun_sample", locals())
 
     def start_evidence(
-        self, *, window_id: int | None = None, experiment_tag: str | None = None, limit: int = 15
+        self, *, window_id: int | None = None, tag: str | None = None, limit: int = 15
     ) -> Sequence[str]:
         """Starts W1 of a window's experiments or of one: searches for drafts, then makes views."""
         return self._call("runs.start_evidence", locals())
@@ -572,7 +567,7 @@ class Admin(Noun):
         return self._call("admin.query", locals())
 
     def environment(self) -> Sequence[responses.Variable]:
-        """Returns the variables that the lab reads and whether each is set, without values."""
+        """Returns the variables that judge-gym reads and whether each is set."""
         return self._call("admin.environment", locals())
 
     def axes(self) -> responses.Axes:

@@ -21,7 +21,7 @@ from judge_gym.models import Registry
 from judge_gym.models.model_card import Limits
 from judge_gym.records import TaskType
 from judge_gym.records.inputs import ARTICLES
-from judge_gym.records.responses import ExperimentSummary, ProbeRow, RubricRow, SampleRow
+from judge_gym.records.responses import Counts, ExperimentSummary, ProbeRow, RubricRow, SampleRow
 from judge_gym.store import Store
 
 if TYPE_CHECKING:
@@ -171,9 +171,7 @@ class Lab:
             experiment_tag = target
         elif target is not None:
             window_id = target
-        return self.runs.run_evidence(
-            window_id=window_id, experiment_tag=experiment_tag, limit=limit
-        )
+        return self.runs.run_evidence(window_id=window_id, tag=experiment_tag, limit=limit)
 
     def start_rubric_generation(self, experiment_tag: str) -> Result:
         """Runs W2: has the rubric written and criticised."""
@@ -226,3 +224,11 @@ class Lab:
     def export_design_space_csv(self, experiment_tags: Sequence[str]) -> str:
         """Calls `experiments.export_csv`."""
         return self.experiments.export_csv(experiment_tags)
+
+    # --- the blueprint's debug -------------------------------------------------------------------
+
+    def cleanup_experiment(
+        self, experiment_tag: str, *, ledger: bool = False, forget: bool = False
+    ) -> Counts:
+        """Calls `experiments.cleanup`."""
+        return self.experiments.cleanup(experiment_tag, ledger=ledger, forget=forget)

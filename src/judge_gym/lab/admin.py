@@ -11,11 +11,11 @@ from typing import Any, Literal, cast
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, StoreError, unknown
-from judge_gym.lab.collection import SEARCH_VARIABLE
 from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.experiments import Experiments
 from judge_gym.models import ModelCard, Registry
 from judge_gym.records import Message, search_origins
+from judge_gym.records.environment import PROFILE, VARIABLES
 from judge_gym.records.responses import (
     AnyRow,
     Axes,
@@ -39,7 +39,6 @@ from judge_gym.store import (
     export_ledger,
     import_ledger,
 )
-from judge_gym.store.database import ENVIRONMENT
 from judge_gym.store.identity import COPY
 
 Row = dict[str, Any]
@@ -209,9 +208,12 @@ class Admin:
         return True
 
     def environment(self) -> Sequence[Variable]:
-        """Returns the variables that the lab reads and whether each is set, without values."""
+        """Returns the variables that judge-gym reads and whether each is set.
+
+        Values are secrets and never among them, apart from the profile of this session.
+        """
         entries = self._models.entries
-        known = {ENVIRONMENT: "the lab's database", SEARCH_VARIABLE: "source of drafts' evidence"}
+        known = dict(VARIABLES)
         for origin in search_origins().values():
             known |= origin.variables
         for name, provider in entries.providers.items():
@@ -220,7 +222,12 @@ class Admin:
         for name, endpoint in entries.endpoints.items():
             known |= {endpoint.key_env: f"key of {name}"} if endpoint.key_env else {}
         return [
-            {"name": name, "set": bool(os.environ.get(name, "").strip()), "purpose": purpose}
+            {
+                "name": name,
+                "set": bool(os.environ.get(name, "").strip()),
+                "value": self._store.database.profile if name == PROFILE else None,
+                "purpose": purpose,
+            }
             for name, purpose in known.items()
         ]
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 from judge_gym.errors import DesignError, SourceError
 from judge_gym.records import Evidence, Window, bare_endpoint, content_hash, find_origin
+from judge_gym.records.environment import SEARCH
 from judge_gym.sources import FileSource, OnItem, OnProgress, SearchResult, Source, open_search
 from judge_gym.store import Store
 from judge_gym.studies import PoolSpec, WindowSpec
 
-SEARCH_VARIABLE = "JUDGE_GYM_SEARCH"
-"""Names the source of the lab: `gdelt`, `firecrawl`, or `feeds` and the addresses of feeds."""
 DEFAULT_SEARCH = "gdelt"
 ALLOW_PRIVATE = "--allow-private"
 
@@ -51,14 +50,12 @@ class LabSearch:
     @classmethod
     def configured(cls) -> "LabSearch":
         """Returns the source that the lab's setting names; refuses an unknown one."""
-        words = os.environ.get(SEARCH_VARIABLE, "").split() or [DEFAULT_SEARCH]
+        words = os.environ.get(SEARCH, "").split() or [DEFAULT_SEARCH]
         origin, *addresses = [word for word in words if word != ALLOW_PRIVATE]
         try:
             find_origin(origin)
         except DesignError as error:
-            raise DesignError(
-                f"{SEARCH_VARIABLE}: {error.message}", choices=error.choices
-            ) from None
+            raise DesignError(f"{SEARCH}: {error.message}", choices=error.choices) from None
         return cls(origin, tuple(addresses), ALLOW_PRIVATE in words)
 
     def spec(self, concept: str, window: Window, limit: int) -> PoolSpec:

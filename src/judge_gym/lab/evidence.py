@@ -12,7 +12,6 @@ from judge_gym.axes import Design
 from judge_gym.engine import WORKFLOWS, Engine
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab.collection import (
-    SEARCH_VARIABLE,
     CollectionResult,
     LabSearch,
     collect,
@@ -23,6 +22,7 @@ from judge_gym.lab.prepare import read_file
 from judge_gym.lab.texts import files_of
 from judge_gym.models import Registry
 from judge_gym.records import Evidence, Pool, Window
+from judge_gym.records.environment import SEARCH
 from judge_gym.records.inputs import STUDY_SUFFIXES
 from judge_gym.records.responses import (
     Collected,
@@ -218,7 +218,7 @@ class EvidenceLibrary:
                 f"the search ({searched.search}) found nothing for {window.country} from "
                 f"{window.start} to {window.end}"
                 + (f" (left out: {left_out})" if left_out else "")
-                + f"; change the lab's source ({SEARCH_VARIABLE}), or load evidence into the window"
+                + f"; change the lab's source ({SEARCH}), or load evidence into the window"
             )
         return Pool(items, searched)
 
@@ -280,16 +280,16 @@ class EvidenceLibrary:
         *,
         window_id: int | None = None,
         pool: str | None = None,
-        experiment_tag: str | None = None,
+        tag: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> Page:
         """Returns a page of the items of a window, of a frozen pool or of an experiment."""
         evidence = self._store.evidence
-        if sum(given is not None for given in (window_id, pool, experiment_tag)) != 1:
+        if sum(given is not None for given in (window_id, pool, tag)) != 1:
             raise DesignError("items are those of one window, of one pool or of one experiment")
-        if experiment_tag is not None:
-            [row] = self._store.experiments.rows(tags=[experiment_tag])
+        if tag is not None:
+            [row] = self._store.experiments.rows(tags=[tag])
             found = evidence.some_of_pool(row["pool_id"], after, limit + 1)
         elif window_id is not None:
             evidence.find_window(window_id)
@@ -336,16 +336,16 @@ class EvidenceLibrary:
         *,
         window_id: int | None = None,
         files: Sequence[str] = (),
-        experiment_tag: str | None = None,
+        tag: str | None = None,
         folder: Path = Path(),
     ) -> FrozenPool:
         """Freezes the items of a window, of files or of an experiment under a permanent name."""
         if not name.strip():
             raise DesignError("a pool needs a name")
-        if [window_id is None, not files, experiment_tag is None].count(False) != 1:
+        if [window_id is None, not files, tag is None].count(False) != 1:
             raise DesignError("a pool is frozen from one window, from files or from an experiment")
-        if experiment_tag is not None:
-            [row] = self._store.experiments.rows(tags=[experiment_tag])
+        if tag is not None:
+            [row] = self._store.experiments.rows(tags=[tag])
             pool = self._store.evidence.find_pool(row["pool_id"])
         elif window_id is not None:
             window = self._store.evidence.find_window(window_id)

@@ -37,6 +37,7 @@ from judge_gym.lab.sample_frames import (
 from judge_gym.lab.texts import check_folder, files_of, new_file, prepare_text
 from judge_gym.models import Registry
 from judge_gym.records import Pool, TaskType
+from judge_gym.records.environment import ASSISTANT
 from judge_gym.records.inputs import STUDY_SUFFIXES
 from judge_gym.records.responses import (
     AnswerRow,
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RUBRIC = "rubric.json"
-ASSISTANT = "JUDGE_GYM_ASSISTANT"
 FEW = 20
 """Tags of a study that are named where one of them is meant."""
 
@@ -102,7 +102,7 @@ class Experiments:
 
     def create(
         self,
-        experiment_tag: str,
+        tag: str,
         window_id: int,
         model_id: str,
         task_type: TaskType,
@@ -129,13 +129,13 @@ class Experiments:
         if task_type == "benchmark":  # its rubric is loaded next
             chosen["rubric.author"] = "provided"
         for row in self._store.experiments.rows():
-            if row["tag"] == experiment_tag:
-                hint = f"; 'judge-gym cleanup {experiment_tag} --forget' frees its tag"
+            if row["tag"] == tag:
+                hint = f"; 'judge-gym cleanup {tag} --forget' frees its tag"
                 raise ConflictError(
-                    f"there is an experiment {experiment_tag!r} already"
+                    f"there is an experiment {tag!r} already"
                     + hint * (row["cleaned_up"] is not None)
                 )
-        experiment = self._resolved(experiment_tag, task, chosen, seed)
+        experiment = self._resolved(tag, task, chosen, seed)
         saved = self.save("", experiment)
         return None if saved.draft else saved.digest
 
@@ -163,21 +163,21 @@ class Experiments:
             self._store.experiments.delete(kept, ledger=False, forget=True)
         return saved
 
-    def load_rubric(self, experiment_tag: str, rubric: Mapping[str, Any]) -> str:
+    def load_rubric(self, tag: str, rubric: Mapping[str, Any]) -> str:
         """Gives a benchmark its rubric, and its known answers their stages; its new digest.
 
         A given rubric is not criticised: its quality is null.
         """
         with files_of({RUBRIC: json.dumps(rubric)}) as folder:
-            return self.load_rubric_file(experiment_tag, folder / RUBRIC)
+            return self.load_rubric_file(tag, folder / RUBRIC)
 
-    def load_rubric_file(self, experiment_tag: str, rubric_path: str | Path) -> str:
+    def load_rubric_file(self, tag: str, rubric_path: str | Path) -> str:
         """Gives a benchmark the rubric of a file, and the design of a benchmark's folder."""
-        experiment, study = self._store.experiments.find(experiment_tag)
+        experiment, study = self._store.experiments.find(tag)
         if experiment.task.type != "benchmark":
-            raise DesignError(f"{experiment_tag} is no benchmark: its judge writes the rubric")
+            raise DesignError(f"{tag} is no benchmark: its judge writes the rubric")
         if experiment.draft:
-            experiment = self.freeze(*self.find_draft(experiment_tag))
+            experiment = self.freeze(*self.find_draft(tag))
         refuse_draft(experiment)
         path = Path(rubric_path)
         rubric = load_rubric(path, experiment.task.concept, experiment.task.country)
@@ -192,9 +192,9 @@ class Experiments:
             return self._replace(experiment, new, study).digest
         return self.save(study, new).digest
 
-    def find_draft(self, experiment_tag: str) -> tuple[Experiment, Pool]:
+    def find_draft(self, tag: str) -> tuple[Experiment, Pool]:
         """Returns a draft, and what its window holds by now, which may be nothing."""
-        draft, _ = self._store.experiments.find(experiment_tag)
+        draft, _ = self._store.experiments.find(tag)
         window = draft.task.pool.window
         assert window is not None, "a draft is created on a window"
         id = self._store.evidence.save_window(window)
@@ -230,31 +230,30 @@ class Experiments:
 
     def cleanup(
         self,
-        experiment_tag: str,
+        tag: str,
         *,
         ledger: bool = False,
         forget: bool = False,
         force: bool = False,
     ) -> Counts:
         """Deletes an experiment's runs; its tag, and every answer in the ledger, stay known."""
-        [row] = self._store.experiments.rows(tags=[experiment_tag])
+        [row] = self._store.experiments.rows(tags=[tag])
         if row["draft"] and not forget:
             raise ConflictError(
-                f"{experiment_tag} is a draft: it has nothing to delete but its name; use --forget"
+                f"{tag} is a draft: it has nothing to delete but its name; use --forget"
             )
         delete = partial(self._store.experiments.delete, ledger=ledger, forget=forget)
-        progress = self._store.progress.of_tag(experiment_tag)
+        progress = self._store.progress.of_tag(tag)
         unfinished = [run for run in progress if run.status not in FINISHED]
         try:
             with self._engine.lock():
-                return delete(experiment_tag)
+                return delete(tag)
         except ConflictError:
             if unfinished and not force:
                 raise ConflictError(
-                    f"{experiment_tag} may be running now ({unfinished[0].status}); stop it, or "
-                    "use --force"
+                    f"{tag} may be running now ({unfinished[0].status}); stop it, or use --force"
                 ) from None
-        return delete(experiment_tag)
+        return delete(tag)
 
     # --- study files -----------------------------------------------------------------------------
 
@@ -294,9 +293,9 @@ class Experiments:
         checked = read_study(text, "", resolve=self._models.resolve, overrides=given)
         return prepare_study(checked, text, Path(), self._models, self._store, given)
 
-    def prepare_found(self, experiment_tags: Sequence[str]) -> PreparedStudy:
+    def prepare_found(self, tags: Sequence[str]) -> PreparedStudy:
         """Prepares experiments without a study by their tags."""
-        rows = self._store.experiments.rows(tags=experiment_tags)
+        rows = self._store.experiments.rows(tags=tags)
         return prepare_rows(rows, self._store, self._models)
 
     def study_name(self, target: str) -> str:
@@ -351,10 +350,10 @@ class Experiments:
             rows |= {row["tag"]: row for row in selected}
         return [*rows.values()]
 
-    def find_tags(self, experiment_tags: Sequence[str]) -> Sequence[dict[str, Any]]:
+    def find_tags(self, tags: Sequence[str]) -> Sequence[dict[str, Any]]:
         """Returns the stored rows of experiments, in the order of their tags."""
-        rows = self._store.experiments.rows(tags=experiment_tags) if experiment_tags else []
-        return sorted(rows, key=lambda row: experiment_tags.index(row["tag"]))
+        rows = self._store.experiments.rows(tags=tags) if tags else []
+        return sorted(rows, key=lambda row: tags.index(row["tag"]))
 
     def created_on(self, window_id: int) -> Sequence[dict[str, Any]]:
         """Returns the stored rows of the experiments that were created on a window."""
@@ -377,9 +376,9 @@ class Experiments:
         """Returns the types of tasks that occur; none in a lab without the research protocol."""
         return sorted(self._store.experiments.task_types())
 
-    def show(self, experiment_tag: str) -> ExperimentSummary:
+    def show(self, tag: str) -> ExperimentSummary:
         """Returns an experiment's design, the progress of its runs and why targets failed."""
-        [summary] = self.summaries(self._store.experiments.rows(tags=[experiment_tag]))
+        [summary] = self.summaries(self._store.experiments.rows(tags=[tag]))
         return summary
 
     def list(
@@ -433,52 +432,62 @@ class Experiments:
         ]
         failures = self._store.progress.failures(failed) if reasons and failed else {}
         return [
-            _summary(row, [_run(run, failures.get(run.run_id, ())) for run in progress[row["tag"]]])
+            _summary(
+                row,
+                [_run(run, failures.get(run.run_id, ())) for run in progress[row["tag"]]],
+                collected=not row["draft"] or self._benchmark_is_loaded(row),
+            )
             for row in rows
         ]
 
+    def _benchmark_is_loaded(self, draft: Mapping[str, Any]) -> bool:
+        """Returns whether a draft is a benchmark whose window holds its items by now."""
+        if draft["task_type"] != "benchmark" or draft["window_id"] is None:
+            return False
+        return bool(self._store.evidence.window_items(draft["window_id"]))
+
     # --- rubrics, samples, probes ----------------------------------------------------------------
 
-    def list_rubrics(self, experiment_tag: str) -> Sequence[RubricRow]:
+    def list_rubrics(self, tag: str) -> Sequence[RubricRow]:
         """Returns the rubrics of an experiment with the critic's scores."""
-        self._refuse_unknown(experiment_tag)
-        return cast(Sequence[RubricRow], self._store.rubrics.of_experiment(experiment_tag))
+        self._refuse_unknown(tag)
+        return cast(Sequence[RubricRow], self._store.rubrics.of_experiment(tag))
 
     def list_samples(
-        self, experiment_tag: str, *, status: str | None = None, evidence: int | None = None
+        self, tag: str, *, status: str | None = None, evidence: int | None = None
     ) -> Sequence[SampleRow]:
         """Returns the samples of an experiment with decoded stages."""
-        self._refuse_unknown(experiment_tag)
+        self._refuse_unknown(tag)
         found = [
             row
-            for row in self._store.samples.rows([experiment_tag])
+            for row in self._store.samples.rows([tag])
             if status in (None, row["status"]) and evidence in (None, row["evidence"])
         ]
-        return cast(Sequence[SampleRow], self._with_answers(found, experiment_tag))
+        return cast(Sequence[SampleRow], self._with_answers(found, tag))
 
     def _with_answers(
-        self, samples: Sequence[dict[str, Any]], experiment_tag: str
+        self, samples: Sequence[dict[str, Any]], tag: str
     ) -> Sequence[dict[str, Any]]:
         """Returns an experiment's samples with the columns that are read from answers."""
-        rows = self._store.experiments.rows(tags=[experiment_tag])
+        rows = self._store.experiments.rows(tags=[tag])
         added = answer_columns(self._store, samples, rows)
         return [{**row, **columns} for row, columns in zip(samples, added, strict=True)]
 
-    def _refuse_unknown(self, experiment_tag: str) -> None:
+    def _refuse_unknown(self, tag: str) -> None:
         """Raises an error that says of a study's name that it is no tag."""
-        few = self._store.experiments.page(study=experiment_tag, limit=FEW)
+        few = self._store.experiments.page(study=tag, limit=FEW)
         tags = [row["tag"] for row in few.rows]
-        if tags and experiment_tag not in tags:
+        if tags and tag not in tags:
             raise DesignError(
-                f"{experiment_tag!r} is a study; name one of its experiments, such as "
+                f"{tag!r} is a study; name one of its experiments, such as "
                 f"{tags[0]!r}; an export takes a whole study",
                 choices=tags,
             )
-        self._store.experiments.rows(tags=[experiment_tag])
+        self._store.experiments.rows(tags=[tag])
 
     def page_samples(
         self,
-        experiment_tag: str,
+        tag: str,
         *,
         status: str | None = None,
         evidence: int | None = None,
@@ -486,12 +495,10 @@ class Experiments:
         limit: int = 100,
     ) -> Page:
         """Returns a page of an experiment's samples, after the last sample of the previous one."""
-        self._refuse_unknown(experiment_tag)
+        self._refuse_unknown(tag)
         chosen = Selection(status=status, evidence=evidence)
-        found = self._store.samples.browse(
-            experiment_tag, chosen, after=read_row(after), limit=limit
-        )
-        rows = self._with_answers(found.rows, experiment_tag)
+        found = self._store.samples.browse(tag, chosen, after=read_row(after), limit=limit)
+        rows = self._with_answers(found.rows, tag)
         return Page([*rows], None if found.after is None else str(found.after))
 
     def list_answers(self, target: str, *, status: str | None = None) -> Sequence[AnswerRow]:
@@ -513,7 +520,7 @@ class Experiments:
 
     def browse_samples(
         self,
-        experiment_tag: str,
+        tag: str,
         selection: Selection,
         *,
         after: int | None = None,
@@ -521,13 +528,11 @@ class Experiments:
         limit: int,
     ) -> Span:
         """Returns the samples of a selection after or before one of them."""
-        return self._store.samples.browse(
-            experiment_tag, selection, after=after, before=before, limit=limit
-        )
+        return self._store.samples.browse(tag, selection, after=after, before=before, limit=limit)
 
-    def show_sample(self, id: int, experiment_tag: str | None = None) -> dict[str, Any]:
+    def show_sample(self, id: int, tag: str | None = None) -> dict[str, Any]:
         """Returns a sample as a tidy row, under this tag or the first of its experiment."""
-        return self._store.samples.find(id, experiment_tag)
+        return self._store.samples.find(id, tag)
 
     def list_setups(self, study: str) -> Sequence[SetupRow]:
         """Returns the setups of a study, by name."""
@@ -591,15 +596,13 @@ class Experiments:
         """Returns the names of a study's tasks, as its items have them."""
         return self._items.tasks(study)
 
-    def list_probes(self, experiment_tag: str) -> Sequence[ProbeRow]:
+    def list_probes(self, tag: str) -> Sequence[ProbeRow]:
         """Returns probes with the probability of expert agreement; null if unreadable."""
-        return _probes(self.list_samples(experiment_tag))
+        return _probes(self.list_samples(tag))
 
-    def page_probes(
-        self, experiment_tag: str, *, after: str | None = None, limit: int = 100
-    ) -> Page:
+    def page_probes(self, tag: str, *, after: str | None = None, limit: int = 100) -> Page:
         """Returns the probes of a page of samples; it may hold fewer than the limit."""
-        page = self.page_samples(experiment_tag, after=after, limit=limit)
+        page = self.page_samples(tag, after=after, limit=limit)
         return Page(cast(Any, _probes(page.rows)), page.next)
 
     def samples(self, *targets: str) -> "pd.DataFrame":
@@ -618,9 +621,9 @@ class Experiments:
         """Returns the rows of `samples` with what is read from answers, such as verdict lines."""
         return exported_samples(self._store, self.find(*targets))
 
-    def export_csv(self, experiment_tags: Sequence[str]) -> UntrustedText:
+    def export_csv(self, targets: Sequence[str]) -> UntrustedText:
         """Returns the tidy rows of experiments as CSV."""
-        return str(self.exported_samples(*experiment_tags).to_csv(index=False))
+        return str(self.exported_samples(*targets).to_csv(index=False))
 
     def export(self, targets: Sequence[str], out: Path, *, format: str | None = None) -> int:
         """Writes tidy rows to a file and returns how many."""
@@ -658,10 +661,13 @@ def _chosen(incomplete: Experiment) -> dict[str, Any]:
     return {"evidence.view": design.evidence.view, **design.chosen(incomplete.task.protocol)}
 
 
-def _summary(row: Mapping[str, Any], runs: list[RunSummary]) -> ExperimentSummary:
+def _summary(
+    row: Mapping[str, Any], runs: list[RunSummary], *, collected: bool
+) -> ExperimentSummary:
     design = Design.of(row["design"])
     cleaned_up = row["cleaned_up"] if not runs else None
-    waiting = "draft" if row["draft"] else "cleaned-up" if cleaned_up else "pending"
+    viewed = "pending" if design.evidence.resolve().editor else "evidence-done"
+    waiting = "draft" if not collected else "cleaned-up" if cleaned_up else viewed
     return {
         "tag": row["tag"],
         "study": row["study"],

@@ -25,7 +25,7 @@ from judge_gym.records.responses import (
     UsageRow,
     WrittenFile,
 )
-from judge_gym.store import USAGE_BY, Store
+from judge_gym.store import USAGE_BY, USAGE_COLUMNS, Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -376,12 +376,15 @@ class Reports:
 
         Args:
             target: the study or tag.
-            by: sums by any of study, tag, stage, model and day; by default by all.
+            by: sums by any of study, tag, stage, model, day and provider; by default by the first
+                five.
         """
         columns = [*dict.fromkeys(USAGE_BY if by is None else by)]
         for name in columns:
-            if name not in USAGE_BY:
-                raise DesignError(unknown("column", name, USAGE_BY, "usage"), choices=USAGE_BY)
+            if name not in USAGE_COLUMNS:
+                raise DesignError(
+                    unknown("column", name, USAGE_COLUMNS, "usage"), choices=USAGE_COLUMNS
+                )
         usage = self._store.usage
         if target is None:
             return cast(Sequence[UsageRow], usage.rows(by=columns))
@@ -390,10 +393,10 @@ class Reports:
         return cast(Sequence[UsageRow], rows)
 
     def experiment_usage(
-        self, experiment_tag: str, *, by: Sequence[str] = ("stage", "model")
+        self, tag: str, *, by: Sequence[str] = ("stage", "model")
     ) -> Sequence[dict[str, Any]]:
         """Returns what was paid under one tag, even if a study has the same name."""
-        return self._store.usage.rows(by=by, tag=experiment_tag)
+        return self._store.usage.rows(by=by, tag=tag)
 
     def spending(self, study: str | None = None) -> Sequence[dict[str, Any]]:
         """Returns what a study paid, or everything, in sums by all columns; kept up cheaply."""

@@ -36,6 +36,7 @@ from judge_gym.models import Registry
 from judge_gym.records import Pool, SuiteRun, digest
 from judge_gym.records.actors import current_actor
 from judge_gym.records.build import build, version
+from judge_gym.records.environment import DATABASE_URL
 from judge_gym.records.inputs import ARTICLES, STUDY_SUFFIXES
 from judge_gym.records.responses import (
     LabStatus,
@@ -288,19 +289,19 @@ class Runs:
         self,
         *,
         window_id: int | None = None,
-        experiment_tag: str | None = None,
+        tag: str | None = None,
         limit: int = ARTICLES,
         watch: WatchProgress = lambda progress: None,
     ) -> Result:
         """Runs W1 to its end; see `start_evidence`."""
-        prepared = self._with_evidence(window_id, experiment_tag, limit)
+        prepared = self._with_evidence(window_id, tag, limit)
         return self.run(prepared, workflows=["evidence"], watch=watch)
 
     def start_evidence(
         self,
         *,
         window_id: int | None = None,
-        experiment_tag: str | None = None,
+        tag: str | None = None,
         limit: int = ARTICLES,
     ) -> Sequence[str]:
         """Starts W1 of a window's experiments or of one: searches for drafts, then makes views.
@@ -310,24 +311,20 @@ class Runs:
 
         Args:
             window_id: the window on which experiments were created.
-            experiment_tag: one experiment alone.
+            tag: one experiment alone.
             limit: the most articles that a search keeps.
         """
-        return self.start(
-            self._with_evidence(window_id, experiment_tag, limit), workflows=["evidence"]
-        )
+        return self.start(self._with_evidence(window_id, tag, limit), workflows=["evidence"])
 
-    def _with_evidence(
-        self, window_id: int | None, experiment_tag: str | None, limit: int
-    ) -> PreparedStudy:
+    def _with_evidence(self, window_id: int | None, tag: str | None, limit: int) -> PreparedStudy:
         """Prepares experiments whose drafts are given their evidence first."""
-        if window_id is None and experiment_tag is None:
+        if window_id is None and tag is None:
             raise DesignError("give a window or an experiment's tag")
         rows = self._experiments.created_on(window_id) if window_id is not None else None
-        if experiment_tag is not None:
-            [row] = self._experiments.find(experiment_tag)
+        if tag is not None:
+            [row] = self._experiments.find(tag)
             if rows is not None and row not in rows:
-                raise DesignError(f"{experiment_tag} was not created on the window {window_id}")
+                raise DesignError(f"{tag} was not created on the window {window_id}")
             rows = [row]
         if not rows:
             raise ConflictError(
@@ -721,6 +718,7 @@ class Runs:
             "version": version(),
             "build": build(),
             "database": self._store.database.engine.dialect.name,
+            "profile": self._store.database.read_profile(),
             "active": self._store.progress.has_worker(),
             "experiments": len(all_tags),
             "shown": len(tags),
@@ -769,9 +767,9 @@ class Runs:
         reasons = self._store.progress.why_waiting(waiting)
         return [_suite_state(report, reasons.get(report.run.payer)) for report in shown]
 
-    def progress(self, experiment_tag: str) -> Sequence[Progress]:
+    def progress(self, tag: str) -> Sequence[Progress]:
         """Returns the progress of each run of an experiment, oldest first."""
-        return self._store.progress.of_tag(experiment_tag)
+        return self._store.progress.of_tag(tag)
 
     def logs(self, target: str | None = None) -> Sequence[LogRow]:
         """Returns events of runs, and attempts at calls that failed and why, newest first."""
@@ -840,7 +838,7 @@ class Runs:
         with open(self.worker_log() or os.devnull, "ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "judge_gym", *options, "worker", "--until-idle"],
-                env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
+                env={**os.environ, DATABASE_URL: url},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -28,7 +28,7 @@ HINTS = {
 """What tools cost and change, as far as their descriptions do not say it."""
 KNOBS = ("config", "overrides")
 """Arguments that hold knobs by path."""
-EXPLAINED = ("target", "experiment_tag", "budget", "series", "overrides")
+EXPLAINED = ("target", "tag", "budget", "series", "overrides")
 """Arguments that the instructions of the server explain once."""
 PAGE_ARGUMENTS = {
     "cursor": {"type": "string", "description": "`next` of the page before."},

@@ -52,8 +52,10 @@ class Registry:
     def resolve(self, name: str) -> str:
         """Returns the id of a model; a bare name such as `gpt-5.2` gets its provider.
 
-        >>> Registry().resolve("gpt-5.2")
-        'openai:gpt-5.2'
+        A name that is written as in papers becomes the provider's own.
+
+        >>> Registry().resolve("gpt-5.2"), Registry().resolve("claude-sonnet-4.5")
+        ('openai:gpt-5.2', 'anthropic:claude-sonnet-4-5')
         """
         if ":" in name:
             if not self.takes_paths and name.startswith(f"{LOCAL}:") and local_files.is_path(name):
@@ -63,7 +65,11 @@ class Registry:
                     f"may; choose {', '.join(choices)}",
                     choices=choices,
                 )
-            return self.card(name).id
+            simulated = name.startswith("sim:")  # which needs none of the registry's files
+            return self.card(name if simulated else self.entries.spell(name)).id
+        for maker in self.entries.providers:
+            if (id := self.entries.spell(f"{maker}:{name}")) != f"{maker}:{name}":
+                return id
         from genai_prices.data_snapshot import get_snapshot
 
         from judge_gym.models.simulated import JUDGES

@@ -107,6 +107,8 @@ class Packaged(Entry):
     hosted: LimitsEntry
     providers: dict[str, ProviderEntry]
     models: dict[str, ModelEntry]
+    spellings: dict[str, str]
+    """Ids by the patterns of how else they are written."""
     retirements: dict[str, list[str]]
     """Patterns of ids by the day that their providers announced."""
 
@@ -150,6 +152,12 @@ class Entries:
     def retirements(self) -> Mapping[str, list[str]]:
         """Patterns of ids by the day that their providers announced."""
         return self._packaged.retirements
+
+    def spell(self, id: str) -> str:
+        """Returns the id that a provider has for a model that may be written differently."""
+        for pattern, replacement in self._packaged.spellings.items():
+            id = re.sub(f"^{pattern}", replacement, id)
+        return id
 
     @property
     def schedule(self) -> ScheduleEntry | None:

@@ -32,14 +32,23 @@ class Origin:
 
 BUILT_IN = (
     Origin("feeds", "addresses", "RSS and Atom feeds", "judge_gym.sources.feeds:FeedSource"),
-    Origin("gdelt", "query", "GDELT", "judge_gym.sources.gdelt:GdeltSource"),
+    Origin(
+        "gdelt",
+        "query",
+        "GDELT",
+        "judge_gym.sources.gdelt:GdeltSource",
+        variables={"JUDGE_GYM_GDELT_URL": "address of the source gdelt"},
+    ),
     Origin(
         "firecrawl",
         "query",
         "Firecrawl",
         "judge_gym.sources.firecrawl:FirecrawlSource",
         paid=True,
-        variables={"FIRECRAWL_API_KEY": "key of the source firecrawl"},
+        variables={
+            "FIRECRAWL_API_KEY": "key of the source firecrawl",
+            "FIRECRAWL_API_URL": "address of the source firecrawl",
+        },
     ),
 )
 

@@ -22,7 +22,7 @@ from judge_gym.records.outcomes import InconclusiveReason, StepStatus
 from judge_gym.records.verdicts import Status
 
 Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
-UsageColumn = Literal["study", "tag", "stage", "model", "day"]
+UsageColumn = Literal["study", "tag", "stage", "model", "day", "provider"]
 
 
 def _refuse_study_file(target: str) -> str:
@@ -171,7 +171,7 @@ class FreezePool(VerbRequest):
 
     name: Name
     window_id: Id | None = None
-    experiment_tag: Annotated[Name | None, Field(description="Freeze its evidence.")] = None
+    tag: Annotated[Name | None, Field(description="Freeze its evidence.")] = None
 
 
 class DiffPools(VerbRequest):
@@ -218,7 +218,7 @@ class SplitLabels(OfLabels):
 class CreateExperiment(VerbRequest):
     """One point of the design space."""
 
-    experiment_tag: Name
+    tag: Name
     window_id: Id
     model_id: Name
     task_type: TaskType
@@ -231,7 +231,7 @@ class CreateExperiment(VerbRequest):
 class OfExperiment(VerbRequest):
     """An experiment."""
 
-    experiment_tag: Tag
+    tag: Tag
 
 
 class LoadRubric(OfExperiment):
@@ -294,7 +294,7 @@ class Cleanup(OfExperiment):
 class ExportCsv(VerbRequest):
     """Which experiments are exported."""
 
-    experiment_tags: Annotated[Sequence[Target], Field(min_length=1, max_length=1000)]
+    targets: Annotated[Sequence[Target], Field(min_length=1, max_length=1000)]
 
 
 NewFile = Annotated[Name, Field(description="A new file below the lab's folder.")]
@@ -338,7 +338,7 @@ class ReportTable(OfTarget):
 class Usage(OptionalTarget):
     """Whose cost is added up, and how."""
 
-    by: Annotated[Sequence[UsageColumn] | None, Field(max_length=5)] = None
+    by: Annotated[Sequence[UsageColumn] | None, Field(max_length=6)] = None
 
 
 # --- runs ----------------------------------------------------------------------------------------
@@ -422,7 +422,7 @@ class StartEvidence(VerbRequest):
     """A window with experiments on it, or one of them."""
 
     window_id: Id | None = None
-    experiment_tag: Tag | None = None
+    tag: Tag | None = None
     limit: Annotated[int, Field(ge=1, le=1000, description="Articles of a search.")] = ARTICLES
 
 

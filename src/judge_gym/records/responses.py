@@ -446,6 +446,7 @@ class UsageRow(TypedDict):
     stage: NotRequired[str]
     model: NotRequired[str]
     day: NotRequired[str]
+    provider: NotRequired[str]
     imported: bool
     attempts: int
     calls: int
@@ -594,6 +595,8 @@ class LabStatus(TypedDict):
     build: str
     """The commit, where it is known."""
     database: str
+    profile: str
+    """What the database is marked as."""
     active: bool
     experiments: int
     shown: int
@@ -697,6 +700,8 @@ class Variable(TypedDict):
 
     name: str
     set: bool
+    value: str | None
+    """Of the profile alone, which holds no secret."""
     purpose: str
 
 

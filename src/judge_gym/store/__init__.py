@@ -24,12 +24,13 @@ from judge_gym.store.sql import ReadOnlySql, Rows
 from judge_gym.store.suites import Suites
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 from judge_gym.store.unused_file import discard_unused
-from judge_gym.store.usage import USAGE_BY, Usage, UsageTotals
+from judge_gym.store.usage import USAGE_BY, USAGE_COLUMNS, Usage, UsageTotals
 from judge_gym.store.verdicts import CompletedRecords, Verdicts
 
 __all__ = [
     "SCOPES",
     "USAGE_BY",
+    "USAGE_COLUMNS",
     "AnalysisRecord",
     "Answer",
     "Attempt",

@@ -21,6 +21,7 @@ from judge_gym.errors import (
     StoreError,
     unknown,
 )
+from judge_gym.records.environment import DATABASE_URL, PROFILE
 from judge_gym.store import tables as t
 from judge_gym.store.unused_file import folder_lock
 
@@ -34,9 +35,7 @@ REVISION = re.compile(r"\d{4}")
 """What a revision looks like; another application's migrations name theirs differently."""
 READ_ONLY = re.compile("read-?only (transaction|database)")
 """What SQLite and Postgres say of a write that they refuse."""
-PROFILE = "JUDGE_GYM_PROFILE"
 PROFILES = ("dev", "prod")
-ENVIRONMENT = "JUDGE_GYM_DATABASE_URL"
 SCHEMA_LOCK = 7105_001
 """The Postgres advisory lock that is held while the schema changes."""
 READER = "judge_gym_reader"
@@ -339,12 +338,12 @@ class Database:
         tables = sa.inspect(connection).get_table_names()  # first: another process may create them
         revision = _revision(connection) if "alembic_version" in tables else None
         at = f"the database {self.display_url} is at schema {revision}"
-        other = f"or name another database in {ENVIRONMENT}"
+        other = f"or name another database in {DATABASE_URL}"
         if tables and not REVISION.fullmatch(revision or ""):
             raise ConflictError(
                 f"the database {self.display_url} belongs to another application (it has the table "
                 f"{min(tables)}), and nothing was changed; name another one with --db or in "
-                f"{ENVIRONMENT}"
+                f"{DATABASE_URL}"
             )
         if revision is not None and revision > HEAD:
             oldest = _oldest_served(connection) or revision
@@ -491,7 +490,7 @@ def _connected(database: Database, prepare: bool, create: bool) -> Database:
 
 def _no_lab(database: Database) -> NotFoundError:
     return NotFoundError(
-        f"there is no lab at {database.display_url}; name another with --db or in {ENVIRONMENT}, "
+        f"there is no lab at {database.display_url}; name another with --db or in {DATABASE_URL}, "
         "or create one: 'judge-gym init' writes a study, 'judge-gym run STUDY' runs it; "
         "'judge-gym db upgrade' creates an empty one"
     )
@@ -517,12 +516,12 @@ def create_private(file: Path) -> bool:
 
 def database_url(given: str | None = None) -> sa.URL:
     """Returns the URL that is given, set in the environment or the default, after a check."""
-    given = given or os.environ.get(ENVIRONMENT)
+    given = given or os.environ.get(DATABASE_URL)
     try:
         url = sa.make_url(given) if given else sa.make_url(f"sqlite:///{DEFAULT}")
     except sa.exc.ArgumentError:
         raise StoreError(
-            f"{ENVIRONMENT} or --db is not a database URL; it looks like sqlite:///lab.db or "
+            f"{DATABASE_URL} or --db is not a database URL; it looks like sqlite:///lab.db or "
             "postgresql://USER:PASSWORD@HOST/NAME"
         ) from None
     if url.drivername in SERVERS:

@@ -92,10 +92,10 @@ class Progress:
             return "probing"
         if any(self.done[name] > self.not_needed.get(name, 0) for name in ("score", "swap")):
             return "scoring"
-        if "rubric" not in missing:
-            return "rubric-done" if "evidence" not in missing else "pending"
-        viewed = "evidence" not in missing and self.targets["evidence"]
-        return "evidence-done" if viewed else "pending"
+        # A judge that reads the texts as they are needs no views: its frozen pool is all of W1.
+        if "evidence" in missing:
+            return "pending"
+        return "evidence-done" if "rubric" in missing else "rubric-done"
 
     @property
     def complete(self) -> bool:

@@ -12,6 +12,8 @@ from judge_gym.store.database import Database
 from judge_gym.store.in_flight import InFlight
 
 USAGE_BY = ("study", "tag", "stage", "model", "day")
+USAGE_COLUMNS = (*USAGE_BY, "provider")
+"""What usage can be grouped by; a model's name begins with its provider."""
 RECENT = 5_000
 """The newest attempts of a lab, of which rates and last errors are read."""
 PACE_CALLS = 300
@@ -45,12 +47,14 @@ class Usage:
         tag: str | None = None,
         run: int | None = None,
     ) -> list[dict[str, Any]]:
-        """Returns sums by some of `USAGE_BY`, with imported attempts apart."""
-        a, query = t.attempts.c, usage_query(by)
+        """Returns sums by some of `USAGE_COLUMNS`, with imported attempts apart."""
+        stored = ["model" if name == "provider" else name for name in by]
+        a, query = t.attempts.c, usage_query([*dict.fromkeys(stored)])
         for column, value in ((a.study, study), (a.tag, tag), (a.run_id, run)):
             if value is not None:
                 query = query.where(column == value)
-        return self._database.rows(query)
+        rows = self._database.rows(query)
+        return _by_provider(rows, by) if "provider" in by else rows
 
     def last_attempt(self) -> int:
         """Returns the id of the newest attempt of all, or 0."""
@@ -202,11 +206,22 @@ def usage_query(by: Sequence[str]) -> sa.Select[Any]:
     return query.group_by(*sums_by).order_by(*sums_by)
 
 
+def _by_provider(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns rows by model as sums by provider, beside the other columns of `by`."""
+    groups: dict[Key, list[dict[str, Any]]] = {}
+    for row in rows:
+        named = {**row, "provider": row["model"].partition(":")[0]}
+        sums = {name: value for name, value in row.items() if name not in USAGE_COLUMNS}
+        chosen = {name: named[name] for name in by}
+        groups.setdefault((*chosen.values(), row["imported"]), []).append({**chosen, **sums})
+    return [add_rows(groups[key]) for key in sorted(groups, key=str)]
+
+
 def add_rows(rows: Sequence[Any]) -> dict[str, Any]:
     """Returns the sum of rows: known values are added, and the keys are those of the first."""
     total = dict(rows[0])
     for row in rows[1:]:
         for name, value in row.items():
-            if name not in KEY and value is not None:
+            if name not in (*KEY, "provider") and value is not None:
                 total[name] = value if total[name] is None else total[name] + value
     return total

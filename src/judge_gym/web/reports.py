@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from judge_gym.lab import Lab
+from judge_gym.records.environment import DATABASE_URL
 
 MIN_AGE = timedelta(seconds=30)
 """A report is rebuilt after this time at the earliest while its study is in progress."""
@@ -126,7 +127,7 @@ class ReportBuilder:
                     return
                 entry.process = process = subprocess.Popen(
                     [sys.executable, "-m", module, study, str(report.folder)],
-                    env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
+                    env={**os.environ, DATABASE_URL: url},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,

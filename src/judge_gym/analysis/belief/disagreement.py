@@ -52,9 +52,20 @@ def bilinear_form(left: Focal, right: Focal, kernel: Kernel, *, count: int) -> F
 
 def conflict(masses: Masses, left: IntArray, right: IntArray) -> FloatArray:
     """Returns K of each pair of rows; of a row with itself, its self-conflict."""
+    return _between_rows(masses, left, right, disjoint)
+
+
+def squared_jousselme(masses: Masses, left: IntArray, right: IntArray) -> FloatArray:
+    """Returns the squared Jousselme distance of each pair of rows."""
+    alike = (_between_rows(masses, rows, rows, jaccard) for rows in (left, right))
+    return sum(alike) / 2 - _between_rows(masses, left, right, jaccard)
+
+
+def _between_rows(masses: Masses, left: IntArray, right: IntArray, kernel: Kernel) -> FloatArray:
+    """Returns the mean of the kernel over the sets of each pair of rows."""
     ours, theirs = masses.take(left), masses.take(right)
     both = masses.defined[left] & masses.defined[right]
-    found = bilinear_form(ours.focal, theirs.focal, disjoint, count=len(left))
+    found = bilinear_form(ours.focal, theirs.focal, kernel, count=len(left))
     return np.where(both, found, np.nan)
 
 

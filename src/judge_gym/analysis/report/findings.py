@@ -26,7 +26,7 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
-from judge_gym.analysis.validity import LACKING, UNDECIDED, validity
+from judge_gym.analysis.validity import LACKING, UNDECIDED, control_descriptions, validity
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
 from judge_gym.studies.declarations import margin_name
@@ -54,9 +54,11 @@ def findings(given: ReportInput) -> Section | None:
         tables.append(Table("Hypotheses", note, shown, main=True))
     if contested is not None:
         checks = validity(contested.frame, given.thresholds)
-        checks = checks[["check", "result", *checks.columns.drop(["check", "result"])]]
         leads.append(f"Validity checks: {_counted(checks['result'], CHECK_RESULTS)}.")
         tables.append(Table("Validity of the instrument", CHECK_RULE, checks, main=True))
+        described = control_descriptions(contested.frame)
+        if len(described):
+            tables.append(Table("Controls, described", DESCRIBED, described, main=True))
     return section("Findings", " ".join(leads), tables=tables)
 
 
@@ -81,6 +83,7 @@ CHECK_RULE = (
     "A check passes if its whole interval is on the right side of its threshold, fails if it is on "
     "the wrong side, and is undecided if the interval contains the threshold."
 )
+DESCRIBED = "Shown beside the checks; neither passes nor fails."
 
 
 def _counted(results: pd.Series, words: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ import inspect
 import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, get_args
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -17,7 +18,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from judge_gym.errors import DesignError
+from judge_gym.verbs import VERBS, Verb
 
+BY_TOOL = {verb.tool: verb for verb in VERBS}
 MOST_KEYS = 1000
 """Keys of one object."""
 PART = 100
@@ -25,23 +28,37 @@ PART = 100
 
 
 class CheckedRoute(APIRoute):
-    """A route whose body is checked in a thread."""
+    """A verb's route, which accepts the blueprint's names and checks the body in a thread."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Returns a handler that checks the body before FastAPI's own reads it."""
         handler = super().get_route_handler()
+        verb = BY_TOOL[self.name]
         parameter = inspect.signature(self.endpoint).parameters.get("body")
         if parameter is None:
-            return handler
+
+            async def renamed(request: Request) -> Response:
+                request.scope["query_string"] = _canonical_query(verb, request.scope)
+                return await handler(Request(request.scope, request.receive))
+
+            return renamed
         model: type[BaseModel] = get_args(parameter.annotation)[0]
 
         async def checked(request: Request) -> Response:
             request = _ParsedRequest(request.scope, request.receive)
             if "json" in request.headers.get("content-type", ""):
-                request.parsed = await run_in_threadpool(check, await request.body(), model)
+                request.parsed = await run_in_threadpool(check, await request.body(), model, verb)
             return await handler(request)
 
         return checked
+
+
+def _canonical_query(verb: Verb, scope: Mapping[str, Any]) -> bytes:
+    """Returns the query of a request with the verb's names of its parameters."""
+    values: dict[str, list[str]] = {}
+    for name, value in parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True):
+        values.setdefault(name, []).append(value)
+    return urlencode(verb.canonical(values), doseq=True).encode("latin-1")
 
 
 class _ParsedRequest(Request):
@@ -54,8 +71,11 @@ class _ParsedRequest(Request):
         return await super().json() if self.parsed is inspect.Parameter.empty else self.parsed
 
 
-def check(body: bytes, model: type[BaseModel]) -> Any:
-    """Returns the JSON of a body; raises what is wrong with its first wrong items."""
+def check(body: bytes, model: type[BaseModel], verb: Verb) -> Any:
+    """Returns the JSON of a body, by the verb's names of its arguments.
+
+    Raises what is wrong with its first wrong items.
+    """
     try:
         value = json.loads(body) if body else inspect.Parameter.empty
     except ValueError:  # FastAPI describes what is no JSON
@@ -64,6 +84,7 @@ def check(body: bytes, model: type[BaseModel]) -> Any:
         if len(part) > MOST_KEYS:
             raise DesignError(f"an object has at most {MOST_KEYS:,} keys, not {len(part):,}")
     if isinstance(value, dict):
+        value = verb.canonical(value)
         for name in model.model_fields:
             items = value.get(name)
             if isinstance(items, list) and len(items) > PART:

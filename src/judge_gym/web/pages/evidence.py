@@ -97,7 +97,7 @@ def experiment_pool(
     after: Place = 0,
 ) -> Response:
     """Shows the items that an experiment judges, whether the pool has a name or not."""
-    page = lab.evidence.page(experiment_tag=experiment, after=after, limit=ROWS)
+    page = lab.evidence.page(tag=experiment, after=after, limit=ROWS)
     return _items(request, experiment, page, after)
 
 
