@@ -11,6 +11,7 @@ import typer
 
 from judge_gym.cli import display
 from judge_gym.cli.app import FAILED, INTERRUPTED, STOPPED, notes
+from judge_gym.errors import JudgeGymError
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
@@ -38,11 +39,27 @@ def execute(work: "Callable[[Any], Result]", as_json: bool) -> "Result":
         return work(watch)
 
 
-def execute_and_end(work: "Callable[[Any], Result]", as_json: bool) -> None:
+def execute_and_end(lab: "Lab", work: "Callable[[Any], Result]", as_json: bool) -> None:
     """Executes runs, prints the result, and ends the command with its exit code."""
     result = execute(work, as_json)
     show_result(result, as_json)
+    if not as_json and result.study and result.stopped is None:
+        _show_answer(lab, result.study)
     end(result, quiet=as_json)
+
+
+def _show_answer(lab: "Lab", study: str) -> None:
+    """Prints what a study says, if it says anything yet, and what shows more of it."""
+    command = "judges"
+    try:
+        table = lab.reports.judges(study)
+    except JudgeGymError:  # such as one without a single verdict: its report says why
+        command = "report"
+    else:
+        if table["simulated"]:
+            display.warning(table["simulated"])
+        display.text(table["sentence"])
+    typer.echo(f"see more with: judge-gym {command} {shlex.quote(study)}", err=True)
 
 
 def show_result(result: "Result", as_json: bool) -> None:
