@@ -149,3 +149,12 @@ def test_a_printed_table_fits_the_terminal(
     assert max(map(len, printed)) <= width
     assert printed[0] == "a title"
     assert any("share of all" in line for line in printed), "heads are words"
+
+
+def test_a_list_that_has_no_room_keeps_its_first_entries_whole() -> None:
+    counts = "5 parse_failed, 61 scored, 3 refused, 2 truncated"
+    grid = Grid(("tag", "samples"), (("a/b", counts), ("a/c", counts)), (False, False))
+    assert any(counts in line for line in lines(grid, 60, one_line=True))
+    narrow = lines(grid, 38, one_line=True)
+    assert any("5 parse_failed, 61 scored, …" in line for line in narrow)
+    assert not any("…2" in line for line in narrow)

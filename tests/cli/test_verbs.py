@@ -20,6 +20,7 @@ import pytest
 from conftest import Call, OnlySections, succeed
 from judge_gym.analysis.report import findings, verdicts
 from judge_gym.axes import Design
+from judge_gym.cli import SECTIONS
 from judge_gym.models.simulated import CODERS, PRESETS, CoderProfile, JudgeProfile
 from judge_gym.records import build
 from judge_gym.store.database import HEAD
@@ -177,6 +178,25 @@ def test_run_shows_a_table_and_keeps_progress_off_standard_output(
     assert BASE in said.out
     assert "small: complete" in said.err
     assert "calls/s" not in said.out
+    assert "All judges were simulated" in said.out, "with what the study says at the end"
+    assert "see more with: judge-gym judges small" in said.err
+    stopped = call("run", write_study(study="short", seed=99), "--budget", "calls=3")
+    assert (stopped.code, "see more" in stopped.err) == (3, False)
+    assert re.search(r"continue with: .* --budget calls=\d\d", stopped.err)
+
+
+def test_the_help_lists_every_command_once_under_what_it_is_for(call: Call) -> None:
+    text = succeed(call("--help")).out
+    for title, section in SECTIONS.items():
+        under = text.partition(f"{title}:\n")[2].partition("\n\n")[0]
+        names = {line.split()[0] for line in under.splitlines() if re.match(r"  \w", line)}
+        assert names == {entry.partition(":")[0] for entry in section.split()}
+
+
+def test_labels_without_a_lab_are_refused_and_create_none(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("item,rater,stage\n1,ann,1\n")
+    refused = call("labels", "import", "labels.csv")
+    assert refused.code == 2 and not (tmp_path / ".judge-gym").exists()
 
 
 @pytest.mark.parametrize(

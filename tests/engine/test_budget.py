@@ -14,7 +14,7 @@ from engines import replace_engine
 from judge_gym.cli import main
 from judge_gym.engine import Engine
 from judge_gym.engine.calls import ask, budget, retry
-from judge_gym.engine.calls.budget import input_tokens
+from judge_gym.engine.calls.budget import Spend, enough, input_tokens
 from judge_gym.errors import (
     Bill,
     BudgetError,
@@ -28,6 +28,7 @@ from judge_gym.models import ModelCard
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
 from judge_gym.store import tables as t
+from judge_gym.studies import BudgetSpec
 
 WriteStudy = Callable[..., Path]
 MANY = {"judges": ["sim:balanced?abstain=0", "sim:strict?abstain=0"], "samples": 20}
@@ -337,3 +338,11 @@ def test_a_call_that_its_adapter_lets_hang_ends_in_due_time(
     with lab.store.database.read() as connection:
         errors = connection.scalars(sa.select(t.attempts.c.error)).all()
     assert errors and all("took over 0.01 s" in error for error in errors)
+
+
+def test_limits_that_would_be_enough_are_named_where_they_are_not() -> None:
+    budget = BudgetSpec.model_validate({"calls": 10, "usd": 5, "run": {"calls": 4}})
+    study, run = Spend(calls=47, tokens=9000, usd=0.4), Spend(calls=20)
+    assert enough(budget, study, run) == {"calls": 47, "run.calls": 20}
+    assert enough(budget, Spend(calls=3, usd=4.9)) == {"usd": 5.9}, "a call reserves its worst case"
+    assert enough(BudgetSpec(), study, run) == {}

@@ -14,19 +14,28 @@ from judge_gym.errors import BudgetError, JudgeGymError, SourceError
 if TYPE_CHECKING:
     from typer import Typer
 
-COMMANDS = dict(
-    entry.split(":")
-    for entry in (
-        "init:studies demo:demo plan:studies run:runs start:runs status:runs pause:runs "
-        "resume:runs cancel:runs retry:runs retune:runs reparse:runs cleanup:runs judges:reports "
-        "report:reports answers:reports export:reports usage:reports analyze:failures "
-        "schedule:schedule calibrate:calibrate axes:axes lab:serve mcp:serve worker:runs "
-        "evidence:evidence rubric:workflows score:workflows swap:workflows probe:workflows "
-        "pool:evidence labels:evidence benchmark:benchmarks suite:suites models:models "
-        "token:admin db:admin ledger:admin sim:serve"
-    ).split()
-)
-"""The commands and groups in the order of the help, each with the module that declares it."""
+SECTIONS = {
+    "Start": "init:studies demo:demo plan:studies run:runs status:runs",
+    "Choose a judge": "judges:reports report:reports answers:reports export:reports",
+    "Control runs": (
+        "start:runs pause:runs resume:runs cancel:runs retry:runs retune:runs reparse:runs "
+        "cleanup:runs usage:reports"
+    ),
+    "Evidence and people's labels": (
+        "evidence:evidence pool:evidence labels:evidence benchmark:benchmarks"
+    ),
+    "Suites of coding tasks": "suite:suites analyze:failures schedule:schedule",
+    "The steps of a study, one by one": (
+        "rubric:workflows score:workflows swap:workflows probe:workflows"
+    ),
+    "Models and methods": "models:models sim:serve axes:axes calibrate:calibrate",
+    "Serve and operate a lab": (
+        "lab:serve mcp:serve worker:runs db:admin token:admin ledger:admin"
+    ),
+}
+"""The commands and groups by what a user wants, each with the module that declares it."""
+COMMANDS = dict(entry.split(":") for section in SECTIONS.values() for entry in section.split())
+"""The module of each command, in the order of the help."""
 
 
 def load_app(command: str | None = None) -> "Typer":

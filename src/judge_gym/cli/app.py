@@ -4,12 +4,15 @@ import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
 if TYPE_CHECKING:
     from judge_gym.lab import Lab
 
 FAILED, BAD_INPUT, STOPPED, UNDECIDED, INTERRUPTED = 1, 2, 3, 4, 130
 """Exit codes."""
+FIRST_LINE = 200
+"""Characters of a command's help that the list of commands shows; lines are wrapped."""
 LIMITS = ("rpm", "tpm", "concurrency")
 CALLING = frozenset(
     "demo run start resume retry retune worker evidence rubric score swap probe benchmark suite"
@@ -17,7 +20,29 @@ CALLING = frozenset(
 )
 """Commands that the limits act on."""
 
+
+class SectionedGroup(typer.core.TyperGroup):
+    """The commands, whose help lists them under what a user wants."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes a list for each section; what stands in none is not shown."""
+        from judge_gym.cli import SECTIONS
+
+        width = max(map(len, self.commands), default=0)
+        for title, section in SECTIONS.items():
+            names = [entry.partition(":")[0] for entry in section.split()]
+            rows = [
+                (name.ljust(width), self.commands[name].get_short_help_str(FIRST_LINE))
+                for name in names
+                if name in self.commands
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
 app = typer.Typer(
+    cls=SectionedGroup,
     help="A laboratory for LLM judges: every choice of the instrument is an axis.",
     no_args_is_help=True,
     invoke_without_command=True,

@@ -253,7 +253,7 @@ def freeze(
     json: AsJson = False,
 ) -> None:
     """Freeze what a window holds, for studies to name: `evidence: {usa: {pool: NAME}}`."""
-    with open_lab() as lab:
+    with read_lab() as lab:
         pool = lab.evidence.freeze_pool(name, window_id=window, files=files, tag=tag)
     if json:
         display.print_json(pool)
@@ -318,7 +318,7 @@ def import_labels(
     json: AsJson = False,
 ) -> None:
     """Import people's labels, all or none; an item is a number, a URL, an id or a title."""
-    with open_lab() as lab:
+    with read_lab() as lab:
         counts = lab.labels.import_file(file, target=study, concept=concept, replace=replace)
     if json:
         display.print_json(counts)
@@ -337,7 +337,7 @@ def split_labels(
     json: AsJson = False,
 ) -> None:
     """Split a study's items by cluster: train for choices, test for estimates alone."""
-    with open_lab() as lab:
+    with read_lab() as lab:
         made = lab.labels.split(study, test=test, seed=seed, replace=replace)
     if json:
         display.print_json(made)

@@ -251,8 +251,10 @@ def _elided(grid: Grid, width: int) -> Layout:
             widths = [min(cap, wanted) for wanted in widths]
         if _total(widths) <= width:
             break
-    left = width - _total([0, *widths[1:]])
-    widths[0] = min(left, max(_headed(fewer.names[0], fewer.columns()[0]), widths[0]))
+    wanted = [_headed(name, cells) for name, cells in _named(fewer)]
+    lists = [at for at, cells in enumerate(fewer.columns()) if any(", " in cell for cell in cells)]
+    for at in (*lists, 0):  # a list loses counts where it is cut, a tag only what others share
+        widths[at] += max(0, min(width - _total(widths), wanted[at] - widths[at]))
     rows = tuple(
         tuple(_elide(cell, most) for cell, most in zip(row, widths, strict=True))
         for row in fewer.rows
@@ -261,10 +263,17 @@ def _elided(grid: Grid, width: int) -> Layout:
 
 
 def _elide(text: str, width: int) -> str:
-    """Returns a text in one line, without its middle where it is too long."""
+    """Returns a text in one line, without its middle where it is too long.
+
+    A list keeps its first entries whole.
+    """
     line = " ".join(text.split())
     if _length(line) <= width:
         return line
+    entries = line.split(", ")
+    for count in range(len(entries) - 1, 0, -1):
+        if _length(shorter := f"{', '.join(entries[:count])}, …") <= width:
+            return shorter
     if width < 3:
         return "…"
     ends = _cut(line, width // 2)[0], _cut(line[::-1], width - width // 2 - 1)[0][::-1]

@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from judge_gym.cli import display
 from judge_gym.cli.app import FAILED, INTERRUPTED, STOPPED, notes
+from judge_gym.errors import JudgeGymError
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ COUNTED = (
     "samples: verdicts so far; paid: attempts at calls by this command, with rubrics, probes and "
     "retries; reused: answers that were in the ledger; saved: US dollars that reuse saved"
 )
+TAKES_BUDGET = frozenset({"run", "resume", "analyze"})
+"""Commands with the option --budget."""
 REMOTE = re.compile(r"(?!sqlite:)[\w+.-]+://")
 """How a URL begins that may hold a password; that of a database in a file holds none."""
 FINISHED = ("complete", "complete-with-failures")
@@ -36,11 +39,27 @@ def execute(work: "Callable[[Any], Result]", as_json: bool) -> "Result":
         return work(watch)
 
 
-def execute_and_end(work: "Callable[[Any], Result]", as_json: bool) -> None:
+def execute_and_end(lab: "Lab", work: "Callable[[Any], Result]", as_json: bool) -> None:
     """Executes runs, prints the result, and ends the command with its exit code."""
     result = execute(work, as_json)
     show_result(result, as_json)
+    if not as_json and result.study and result.stopped is None:
+        _show_answer(lab, result.study)
     end(result, quiet=as_json)
+
+
+def _show_answer(lab: "Lab", study: str) -> None:
+    """Prints what a study says, if it says anything yet, and what shows more of it."""
+    command = "judges"
+    try:
+        table = lab.reports.judges(study)
+    except JudgeGymError:  # such as one without a single verdict: its report says why
+        command = "report"
+    else:
+        if table["simulated"]:
+            display.warning(table["simulated"])
+        display.text(table["sentence"])
+    typer.echo(f"see more with: judge-gym {command} {shlex.quote(study)}", err=True)
 
 
 def show_result(result: "Result", as_json: bool) -> None:
@@ -86,9 +105,10 @@ def end(
     if result.stopped is not None:
         message = result.stopped.message
         if result.left is not None:
-            message += f"; {_remaining(result.left)}; raise it in the study or with --budget"
+            message += f"; {_remaining(result.left)}"
         if not quiet:
-            typer.echo(f"{message}; continue with: {again or same_command()}", err=True)
+            command = again or command_with_budget(result.enough, f"resume {result.study}")
+            typer.echo(f"{message}; continue with: {command}", err=True)
         raise typer.Exit(INTERRUPTED if type(result.stopped) is Stopped else STOPPED)
     if not quiet:
         typer.echo(f"{result.study}: {result.status}", err=True)
@@ -102,13 +122,43 @@ def _remaining(left: "StagePlan") -> str:
     return f"remaining: up to {left.to_pay:,} calls, {tokens:,} tokens, {usd}"
 
 
-def same_command() -> str:
-    """Returns this command line without what may be secret in a URL."""
+def command_with_budget(limits: Mapping[str, float], other: str) -> str:
+    """Returns a command that continues with higher limits: this one, if it takes a budget.
+
+    Args:
+        limits: by name, in place of those that were given.
+        other: a command that takes a budget, for one that does not.
+    """
+    words = sys.argv[1:]
+    if not limits:
+        return same_command()
+    if not TAKES_BUDGET.intersection(words):
+        words = shlex.split(other)
+    left: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        given = next(rest, "") if word == "--budget" else word.removeprefix("--budget=")
+        if word.startswith("--budget"):
+            if given.partition("=")[0] not in limits:
+                left += ["--budget", given]
+        else:
+            left.append(word)
+    raised = [w for name, limit in limits.items() for w in ("--budget", f"{name}={_plain(limit)}")]
+    return same_command([*left, *raised])
+
+
+def _plain(limit: float) -> str:
+    return f"{limit:.6f}".rstrip("0").rstrip(".")
+
+
+def same_command(arguments: Sequence[str] | None = None) -> str:
+    """Returns this command line, or other arguments, without what may be secret in a URL."""
+    given = sys.argv[1:] if arguments is None else arguments
     words = []
-    for word in sys.argv[1:]:
+    for word in given:
         flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
         words.append(flag + equals + (bare_endpoint(value) if REMOTE.match(value) else value))
-    hidden = " (with the whole URL)" if words != sys.argv[1:] else ""
+    hidden = " (with the whole URL)" if words != [*given] else ""
     return shlex.join(["judge-gym", *words]) + hidden
 
 

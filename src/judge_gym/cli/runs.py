@@ -88,6 +88,7 @@ def run(
         if Path(target).suffix in (".yaml", ".yml") and not offline:
             collect_missing(lab, Path(target), allow_private, quiet=json)
         execute_and_end(
+            lab,
             lambda watch: lab.runs.run(
                 target,
                 overrides=parse_pairs("--set", set),
@@ -182,6 +183,7 @@ def resume(
         if series is not None:
             lab.runs.refuse_unknown_series(target, series)
         execute_and_end(
+            lab,
             lambda watch: lab.runs.run(
                 target,
                 budget=parse_pairs("--budget", budget),
@@ -210,7 +212,9 @@ def _resume_suite(target: str, budget: Mapping[str, Any], json: bool) -> None:
 def retry(target: Target, json: AsJson = False) -> None:
     """Repeat failed calls, and nothing else."""
     with read_lab() as lab:
-        execute_and_end(lambda watch: lab.runs.run(target, only_failed=True, watch=watch), json)
+        execute_and_end(
+            lab, lambda watch: lab.runs.run(target, only_failed=True, watch=watch), json
+        )
 
 
 @app.command()

@@ -8,7 +8,7 @@ import typer
 from judge_gym.cli import display
 from judge_gym.cli.app import FAILED, INTERRUPTED, STOPPED, notes
 from judge_gym.cli.plan_display import exceeded_limits, planned_cost, show_endpoints
-from judge_gym.cli.results import first, same_command
+from judge_gym.cli.results import command_with_budget, first, same_command
 from judge_gym.records.outcomes import IN_PROCESS
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def end(reports: "Sequence[SuiteReport]", posted: "Sequence[Posted]" = (), *, qu
     stopped = next((report.stopped for report in reports if report.stopped is not None), None)
     if stopped is not None:
         if not quiet:
-            typer.echo(f"{stopped.message}; continue with: {same_command()}", err=True)
+            enough = next((report.enough for report in reports if report.enough), {})
+            command = command_with_budget(enough, "")
+            typer.echo(f"{stopped.message}; continue with: {command}", err=True)
         raise typer.Exit(INTERRUPTED if type(stopped) is Stopped else STOPPED)
     results = [row.result for report in reports for row in report.results]
     inconclusive = [result for result in results if result.outcome.kind == "inconclusive"]

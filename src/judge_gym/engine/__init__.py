@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from judge_gym.axes import Design
-from judge_gym.engine.calls.budget import Spend, refuse_unpriced
+from judge_gym.engine.calls.budget import Spend, enough, refuse_unpriced
 from judge_gym.engine.calls.limit import endpoint_of
 from judge_gym.engine.calls.progress import LIMITS, MEASURED, RunProgress
 from judge_gym.engine.calls.stopped import Stopped
@@ -66,6 +66,7 @@ __all__ = [
     "SuiteExecution",
     "SuiteWork",
     "Workflow",
+    "enough",
     "study_of",
 ]
 

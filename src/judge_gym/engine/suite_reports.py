@@ -1,7 +1,7 @@
 """The scores and statuses of suite runs, from their rows and events alone."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from judge_gym.engine.runs.orders import Outcome, SuiteExecution
@@ -34,6 +34,8 @@ class SuiteReport:
     execution: SuiteExecution | None = None
     executing: bool = False
     """Whether it was stopped, and calls in flight are still awaited."""
+    enough: Mapping[str, float] = field(default_factory=dict)
+    """The limits that would be enough, where a budget was reached."""
 
     @property
     def status(self) -> str:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
@@ -21,7 +21,9 @@ from judge_gym.engine import (
     Result,
     RunOptions,
     RunProgress,
+    Spend,
     Workflow,
+    enough,
     study_of,
 )
 from judge_gym.engine.suite_reports import SuiteReport, reports
@@ -59,7 +61,7 @@ from judge_gym.store import (
     Store,
     Targets,
 )
-from judge_gym.studies import BudgetSpec
+from judge_gym.studies import BudgetSpec, Caps
 
 if TYPE_CHECKING:
     from judge_gym.engine.runs.planner import Plan, StagePlan
@@ -238,8 +240,11 @@ class Runs:
         unread = _unreadable(prepared.study, runs, result)
         noted = (*prepared.warnings, *new_calls, *notes, *result.warnings, *unread)
         warnings = tuple(dict.fromkeys(noted))
-        left = self._left(runs) if isinstance(result.stopped, BudgetError) else None
-        return replace(result, warnings=warnings, left=left)
+        if not isinstance(result.stopped, BudgetError):
+            return replace(result, warnings=warnings)
+        left = self._left(runs)
+        enough = self._enough(prepared.study, runs, left)
+        return replace(result, warnings=warnings, left=left, enough=enough)
 
     def start(
         self,
@@ -591,6 +596,22 @@ class Runs:
         for run in runs:
             planner.add(run)
         return planner.plan.total()
+
+    def _enough(self, study: str, runs: Sequence[Run], left: "StagePlan") -> dict[str, float]:
+        """Returns the limits that would be enough to end a study's runs."""
+        budget = BudgetSpec.model_validate(self._store.studies.budget(study))
+        whole = self._spend(study, left)
+        most = Spend()
+        for run in runs if budget.run != Caps() else ():
+            own = self._spend(run.id, self._left([run]))
+            most = Spend(*map(max, astuple(most), astuple(own)))
+        return enough(budget, whole, most, left.seconds / 60)
+
+    def _spend(self, payer: str | int, left: "StagePlan") -> Spend:
+        """Returns what a study or a run has paid, with what is left to pay."""
+        calls, tokens, usd, _ = self._store.usage.paid(payer, 0)
+        ahead = left.input_tokens + left.output_tokens
+        return Spend(calls + left.to_pay, tokens + ahead, usd + (left.usd or 0.0))
 
     # --- controlling -----------------------------------------------------------------------------
 

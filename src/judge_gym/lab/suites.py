@@ -4,17 +4,24 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
 from judge_gym.client.pages import lab_of, run_of
-from judge_gym.engine import JOBS, Engine, SuiteExecution, study_of
+from judge_gym.engine import JOBS, Engine, Spend, SuiteExecution, enough, study_of
 from judge_gym.engine.calls.budget import refuse_unpriced
 from judge_gym.engine.suite_reports import SuiteReport, eval_row, missing_evals, reports
-from judge_gym.errors import ConflictError, DesignError, JudgeGymError, NotFoundError, unknown
+from judge_gym.errors import (
+    BudgetError,
+    ConflictError,
+    DesignError,
+    JudgeGymError,
+    NotFoundError,
+    unknown,
+)
 from judge_gym.lab.plan_rows import planned_endpoints, planned_stage
 from judge_gym.lab.runs import WatchProgress
 from judge_gym.lab.suite_commands import SuiteCommand, Target
@@ -457,11 +464,27 @@ class Suites:
 
     def _executed(self, executions: Sequence[SuiteExecution]) -> tuple[SuiteReport, ...]:
         """Returns the report of each run that a command just executed."""
-        return tuple(
+        executed = tuple(
             report
             for execution in executions
             for report in reports(self._store, [execution.run], execution)
         )
+        if not any(isinstance(report.stopped, BudgetError) for report in executed):
+            return executed
+        limits = self._enough(executed)
+        return tuple(replace(report, enough=limits) for report in executed)
+
+    def _enough(self, stopped: Sequence[SuiteReport]) -> dict[str, float]:
+        """Returns the limits that would be enough, if further evals cost what others did."""
+        study = study_of(stopped[0].run.suite)
+        budget = BudgetSpec.model_validate(self._store.studies.budget(study))
+        calls, tokens, usd, _ = self._store.usage.paid(study, 0)
+        missing = sum(
+            report.run.targets - sum(row.result.settled for row in report.results)
+            for report in stopped
+        )
+        share = 1 + missing / max(1, calls)
+        return enough(budget, Spend(calls + missing, round(tokens * share), usd * share))
 
     def resume(
         self,

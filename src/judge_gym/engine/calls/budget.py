@@ -1,6 +1,7 @@
 """Keeps budgets: a call reserves its worst case before it begins, and then settles its cost."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -45,6 +46,11 @@ class Spend:
         self.calls += sign * other.calls
         self.tokens += sign * other.tokens
         self.usd += sign * other.usd
+
+
+NOTHING = Spend()
+HEADROOM = 1.2
+"""What an estimate of tokens, dollars or minutes is multiplied by, to suggest a limit."""
 
 
 @dataclass(slots=True)
@@ -144,6 +150,40 @@ class Meter:
         if run_id not in self._runs:
             self._runs[run_id] = self._open_run(run_id, self._budget.run)
         return self._study, self._runs[run_id]
+
+
+def enough(
+    budget: BudgetSpec, study: Spend, run: Spend = NOTHING, minutes: float = 0.0
+) -> dict[str, float]:
+    """Returns limits that would be enough in place of those that are not, as `--budget` takes them.
+
+    Args:
+        budget: of the study.
+        study: what it has spent and, by an estimate, still will.
+        run: the most that one of its runs will have spent.
+        minutes: that the rest takes; each command begins to count anew.
+    """
+    limits: dict[str, float] = {}
+    for prefix, caps, spend in (("", budget, study), ("run.", budget.run, run)):
+        needed = {name: float(getattr(spend, name)) for name in KINDS} | {"minutes": minutes}
+        for name, amount in needed.items():
+            limit = getattr(caps, name)
+            # A call reserves the longest answer, and some calls are repeated.
+            wanted = amount if name == "calls" else amount * HEADROOM
+            if limit is not None and wanted > limit:
+                limits[prefix + name] = _rounded_up(wanted)
+    return limits
+
+
+def _rounded_up(amount: float) -> float:
+    """Returns the next number of two digits.
+
+    >>> [_rounded_up(amount) for amount in (47, 1201, 0.0312)]
+    [47, 1300, 0.032]
+    """
+    step = 10.0 ** (math.floor(math.log10(amount)) - 1)
+    rounded = round(math.ceil(round(amount / step, 6)) * step, 6)
+    return int(rounded) if rounded == int(rounded) else rounded
 
 
 def refuse_unpriced(

@@ -264,6 +264,8 @@ class Result:
     stopped: JudgeGymError | None = None
     left: "StagePlan | None" = None
     """The estimate of what is missing, where a budget was reached."""
+    enough: Mapping[str, float] = field(default_factory=dict)
+    """The limits that would be enough, where a budget was reached."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the result as `--json` prints it."""
@@ -273,6 +275,7 @@ class Result:
             "runs": [asdict(run) for run in self.runs],
             "warnings": list(self.warnings),
             **({"left": self.left.to_json()} if self.left else {}),
+            **({"enough": dict(self.enough)} if self.enough else {}),
         }
 
 
