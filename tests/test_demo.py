@@ -116,17 +116,15 @@ def test_running_it_again_pays_nothing_and_changes_nothing(demo: Demo) -> None:
     assert demo.pages[1] == demo.pages[0]
 
 
-def test_it_ends_with_code_that_a_simulated_model_wrote_and_a_leaderboard(demo: Demo) -> None:
+def test_it_ends_with_code_that_a_simulated_model_wrote_for_a_part_of_the_suite(demo: Demo) -> None:
     first = demo.answers[0]["suite"]
     assert (first["model"], first["status"], first["whole"]) == (
         "sim:coder-weak",
         "complete",
-        True,
+        False,
     )
     assert first["targets"] == first["calls"] == sum(first["counts"].values()) >= 12
     assert min(first["counts"]["passed"], first["counts"]["failed"]) > 0
-    [row] = demo.answers[0]["board"]
-    assert (row["model"], row["score"]) == (first["model"], first["score"])
 
 
 def test_it_says_why_that_code_failed_in_a_report_that_adds_up(demo: Demo) -> None:

@@ -1,6 +1,7 @@
 """Suites from folders: what is found, what is refused, and what makes a version."""
 
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from judge_gym.errors import DesignError, JudgeGymError, MissingToolError, NotFoundError
 from judge_gym.suites import SHIPPED, Limits, Sandbox, Suite, check_answers, load_suite
+from judge_gym.suites.loader import DIFFICULTIES
 from judge_gym.suites.steps import STEPS
 
 TOML = """
@@ -246,11 +248,26 @@ def test_the_shipped_suite_is_as_large_as_promised(shipped: Suite) -> None:
     assert shipped.folder == SHIPPED
     categories = ("language", "data", "files", "concurrency", "web", "packaging")
     names = [f"{number:03}-{category}" for number, category in enumerate(categories, 1)]
-    assert {task.category for task in shipped.evals} <= {*names}
+    assert list(dict.fromkeys(task.category for task in shipped.evals)) == names
+    assert len(shipped.evals) >= 40
+    assert {task.difficulty for task in shipped.evals} == {*DIFFICULTIES}
     assert sum(bool(task.gaps) for task in shipped.evals) >= 2
     assert {task.pipeline for task in shipped.evals} == {"full", "static"}
     assert all(task.tests >= 3 for task in shipped.evals)
     assert list(shipped.steps) == [name for name in STEPS if name in shipped.steps]
+
+
+def test_every_shipped_eval_has_two_wrong_answers_and_most_fail_at_the_tests(
+    shipped: Suite,
+) -> None:
+    assert [task.path for task in shipped.evals if len(task.wrong_answers) < 2] == []
+    for task in shipped.evals:
+        assert "tests" in {answer.step for answer in task.wrong_answers}, task.path
+        files = [answer.files for answer in task.wrong_answers]
+        assert all(other != task.answer for other in files), task.path
+    steps = Counter(answer.step for task in shipped.evals for answer in task.wrong_answers)
+    assert {"build", "lint", "types", "tests"} <= steps.keys()
+    assert steps["tests"] >= steps.total() / 2
 
 
 def test_no_task_gives_its_answer_away(shipped: Suite) -> None:

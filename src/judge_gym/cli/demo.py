@@ -61,7 +61,6 @@ def demo(
             suite, analysis = _suite_demo(lab, out / "reports", quiet=json)
         except MissingToolError as missing:
             left_out = f"the coding tasks and their analysis are left out: {missing.message}"
-        leaderboard = lab.suites.leaderboard()
     if json:
         display.print_json(
             {
@@ -69,7 +68,6 @@ def demo(
                 "simulated": True,
                 "files": {name: str(out / name) for name in FILES},
                 "suite": suite.to_json() if suite else None,
-                "board": leaderboard,
                 "analysis": analysis.to_json() if analysis else None,
                 "left_out": left_out,
             }

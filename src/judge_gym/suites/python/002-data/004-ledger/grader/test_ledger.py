@@ -118,10 +118,12 @@ def test_a_reversal_moves_back_what_was_moved(candidate):
 
 
 def test_what_cannot_be_reversed(candidate):
-    lines = ["open a", "open b", "move world a 5", "move a b 5", "reverse 3", "reverse 4", "reverse 4"]
-    lines += ["reverse 6", "reverse 1", "reverse 9", "reverse 3", "reverse 5", "reverse x", "balance a"]
-    assert program(candidate, *lines)[4:] == [
-        "refused", "#5", "refused", "refused", "refused", "refused", "#6", "refused", "refused", "0.00",
+    lines = ["open a", "open b", "move world a 5", "move a b 5", "move world b 20", "reverse 3", "reverse 4"]
+    lines += ["reverse 4", "reverse 7", "reverse 1", "reverse 0", "reverse 3", "reverse 3", "reverse 6"]
+    lines += ["reverse x", "balance a", "balance b"]
+    assert program(candidate, *lines)[5:] == [
+        "refused", "#6", "refused", "refused", "refused", "refused", "#7", "refused", "refused", "refused",
+        "0.00", "20.00",
     ]  # fmt: skip
 
 

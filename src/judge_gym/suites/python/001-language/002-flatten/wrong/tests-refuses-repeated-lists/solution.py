@@ -1,0 +1,26 @@
+"""Lists in lists."""
+
+from collections.abc import Iterator
+
+
+def flatten(items: list[object], depth: int | None = None) -> list[object]:
+    """The items of nested lists, without recursion: depth is not limited by the stack."""
+    if depth is not None and depth < 0:
+        raise ValueError(f"{depth} levels cannot be opened")
+    found: list[object] = []
+    path: list[Iterator[object]] = [iter(items)]
+    opened = {id(items)}
+    while path:
+        rest = path[-1]
+        for item in rest:
+            if not isinstance(item, list) or (depth is not None and len(path) > depth):
+                found.append(item)
+                continue
+            if id(item) in opened:
+                raise ValueError("a list contains itself")
+            path.append(iter(item))
+            opened.add(id(item))
+            break
+        else:
+            path.pop()
+    return found
