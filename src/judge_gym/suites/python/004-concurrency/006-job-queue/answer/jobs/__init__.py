@@ -1,0 +1,1 @@
+"""Jobs with leases, retries and dead letters."""
