@@ -1,0 +1,5 @@
+"""The names of the package."""
+
+from static import File, Static
+
+__all__ = ["File", "Static"]

@@ -1,0 +1,5 @@
+"""Serves files from memory."""
+
+from static.app import File, Static
+
+__all__ = ["File", "Static"]
