@@ -1,0 +1,3 @@
+"""Shapes of the plane."""
+
+from shapes.plane import Square, area

@@ -1,0 +1,1 @@
+"""Versions, and a search for those that fit together."""

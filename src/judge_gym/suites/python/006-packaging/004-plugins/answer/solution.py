@@ -1,0 +1,5 @@
+"""The names of the package."""
+
+from reporter import PluginError, Registry
+
+__all__ = ["PluginError", "Registry"]
