@@ -1,5 +1,8 @@
 """Suites from folders: what is found, what is refused, and what makes a version."""
 
+import ast
+import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -271,13 +274,24 @@ def test_every_shipped_eval_has_two_wrong_answers_and_most_fail_at_the_tests(
 
 
 def test_no_task_gives_its_answer_away(shipped: Suite) -> None:
+    """A task states signatures and data; what stands inside of functions is for the model."""
     for task in shipped.evals:
-        for text in task.answer.values():
-            lines = [line.strip() for line in text.splitlines() if len(line.strip()) > 40]
-            body = [x for x in lines if not x.endswith(":") and " import " not in x]
-            assert not [line for line in body if line in task.task], task.path
+        for path, text in task.answer.items():
+            lines = text.splitlines()
+            for node in ast.walk(ast.parse(text)) if path.endswith(".py") else ():
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    body = [
+                        line.strip() for line in lines[node.body[0].lineno - 1 : node.end_lineno]
+                    ]
+                    long = [line for line in body if len(line) > 40 and " import " not in line]
+                    assert not [line for line in long if line in task.task], task.path
 
 
 def test_the_typescript_example_loads() -> None:
-    folder = Path(__file__).parents[2] / "examples" / "typescript"
-    assert len(load_suite(folder).evals) == 3
+    suite = load_suite(Path(__file__).parents[2] / "examples" / "typescript")
+    assert {task.category for task in suite.evals} == {"001-basics", "002-types"}
+    for task in suite.evals:
+        assert {"types", "tests"} <= {wrong.step for wrong in task.wrong_answers}, task.path
+    versions = json.loads(suite.dependencies["package.json"])
+    pins = [*versions["dependencies"].values(), *versions["optionalDependencies"].values()]
+    assert all(re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", pin) for pin in pins)
