@@ -51,6 +51,10 @@ def analyze(
     ] = False,
     allow_unisolated: Unisolated = False,
     remote: FromLab = None,
+    offline: Annotated[
+        bool,
+        typer.Option("--offline", help="Call no judge; every answer must be in the ledger."),
+    ] = False,
     lint: Annotated[
         Path | None,
         typer.Option(metavar="REPORT", help="Instead: check the arithmetic of this report."),
@@ -83,6 +87,7 @@ def analyze(
             allow_self=allow_self,
             allow_unisolated=allow_unisolated,
             lab=client,
+            offline=offline,
             watch=watch,
         )
     display.print_json(analysis.to_json()) if json else show_analysis(analysis)

@@ -80,7 +80,7 @@ class RunFollower:
 
         self._loop = asyncio.get_running_loop()
         before = self._store.usage.last_attempt()
-        self._store.events.record(self.orders, "started")
+        self._store.events.record(self.orders, "started", "started by a command")
         self._queue = queue
         try:
             with first_interrupt(lambda: self._interrupt()):
@@ -174,7 +174,7 @@ class RunFollower:
                 self._errors[run] = errors[id]
             if run in self._joined and outcomes[id].end in ("done", "stopped", "paused"):
                 self._joined.remove(run)
-                self._store.events.record([run], "started")
+                self._store.events.record([run], "started", "continued by a command")
                 self._add(self.orders[run])
             else:
                 self.outcomes[run] = outcomes[id]
