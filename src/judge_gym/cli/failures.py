@@ -93,6 +93,10 @@ def analyze(
     display.print_json(analysis.to_json()) if json else show_analysis(analysis)
     if analysis.judging is not None:
         end(analysis.judging, quiet=json)
+    if analysis.findings and not json:
+        from judge_gym.lab.failures import QUESTION
+
+        typer.echo(f"\n{QUESTION}")
     if analysis.findings and not analysis.verdicts["scored"]:
         raise typer.Exit(FAILED)
 
@@ -135,6 +139,7 @@ def show_analysis(analysis: "Analysis") -> None:
             }
             for row in analysis.rows()
         ],
+        essential=["class"],
         note="share: of the scored verdicts; conflict: how far two judges exclude each other, "
         "from 0 to 1.",
     )
