@@ -120,6 +120,21 @@ def test_what_names_no_run_or_two_is_refused_with_the_choices(lab: Lab) -> None:
             lab.suites.find_run(name)
 
 
+def test_an_earlier_run_is_listed_once_by_its_newest_report(lab: Lab, suite: Path) -> None:
+    number = ran(lab, suite)
+    older = lab.failures.analyze(number, date="2026-03-02")
+    assert older.report is not None
+    action = "Stated the value in the task of 001-value."
+    lab.failures.record_action(older.report.as_posix(), action)
+    newer = lab.failures.analyze(number, samples=1, date="2026-03-03")
+    assert "None on this model." in written(newer), "a report on this run is none of an earlier one"
+    again = lab.suites.run(suite, lab.store.suites.find_run(number).model, series="again")
+    found = lab.failures.analyze(again.run.id, date="2026-03-04")
+    listed = [line for line in written(found).splitlines() if line.startswith("| `reports/")]
+    assert len(listed) == 1 and str(newer.report) in listed[0]
+    assert [fix.action for fix in found.fixes] == [action], "what an older report records counts"
+
+
 # --- the report ----------------------------------------------------------------------------------
 
 

@@ -101,7 +101,7 @@ def test_an_installed_package_works_outside_the_tree(built: Path, tmp_path: Path
 def test_the_first_error_is_the_command_that_mends_it(tmp_path: Path) -> None:
     constraints = ROOT / "constraints.txt"
     lab = environment(tmp_path, ROOT, "--constraint", constraints) / "judge-gym"
-    words = [lab, "suite", "check", "python", "--limit", "1"]
+    words = [str(lab), "suite", "check", "python", "--limit", "1"]
     refused = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert refused.returncode == 2 and "the suite needs" in refused.stderr
     command = refused.stderr.strip().rpartition("; run ")[2]

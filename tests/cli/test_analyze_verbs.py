@@ -28,7 +28,9 @@ def run(call: Call, suite: Path, **shares: float) -> str:
     return str(call("suite", "run", suite, "--model", model, "--json").json["runs"][0]["run"])
 
 
-def test_a_report_adds_up_and_an_edited_one_does_not(call: Call, suite: Path) -> None:
+def test_a_report_adds_up_and_an_edited_one_does_not(
+    call: Call, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     number = run(call, suite, logic=1)
     said = succeed(call("analyze", number, "--json")).json
     assert said["counts"] == {"passed": 0, "failed": 3, "inconclusive": 0}
@@ -45,6 +47,10 @@ def test_a_report_adds_up_and_an_edited_one_does_not(call: Call, suite: Path) ->
     shown = succeed(call("analyze", number))
     assert "why 3 evals of run 1 failed" in shown.out and f"report: {report}" in shown.out
     assert "0 calls paid" in shown.err
+    assert shown.out.rstrip().endswith("discuss specific failures in more detail?")
+    monkeypatch.setenv("COLUMNS", "70")
+    [head, *_] = [line for line in call("analyze", number).out.splitlines() if "eval " in line]
+    assert "class" in head.split(), "the class of failures is what the table is about"
 
     clean = succeed(call("analyze", "--lint", report, "--json")).json
     assert clean == {"report": str(report), "mismatches": []}

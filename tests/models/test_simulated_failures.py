@@ -78,6 +78,22 @@ def test_only_the_error_and_the_facts_are_read_for_signs() -> None:
     assert {sign for sign in shown.evidence} == {"F401", "E501"}
 
 
+@pytest.mark.parametrize(
+    ("failed", "expected"),
+    [
+        (SLUG, "fails at tests, line 2 of slug.py: AssertionError: assert 'a--b' == 'a-b'."),
+        (DATES, "fails at lint, line 3 of dates.py: F401 'os' imported but unused."),
+    ],
+    ids=["tests", "lint"],
+)
+def test_reasoning_names_the_step_the_line_and_the_error(failed: object, expected: str) -> None:
+    [one] = [one for one in cases() if one.result is failed]
+    shown = failure_in(one.evidence.text)
+    assert shown is not None
+    remarks = read_remarks(shown.remarks("Verdict."))
+    assert expected in remarks.reasoning
+
+
 def test_quotes_occur_in_the_evidence() -> None:
     [one] = [one for one in cases() if one.result is SLUG]
     shown = failure_in(one.evidence.text)

@@ -58,7 +58,14 @@ def test_a_reference_that_fails_at_one_step_only_does_not_excuse_another() -> No
         candidate, SOURCES[SLUG.path], reference=steps(lint="failed", tests="passed")
     )
     assert (lint_only.reference_failed, lint_only.own_steps) == (("lint",), ("tests",))
-    assert "fails at lint, but passes tests" in lint_only.sentences()[0]
+    [sentence, *_] = lint_only.sentences()
+    assert "fails at lint, but passes tests, where the candidate fails; at lint both" in sentence
+    other = find_facts(
+        steps(lint="passed", tests="failed"),
+        SOURCES[SLUG.path],
+        reference=steps(lint="failed", tests="passed"),
+    )
+    assert other.sentences()[0].endswith("that is not the same failure.")
     both = find_facts(candidate, SOURCES[SLUG.path], reference=candidate)
     assert "fails this grader too, at lint, tests." in both.sentences()[0]
     unknown = steps(lint="failed", tests="inconclusive")

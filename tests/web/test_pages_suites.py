@@ -266,6 +266,29 @@ def test_scores_are_public_and_nothing_else_is(lab: ServedLab) -> None:
     assert text(parse(refused.text).find(".//h1")) == "Log in"
 
 
+def test_home_shows_suite_runs_and_is_public_where_scores_are(lab: ServedLab) -> None:
+    home = page(lab, "/")
+    assert [row.get("data-run") for row in home.iterfind(".//tr[@data-run]")] == list("4321")
+    assert "No experiments yet" not in text(home)
+    public = page(lab, "/", token="")
+    assert text(public.find(".//h1")) == "Suites" and public.find(".//table[@class='board']")
+    assert "New study" not in text(public), "and nothing else is public"
+
+
+def test_every_address_of_a_run_works(lab: ServedLab) -> None:
+    model, eval = quote(MODEL, safe=""), SLUG.path
+    both = f"/model/{model}/experiment/default"
+    for place in (f"/model/{model}", "/experiment/default", both):
+        assert page(lab, place, token="").find(f".//a[@href='{place}/run/1']") is not None
+        for path in ("", f"/{SLUG.category}", f"/{eval}", f"/{eval}?tab=diff", "/report"):
+            shown = page(lab, f"{place}/run/1{path}", token="")
+            [crumb] = shown.iterfind(".//p[@class='crumbs']")
+            assert place in {link.get("href") for link in crumb.iterfind("a")}
+    assert page(lab, f"{both}/run/1").find(f".//a[@href='{both}/run/1/{eval}']") is not None
+    for path in ("experiment/no_guidelines/run/1", "experiment/no_guidelines"):
+        assert lab.ask("GET", f"/model/{model}/{path}").status_code == 404
+
+
 def buttons(element: Any) -> list[str]:
     """Returns the texts of the buttons that control a run."""
     return [text(button) for button in element.iterfind(".//button[@data-post]")]
@@ -296,9 +319,10 @@ def test_a_run_is_started_paused_resumed_and_followed(
         shown = page(lab, place)
         assert text(shown.find(".//h1")) == "Run 1 complete" and buttons(shown) == []
         kinds = [row[1] for row in rows(shown.find(".//table[@class='log']"))]
-        assert kinds[0] == "ended" and kinds[-2:] == [
+        assert kinds[0] == "ended all that was asked is done"
+        assert kinds[-2:] == [
             f"paused {PAUSED}",
-            f"started by {machine_user()} over HTTP",
+            f"started queued for a worker by {machine_user()} over HTTP",
         ]
         again = lab.ask("POST", "/api/suites/start", json={"suite": "tiny", "model": model})
         assert again.status_code == 409 and "another series" in again.text

@@ -100,7 +100,7 @@ def warning(line: str) -> None:
 
 def fits(rows: Sequence[Mapping[str, Any]]) -> bool:
     """Returns whether a table fits the terminal without any change."""
-    grid = _grid(rows, compact=False, optional=())
+    grid = _grid(rows)
     return fit(grid, width(), one_line=True).grid == grid
 
 
@@ -112,6 +112,7 @@ def table(
     compact: bool = False,
     one_line: bool = False,
     optional: Sequence[str] = (),
+    essential: Sequence[str] = (),
 ) -> None:
     """Prints a table that fits the terminal; undefined values are dashes.
 
@@ -122,11 +123,11 @@ def table(
         compact: leave out columns of zeros.
         one_line: print each row in one line, with fewer columns where there is no room.
         optional: columns that are left out first where there is no room.
+        essential: columns that are never left out.
     """
     if rows:
-        shown = _table(
-            title, rows, note=note, compact=compact, one_line=one_line, optional=optional
-        )
+        grid = _grid(rows, compact=compact, optional=optional, essential=essential)
+        shown = _table(title, grid, note=note, one_line=one_line)
         console().print(shown, end="\n\n")
 
 
@@ -153,18 +154,9 @@ def facts(title: str, values: Mapping[str, Any]) -> None:
     table(title, [{"": name, " ": value} for name, value in values.items()])
 
 
-def _table(
-    title: str,
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    note: str = "",
-    compact: bool = False,
-    one_line: bool = False,
-    optional: Sequence[str] = (),
-) -> "Text":
+def _table(title: str, grid: Grid, *, note: str = "", one_line: bool = False) -> "Text":
     from rich.text import Text
 
-    grid = _grid(rows, compact=compact, optional=optional)
     layout = fit(grid, width(), one_line=one_line)
     head, body = layout.lines()
     lines = [(title, "bold")] if title else []
@@ -179,7 +171,13 @@ def _table(
     return text
 
 
-def _grid(rows: Sequence[Mapping[str, Any]], *, compact: bool, optional: Sequence[str]) -> Grid:
+def _grid(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    compact: bool = False,
+    optional: Sequence[str] = (),
+    essential: Sequence[str] = (),
+) -> Grid:
     zero = [name for name in rows[0] if compact and all(row[name] == 0 for row in rows)]
     names = [name for name in rows[0] if name not in zero]
     return Grid(
@@ -188,6 +186,7 @@ def _grid(rows: Sequence[Mapping[str, Any]], *, compact: bool, optional: Sequenc
         tuple(_numeric([row[name] for row in rows]) for name in names),
         (f"Not shown, since all are zero: {', '.join(zero)}.",) if zero else (),
         tuple(map(_head, optional)),
+        tuple(map(_head, essential)),
     )
 
 
@@ -288,7 +287,7 @@ def live_table(
     def show(rows: Sequence[Mapping[str, Any]]) -> None:
         nonlocal printed
         if live is not None:
-            live.update(_table("", rows, one_line=True, optional=optional))
+            live.update(_table("", _grid(rows, optional=optional), one_line=True))
         elif time.monotonic() - printed > QUIET_SECONDS:
             printed = time.monotonic()
             counts = Counter(str(row["status"]) for row in rows)

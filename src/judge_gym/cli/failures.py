@@ -51,6 +51,10 @@ def analyze(
     ] = False,
     allow_unisolated: Unisolated = False,
     remote: FromLab = None,
+    offline: Annotated[
+        bool,
+        typer.Option("--offline", help="Call no judge; every answer must be in the ledger."),
+    ] = False,
     lint: Annotated[
         Path | None,
         typer.Option(metavar="REPORT", help="Instead: check the arithmetic of this report."),
@@ -83,11 +87,16 @@ def analyze(
             allow_self=allow_self,
             allow_unisolated=allow_unisolated,
             lab=client,
+            offline=offline,
             watch=watch,
         )
     display.print_json(analysis.to_json()) if json else show_analysis(analysis)
     if analysis.judging is not None:
         end(analysis.judging, quiet=json)
+    if analysis.findings and not json:
+        from judge_gym.lab.failures import QUESTION
+
+        typer.echo(f"\n{QUESTION}")
     if analysis.findings and not analysis.verdicts["scored"]:
         raise typer.Exit(FAILED)
 
@@ -130,6 +139,7 @@ def show_analysis(analysis: "Analysis") -> None:
             }
             for row in analysis.rows()
         ],
+        essential=["class"],
         note="share: of the scored verdicts; conflict: how far two judges exclude each other, "
         "from 0 to 1.",
     )

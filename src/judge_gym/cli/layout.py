@@ -37,6 +37,8 @@ class Grid:
     notes: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     """Columns that are left out first where there is no room, before those on the right."""
+    essential: tuple[str, ...] = ()
+    """Columns that stay in the table, at any width and if all rows have the same value."""
 
     def columns(self) -> list[tuple[str, ...]]:
         """Returns the cells of each column."""
@@ -51,14 +53,16 @@ class Grid:
             tuple(self.numeric[at] for at in kept),
             (*self.notes, note),
             self.optional,
+            self.essential,
         )
 
     def narrower(self) -> "Iterator[Grid]":
         """Yields the table with ever fewer columns, down to two (or the one that it has)."""
         known = [self.names.index(name) for name in self.optional if name in self.names]
-        others = [at for at in range(len(self.names) - 1, 0, -1) if at not in known]
+        essential = [at for at, name in enumerate(self.names) if name in self.essential]
+        others = [at for at in range(len(self.names) - 1, 0, -1) if at not in known + essential]
         order = [*known, *others]
-        for count in range(max(1, len(self.names) - 1)):
+        for count in range(max(1, min(len(order) + 1, len(self.names) - 1))):
             left_out = sorted(order[:count])
             names = ", ".join(self.names[at] for at in left_out)
             yield self.without(left_out, f"Not shown at this width: {names}.") if count else self
@@ -189,7 +193,11 @@ def _without_constants(grid: Grid) -> Grid:
     """Returns the table without columns, after the first, that are the same in every row."""
     if len(grid.rows) < 2:
         return grid
-    same = [at for at, cells in enumerate(grid.columns()) if at and len(set(cells)) == 1]
+    same = [
+        at
+        for at, cells in enumerate(grid.columns())
+        if at and len(set(cells)) == 1 and grid.names[at] not in grid.essential
+    ]
     if not same:
         return grid
     facts = ", ".join(f"{grid.names[at]} {grid.rows[0][at] or '–'}" for at in same)

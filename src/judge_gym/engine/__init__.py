@@ -71,6 +71,9 @@ __all__ = [
 ]
 
 
+QUEUED = "queued for a worker"
+
+
 class Engine:
     """Plans, queues and executes the runs of a lab; given limits replace those of the registry.
 
@@ -183,7 +186,9 @@ class Engine:
         """Queues suite runs for the lab's workers; by default as each was ordered last."""
         orders = [self._suite_order(run, work) for run in runs]
         with self._confirmed_queue() as queue:
-            self._store.events.record([run.payer for run in runs], "started", actor=current_actor())
+            self._store.events.record(
+                [run.payer for run in runs], "started", QUEUED, actor=current_actor()
+            )
             queue.register(orders)
             for order in orders:
                 queue.add(order)
@@ -253,7 +258,9 @@ class Engine:
         clashes = []
         orders = {run.experiment.tag: self._order(run, options) for run in runs}
         with self._confirmed_queue() as queue:
-            self._store.events.record([run.id for run in runs], "started", actor=current_actor())
+            self._store.events.record(
+                [run.id for run in runs], "started", QUEUED, actor=current_actor()
+            )
             queue.register(orders.values())
             for tag, order in orders.items():
                 id, new = queue.add(order)

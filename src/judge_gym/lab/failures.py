@@ -209,6 +209,7 @@ class Failures:
         date: str | None = None,
         concurrency: int = AT_ONCE,
         lab: Client | None = None,
+        offline: bool = False,
         watch: WatchProgress = lambda progress: None,
     ) -> Analysis:
         """Classifies the failures of a run and writes a report; stored verdicts are not paid again.
@@ -227,10 +228,13 @@ class Failures:
             concurrency: calls to judges in flight at most.
             lab: the lab that has the run, if it is another one. Its failures are read from there
                 and judged here; nothing changes there.
+            offline: call no judge; every answer must be in the ledger.
             watch: called with the progress counters before the work starts.
         """
         source = self._stored(run) if lab is None else RemoteRun(lab, str(run))
-        work = self._prepare(source, judges, samples, overrides, budget, allow_self, reports, date)
+        work = self._prepare(
+            source, judges, samples, overrides, budget, allow_self, reports, date, offline=offline
+        )
         if not work.failed:
             return work.analysis((), None, None)
         answers = self._references(
@@ -238,7 +242,11 @@ class Failures:
         )
         cases = _cases(source, work.failed, answers, work.prior)
         result = self._runs.run(
-            self._study(work, cases), budget=work.budget, watch=watch, concurrency=concurrency
+            self._study(work, cases),
+            budget=work.budget,
+            watch=watch,
+            concurrency=concurrency,
+            offline=offline,
         )
         if result.stopped is not None or result.status not in FINISHED:
             return work.analysis((), result, None)
@@ -258,6 +266,8 @@ class Failures:
         allow_self: bool,
         reports: Path,
         date: str | None = None,
+        *,
+        offline: bool = False,
     ) -> _Work:
         """Reads a run and its earlier reports; refuses what cannot be judged before any work."""
         found, every = source.run, source.results()
@@ -294,7 +304,7 @@ class Failures:
         if failed:
             # Reference answers take minutes, so everything is checked before them.
             cases = _cases(source, failed, {}, work.prior)
-            self._refuse(self._study(work, cases), work.budget, reports)
+            self._refuse(self._study(work, cases), work.budget, reports, offline)
         return work
 
     def _study(self, work: _Work, cases: Sequence[triage.Case]) -> PreparedStudy:
@@ -595,12 +605,16 @@ class Failures:
     # --- judges ----------------------------------------------------------------------------------
 
     def _refuse(
-        self, prepared: PreparedStudy, budget: Mapping[str, Any] | None, reports: Path
+        self,
+        prepared: PreparedStudy,
+        budget: Mapping[str, Any] | None,
+        reports: Path,
+        offline: bool,
     ) -> None:
         """Raises an error for judges, budgets and folders that cannot be used."""
         limits = prepared.budget.changed(budget or {})
         designs = [experiment.design for experiment in prepared.sweep.experiments]
-        for design in designs:
+        for design in designs if not offline else ():
             self._engine.refuse_uncallable(design, (), WORKFLOWS)
         refuse_unpriced(limits, [self._models.card(design.judge.model) for design in designs])
         if reports.exists() and not reports.is_dir():

@@ -77,6 +77,8 @@ class Facts:
     """How many of their conclusive results are failures."""
     other_results: int
     earlier: tuple[EarlierFailure, ...]
+    shared_steps: tuple[str, ...] = ()
+    """Steps that candidate and reference answer both fail at."""
 
     def sentences(self) -> list[str]:
         """Returns the facts as sentences, which judges and readers see."""
@@ -106,10 +108,13 @@ class Facts:
         at = ", ".join(self.reference_failed)
         if not self.own_steps:
             return f"The reference answer fails this grader too, at {at}."
-        return (
+        sentence = (
             f"The reference answer fails at {at}, but passes {', '.join(self.own_steps)}, where "
-            "the candidate fails: that is not the same failure."
+            "the candidate fails"
         )
+        if self.shared_steps:
+            return f"{sentence}; at {', '.join(self.shared_steps)} both fail."
+        return f"{sentence}: that is not the same failure."
 
 
 def _earlier_sentence(earlier: EarlierFailure) -> str:
@@ -152,9 +157,11 @@ def find_facts(
         for model, conclusive in known.items()
     }
     broken, own = _compare(result, reference)
+    shared = [step.name for step in failed_steps(result) if step.name in (broken or ())]
     return Facts(
         reference_failed=broken,
         own_steps=own,
+        shared_steps=tuple(shared),
         gap=match_gap(result, source.gaps),
         gap_entries=len(gap_entries(source.gaps)),
         others_failed=tuple(sorted(model for model, count in failures.items() if count)),

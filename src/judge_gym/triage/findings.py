@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import isnan
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from judge_gym.triage.results import CLASSES, KNOWN_GAP, UNDECIDED
 from judge_gym.triage.study import Case
 
 NO_VERDICT = "no scored verdict"
+SENTENCES = 3
+"""The most sentences of a judge's reasoning that a finding shows."""
 SHORTEST_QUOTE = 20
 """Characters that a quote of the known gaps must have to support a class."""
 _ELISION = re.compile(r"^[ \t]*(?:#|//)?[ \t]*(?:\.\.\.|…)[ \t]*$", re.M)
@@ -189,7 +192,7 @@ def _explanation(case: Case, verdict: JudgeVerdict) -> Explanation:
         verdict.judge,
         verdict.sample.status,
         _classes(verdict.sample),
-        remarks.reasoning,
+        shorten_reasoning(remarks.reasoning),
         _quote(case, remarks.model_code, model_first),
         _quote(case, remarks.expected_code, expected_first),
     )
@@ -286,7 +289,7 @@ class Remarks(NamedTuple):
 
 _LABEL = re.compile(
     r"[\s*#_>`-]*(?:(?:my|the|final)\s+)*(?P<label>reasoning|model code|expected code|verdict)"
-    r"[*_` ]*:[*_ ]*(?P<rest>.*)",
+    r"[*_` ]*:[*_]*[ ]*(?P<rest>.*)",
     re.I,
 )
 # Some judges fence their verdict.
@@ -322,6 +325,32 @@ def read_remarks(reply: str) -> Remarks:
         _quoted(parts.get("model code", [])),
         _quoted(parts.get("expected code", [])),
     )
+
+
+_WORD = re.compile(r"\w")
+_FENCED = re.compile(r"^\s{0,3}(`{3,}|~{3,}).*?(?:^\s{0,3}\1[^\n]*$|\Z)", re.M | re.S)
+# A sentence ends before white space and the beginning of another, but not after an abbreviation,
+# an initial or the number of a list.
+_SENTENCE_END = re.compile(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bcf)(?<!\b[A-Z])(?<![\s(]\d)(?<!\A\d)"
+    r"[.!?][\"')\]*_]*(?=\s+[\"'`(\[*_#-]*[A-Z0-9`]|\s*\Z)|\n\s*\n"
+)
+
+
+def shorten_reasoning(text: str) -> str:
+    """Returns at most three sentences of a judge's reasoning, without fenced code.
+
+    Of more than that the last ones are returned: whoever writes at length concludes at the end.
+
+    >>> shorten_reasoning("It is long. One. Two, e.g. this. Three at `a.b`.")
+    'One. Two, e.g. this. Three at `a.b`.'
+    """
+    prose = _FENCED.sub("", text)
+    ends = [0, *(match.end() for match in _SENTENCE_END.finditer(prose))]
+    starts = [
+        start for start, end in pairwise([*ends, len(prose)]) if _WORD.search(prose[start:end])
+    ]
+    return prose[starts[-SENTENCES] if len(starts) > SENTENCES else 0 :].strip()
 
 
 def _free_text(reply: str) -> str:

@@ -244,8 +244,11 @@ def _count(rate: RateLimiter, client: str) -> None:
 
 
 def _is_score(path: str) -> bool:
-    """Returns whether a path belongs to a page or a resource on suite runs."""
-    return any(path == place or path.startswith(f"{place}/") for place in SCORES)
+    """Returns whether a path belongs to a page or a resource on suite runs.
+
+    So does `/`, which without a token shows nothing else.
+    """
+    return path == "/" or any(path == place or path.startswith(f"{place}/") for place in SCORES)
 
 
 def _client_left(error: Exception) -> bool:

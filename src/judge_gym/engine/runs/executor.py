@@ -395,7 +395,8 @@ class Executor:
             else:
                 _, study = self._store.experiments.find(order.tag)
             detail = {"budget": dict(self._store.studies.budget(study))}
-        self._store.events.record([order.run], kind, outcome.message, detail)
+        message = outcome.message or ("all that was asked is done" if kind == "ended" else "")
+        self._store.events.record([order.run], kind, message, detail)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -407,7 +408,8 @@ class Executor:
             if latest is not None and latest.kind == "waiting":
                 # For a process like this one, or for an endpoint that is tried again now.
                 detail = {"trial": latest.detail} if "endpoint" in latest.detail else {}
-                self._store.events.record([run_id], "started", detail=detail)
+                message = f"taken up by {self.name}"
+                self._store.events.record([run_id], "started", message, detail)
                 latest = self._store.events.latest(run_id)
             self._followed.setdefault(run_id, 0)
             if latest is not None:

@@ -182,7 +182,7 @@ class RunFollower:
                 self._errors[run] = errors[id]
             if run in self._joined and outcomes[id].end in ("done", "stopped", "paused"):
                 self._joined.remove(run)
-                self._store.events.record([run], "started", actor=current_actor())
+                self._store.events.record([run], "started", "continued", actor=current_actor())
                 self._add(self.orders[run])
             else:
                 self.outcomes[run] = outcomes[id]

@@ -26,7 +26,11 @@ FACT_WEIGHT = 4
 QUOTED_LINES = 6
 _PRINTED = re.compile("|".join(f"(?P<{kind}>{p})" for kind, (_, p) in PRINTED.items()), re.M)
 _PART = re.compile(r"<(?P<tag>(?P<name>[a-z]+)-[0-9a-f]{12})>\n(?P<text>.*?)\n</(?P=tag)>", re.S)
+_FILE = re.compile(r"--- (.+) ---")
+_STEP = re.compile(r"failed at the steps? '([^']+)'")
+_PLACE = re.compile(r"([\w./-]+\.\w+):(\d+)(?::\d+)?:?\s*")
 _LONGEST_LINE = 2_000
+_LONGEST_ERROR = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,45 @@ class Failure:
                 return sides[0], sides[1]
         return "", ""
 
+    def reason(self) -> str:
+        r"""Returns a sentence on the step that failed, the candidate's line, and the error.
+
+        >>> error = "--- lint ---\nexit code 1\n\na.py:2:8: F401 `re` imported but unused"
+        >>> Failure("", {"error": error, "candidate": "--- a.py ---\n#\nimport re"}).reason()
+        "The candidate fails at lint, line 2 of a.py: F401 're' imported but unused."
+        """
+        sections = _sections(self._error)
+        first = _STEP.search(self.facts)
+        step = first[1] if first and first[1] in sections else next(iter(sections), "")
+        lines = [line.strip() for line in sections.get(step, ()) if line.strip()]
+        asserted = [line for line in lines if line.startswith("E ")]
+        printed = [line for line in lines[1:] if _PRINTED.search(line)]
+        error = next(iter([*asserted, *printed, *lines]), "no error is shown")
+        files = _sections(self.parts.get("candidate", ""))
+        named = _PLACE.match(error)
+        place = f"line {named[2]} of {named[1]}" if named and named[1] in files else None
+        place = place or self._first_change(files)
+        text = _PLACE.sub("", error.removeprefix("E "), count=1).strip().replace("`", "'")
+        where = f", {place}" if place else ""
+        return f"The candidate fails at {step or 'a step'}{where}: {text[:_LONGEST_ERROR]}."
+
+    def _first_change(self, files: Mapping[str, Sequence[str]]) -> str:
+        """Returns the candidate's first line that differs from the reference answer, if any."""
+        answer = _sections(self.parts.get("answer", ""))
+        for name, lines in files.items():
+            right = answer.get(name, [])
+            for number, line in enumerate(lines, 1):
+                if number > len(right) or line != right[number - 1]:
+                    return f"line {number} of {name}" if name else ""
+        return ""
+
     def remarks(self, verdict: str) -> str:
         """Returns reasoning and quotes in the form that the prompt asks for."""
         own, right = self.difference()
         cues = list(dict.fromkeys(self.evidence))
         shown = ", ".join(cues[:3]) + ", ..." * (len(cues) > 3)
-        reason = f"Signs of the failure: {shown or 'none that the criteria speak of'}. {verdict}"
+        signs = f"Signs of the failure: {shown or 'none that the criteria speak of'}."
+        reason = f"{self.reason()} {signs} {verdict}"
         return f"REASONING: {reason}\nMODEL CODE:\n{_fenced(own)}\nEXPECTED CODE:\n{_fenced(right)}"
 
 
@@ -82,6 +119,19 @@ def failure_in(text: str) -> Failure | None:
     if not {"error", "candidate", "answer"} <= parts.keys():
         return None
     return Failure(text[: text.index("<error-")], parts)
+
+
+def _sections(text: str) -> dict[str, list[str]]:
+    """Returns the lines of a part by file or step; those before any name under an empty one."""
+    sections: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if header := _FILE.fullmatch(line):
+            name = header[1]
+            sections[name] = []
+        else:
+            sections.setdefault(name, []).append(line)
+    return sections
 
 
 def _some(lines: Sequence[str]) -> str:

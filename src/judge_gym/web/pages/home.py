@@ -15,6 +15,8 @@ from judge_gym.web.middleware import Json
 from judge_gym.web.pages import usage
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Text
 from judge_gym.web.pages.runs import progress
+from judge_gym.web.pages.suites import run_row
+from judge_gym.web.pages.suites import suites as suites_page
 from judge_gym.web.rendering import render, usd
 
 router = APIRouter()
@@ -22,6 +24,8 @@ PAGE = 25
 """Experiments per page."""
 STUDIES = 60
 """Studies that are shown as cards; the list of experiments finds the others."""
+SUITE_RUNS = 5
+"""Suite runs that are shown, the newest."""
 NOTHING = usd(0.0)
 ANALYSIS = "analyze-"
 """How the names of studies begin in which judges classify failed evals."""
@@ -29,7 +33,10 @@ ANALYSIS = "analyze-"
 
 @router.get("/")
 def home(request: Request, lab: OpenLab) -> Response:
-    """Shows studies, each with its answer, its progress and its cost."""
+    """Shows studies, each with its answer, its progress and its cost, and recent suite runs."""
+    if request.state.caller is None:  # scores are public, and nothing else is
+        return suites_page(request, lab)
+    runs = [run_row(report, "model") for report in lab.suites.reports()[-SUITE_RUNS:]]
     studies = lab.experiments.count_by_study()
     named = {name: studies[name] for name in recent_studies(lab)}
     return render(
@@ -39,6 +46,7 @@ def home(request: Request, lab: OpenLab) -> Response:
         all_studies=len(named),
         total=sum(studies.values()),
         alone=studies.get("", 0),
+        suite_runs=runs[::-1],
     )
 
 

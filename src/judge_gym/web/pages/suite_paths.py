@@ -23,16 +23,20 @@ OutcomeFilter = Annotated[OutcomeKind | None, EMPTY_IS_NONE, Query()]
 
 @dataclass(frozen=True, slots=True)
 class SuitePlace:
-    """A condition or a model, under whose address the pages of its runs are."""
+    """A condition, a model, or a model under a condition: the address of its runs' pages."""
 
     of: str
     """`experiment` or `model`, the first part of the address."""
     name: str
+    condition: str | None = None
+    """The condition, where the address names it after the model."""
 
     @classmethod
     def of_request(cls, request: Request, name: str) -> "SuitePlace":
-        """Returns the place that a page's path names."""
-        return cls(request.url.path.split("/")[1], name)
+        """Returns the place that a page's path names: `/model/M/experiment/E` names both."""
+        of = request.url.path.split("/")[1]
+        model, both, condition = name.partition("/experiment/")
+        return cls(of, model, condition) if both and of == "model" else cls(of, name)
 
     @classmethod
     def of_run(cls, of: str, run: SuiteRun) -> "SuitePlace":
@@ -45,18 +49,31 @@ class SuitePlace:
         return KINDS[self.of]
 
     @property
+    def title(self) -> str:
+        """What it names, for readers."""
+        return self.name if self.condition is None else f"{self.name}, {self.condition}"
+
+    @property
     def home(self) -> str:
         """The address of its own page."""
-        return f"/{self.of}/{quote(self.name, safe='')}"
+        home = f"/{self.of}/{quote(self.name, safe='')}"
+        if self.condition is None:
+            return home
+        return f"{home}/experiment/{quote(self.condition, safe='')}"
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """The model and the condition of its runs, as far as it names them."""
+        both = {} if self.condition is None else {"condition": self.condition}
+        return {self.kind: self.name, **both}
 
     def has(self, run: SuiteRun) -> bool:
         """Returns whether a run belongs to it."""
-        return bool(getattr(run, self.kind) == self.name)
+        return all(getattr(run, name) == value for name, value in self.filters.items())
 
     def reports(self, lab: Lab, suite: str | None = None) -> list[SuiteReport]:
         """Returns the reports of its runs, or of those of a suite, oldest first."""
-        model = self.name if self.kind == "model" else None
-        found = lab.suites.reports(suite=suite, model=model)
+        found = lab.suites.reports(suite=suite, model=self.filters.get("model"))
         return [report for report in found if self.has(report.run)]
 
     def run(self, run: int, **query: Any) -> str:
@@ -84,7 +101,7 @@ Place = Annotated[SuitePlace, Depends(SuitePlace.of_request)]
 def _find_run(lab: OpenLab, place: Place, run: Id) -> SuiteReport:
     report = lab.suites.report(run)
     if not place.has(report.run):
-        raise NotFoundError(f"run {run} does not belong to the {place.kind} {place.name!r}")
+        raise NotFoundError(f"run {run} does not belong to the {place.kind} {place.title!r}")
     return report
 
 

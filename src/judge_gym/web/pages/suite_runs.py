@@ -108,7 +108,7 @@ def run_category(
         request,
         "suite_category.html.j2",
         place=place,
-        run=run_row(report, place.of),
+        run=run_row(report, place),
         category=category,
         categories=known,
         score=score_row(report, category),
@@ -116,7 +116,7 @@ def run_category(
         evals=_eval_rows(place, rows, find_report(lab.folder, report.run), None),
         runs=past,
         marks={path: [eval_mark(place, other, path) for other in past] for path in targets},
-        history=history(lab, compared, report.run.version, category, **{place.kind: place.name}),
+        history=history(lab, compared, report.run.version, category, **place.filters),
     )
 
 
@@ -141,7 +141,7 @@ def one_run(
         request,
         "suite_run.html.j2",
         place=place,
-        run=run_row(report, place.of),
+        run=run_row(report, place),
         state=lab.runs.status(f"suite:{run}")["runs"][0] if unfinished else None,
         repeatable=sum(not row.result.settled for row in report.results) if report.ended else 0,
         follows=report.event is not None,

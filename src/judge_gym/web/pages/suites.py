@@ -153,36 +153,37 @@ def group(
     """Shows the runs of a condition or of a model, with their scores over time."""
     reports = place.reports(lab)
     if not reports:
-        raise NotFoundError(f"there is no suite run of the {place.kind} {place.name!r}")
+        raise NotFoundError(f"there is no suite run of the {place.kind} {place.title!r}")
     return render(
         request,
         "suite_group.html.j2",
         of=place.of,
         kind=place.kind,
-        name=place.name,
+        name=place.title,
         boards=_boards(leaderboard_rows(reports)),
-        history=history(lab, reports, version, category, **{place.kind: place.name}),
-        **_page(reports, before, place.of, version=version, category=category),
+        history=history(lab, reports, version, category, **place.filters),
+        **_page(reports, before, place, version=version, category=category),
     )
 
 
 def _page(
     reports: Sequence[SuiteReport],
     before: int | None,
-    of: str = "experiment",
+    place: SuitePlace | None = None,
     **filters: str | None,
 ) -> dict[str, Any]:
     """Returns a page of runs, newest first, and the query of the next one, which keeps filters."""
     older = [report for report in reversed(reports) if before is None or report.run.id < before]
-    rows = [run_row(report, of) for report in older[:PAGE]]
+    rows = [run_row(report, place or "experiment") for report in older[:PAGE]]
     kept = {name: value for name, value in filters.items() if value is not None}
     more = len(older) > PAGE
     return {"runs": rows, "next": urlencode({**kept, "before": rows[-1]["run"]}) if more else None}
 
 
-def run_row(report: SuiteReport, of: str) -> dict[str, Any]:
-    """Returns a run as the tables of runs show it."""
+def run_row(report: SuiteReport, of: str | SuitePlace) -> dict[str, Any]:
+    """Returns a run as the tables of runs show it, with its address under a place."""
     run = report.run
+    place = of if isinstance(of, SuitePlace) else SuitePlace.of_run(of, run)
     running = report.in_progress and report.status == "unfinished"
     label = report.label.replace("complete-with-failures", "some inconclusive")
     return {
@@ -190,7 +191,7 @@ def run_row(report: SuiteReport, of: str) -> dict[str, Any]:
         "label": label.replace("unfinished", "running") if running else label,
         "state": "running" if running else report.status,
         "created": run.created,
-        "link": SuitePlace.of_run(of, run).run(run.id),
+        "link": place.run(run.id),
         "condition_link": SuitePlace.of_run("experiment", run).home,
         "model_link": SuitePlace.of_run("model", run).home,
     }
