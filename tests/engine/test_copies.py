@@ -135,6 +135,7 @@ def test_a_moved_file_and_one_that_is_reached_by_another_path_are_the_original(
             assert lab.runs.run(study).status == "complete"
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_servers_files_waits_and_the_restarted_server_does_not(
     write_study: WriteStudy, call: Call
 ) -> None:
