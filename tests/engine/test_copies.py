@@ -188,6 +188,8 @@ def test_suites_analyses_searches_and_requests_wait_in_a_copy(
         ):
             with pytest.raises(CopiedDatabase, match=IS_COPY):
                 refused()
+        assert lab.suites.estimate(suite, [writer])["runs"], "planning is free"
+        assert lab.runs.plan("small")
         with serve(lab, port=0) as address:
             token = {"Authorization": f"Bearer {address.token}"}
             with httpx.Client(base_url=address.url, headers=token, timeout=60) as client:
