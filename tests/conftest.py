@@ -27,7 +27,7 @@ from judge_gym.models.model_card import Limits
 from judge_gym.records import Completion, Request
 from judge_gym.store import Store
 from shortcuts import take_shortcuts
-from stores import blank
+from stores import adopt, blank
 from table_layouts import check_at_all_widths
 
 if TYPE_CHECKING:
@@ -214,6 +214,7 @@ def finished(call: Call, tmp_path: Path) -> Path:
     for name, content in _finished().items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
+    adopt(f"sqlite:///{tmp_path / '.judge-gym' / 'lab.db'}")
     return tmp_path / "study.yaml"
 
 

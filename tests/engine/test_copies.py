@@ -135,6 +135,7 @@ def test_a_moved_file_and_one_that_is_reached_by_another_path_are_the_original(
             assert lab.runs.run(study).status == "complete"
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_servers_files_waits_and_the_restarted_server_does_not(
     write_study: WriteStudy, call: Call
 ) -> None:
@@ -187,6 +188,8 @@ def test_suites_analyses_searches_and_requests_wait_in_a_copy(
         ):
             with pytest.raises(CopiedDatabase, match=IS_COPY):
                 refused()
+        assert lab.suites.estimate(suite, [writer])["runs"], "planning is free"
+        assert lab.runs.plan("small")
         with serve(lab, port=0) as address:
             token = {"Authorization": f"Bearer {address.token}"}
             with httpx.Client(base_url=address.url, headers=token, timeout=60) as client:

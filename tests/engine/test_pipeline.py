@@ -25,7 +25,7 @@ from judge_gym.models.simulated import SimulatedModel
 from judge_gym.models.simulated.prompts import understand
 from judge_gym.records import Completion, Request
 from judge_gym.store.tables import attempts, calls, metadata, rubrics, texts
-from stores import blank
+from stores import adopt, blank
 
 WriteStudy = Callable[..., Path]
 Answer = Completion | str | Exception | None
@@ -74,6 +74,7 @@ def finished_lab(finished: Path, tmp_path: Path) -> Iterator[Lab]:
     file = tmp_path / "finished.db"
     for suffix in (".db", ".dbos.db"):
         file.with_suffix(suffix).write_bytes(finished.with_suffix(suffix).read_bytes())
+    adopt(f"sqlite:///{file}")
     with Lab.open(f"sqlite:///{file}") as lab:
         yield lab
 

@@ -435,7 +435,6 @@ class Suites:
             card = self._models.card(model)
             refuse_unpriced(command.budget, [card], searches=condition.web_search)
         open_sandbox(allow_unisolated=command.allow_unisolated)
-        self._engine.refuse_copy()
 
     def _same_run(self, command: SuiteCommand, model: str, condition: Condition) -> SuiteRun | None:
         """Returns the run that a command continues with a model under a condition."""
@@ -449,6 +448,7 @@ class Suites:
 
     def _save(self, command: SuiteCommand) -> Sequence[SuiteRun]:
         """Stores the budget, the tasks and the runs of a command that was checked."""
+        self._engine.refuse_copy()
         suite = command.suite
         self._change_budget(suite.name, command.limits)
         sources = [task.source for task in suite.evals]
