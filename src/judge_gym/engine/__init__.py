@@ -283,8 +283,7 @@ class Engine:
         if self._store.events.retries():
             return False
         with self._queue() as queue:
-            able, _ = self._capabilities.look(queue)
-            return queue.idle(["runs", "shards", ANALYSES, *able])
+            return not self._capabilities.look(queue, [ANALYSES])[-1]
 
     def other_versions(self) -> list[str]:
         """Returns what is queued for another version of judge-gym, which this one leaves alone."""

@@ -46,6 +46,8 @@ LISTEN = 0.5
 """Seconds between two queries of the events of runs."""
 REPORT = 1.0
 """Seconds between two reports of the calls in flight."""
+LOOK_AT_EVENTS = 5.0
+"""Seconds between two looks of an idle process for runs to try again, and for its own end."""
 SWEEP = 1.0
 """Seconds between two searches for the work of dead processes."""
 ORPHANED = 10
@@ -132,6 +134,7 @@ class Executor:
         self._followed: dict[int, int] = {}
         """The last event of each run that was applied."""
         self._orphaned: dict[str, int] = {}
+        self._look_at_events = 0.0
 
     async def __aenter__(self) -> "Executor":
         self._last_event = self._store.events.last_id()
@@ -167,6 +170,8 @@ class Executor:
 
         Calls in flight are awaited and recorded, and what is unfinished is left to others.
         """
+        with contextlib.suppress(DatabaseGone):
+            await asyncio.to_thread(self.sweep)
         while not self.superseded and not self.cut_off:
             self.changed.clear()
             if await until():
@@ -194,10 +199,26 @@ class Executor:
             asker.stop(error)
         self._stop_sandboxes.set()
 
+    def has_work(self) -> bool:
+        """Returns whether there is anything to execute, or a reason to end."""
+        if self._running:
+            return True
+        if time.monotonic() >= self._look_at_events:
+            self._look_at_events = time.monotonic() + LOOK_AT_EVENTS
+            retries = self._store.events.retries()
+            if self._is_forbidden() or any(e.detail["retry_at"] <= time.time() for e in retries):
+                return True
+        return self._capabilities.look(self.queue, self.served)[-1]
+
+    def _is_forbidden(self) -> bool:
+        """Whether the database was marked as production while this process was running."""
+        database = self._store.database
+        return database.profile != "prod" and database.read_profile() == "prod"
+
     def sweep(self) -> None:
         """Queues again the work of dead processes, and work that an outage left behind."""
         database = self._store.database
-        if database.profile != "prod" and database.read_profile() == "prod":
+        if self._is_forbidden():
             # Calls in flight are still recorded, since the session's own mark is not read again.
             self.stop(
                 ProcessEnding(
@@ -247,7 +268,7 @@ class Executor:
 
     def _serve_queues(self) -> None:
         """Serves the queues whose work this process can execute, and reports why others wait."""
-        able, reasons = self._capabilities.look(self.queue, self.served)
+        able, reasons, _ = self._capabilities.look(self.queue, self.served)
         self.served += able
         if self._dbos is not None and self._dbos._listening_queues is not None:
             # DBOS reads this list again every second, but has no public way to extend it.

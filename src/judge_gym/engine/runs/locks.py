@@ -17,9 +17,9 @@ from judge_gym.store import Database, SessionLock
 
 EXCLUSIVE = "judge-gym-alone"
 """The name of the server lock for what two processes must not do at once, such as an import."""
-CHECK_INTERVAL = 0.5
+CHECK_INTERVAL = 1.0
 """Seconds between the checks that a process makes of its own lock."""
-VALID = 2.0
+VALID = 3.0
 """Seconds for which such a check is valid: nobody declares a process dead within them."""
 MISSED = 5
 """Consecutive checks, a second apart, that must find a process without its lock before it is
