@@ -1,5 +1,6 @@
 """Opens a database, SQLite in WAL mode by default, and brings its schema up to date."""
 
+import logging
 import os
 import sqlite3
 import time
@@ -13,6 +14,7 @@ from sqlalchemy.dialects import sqlite
 
 from judge_gym.errors import (
     ConflictError,
+    DatabaseFull,
     DatabaseGone,
     DesignError,
     NotFoundError,
@@ -35,6 +37,8 @@ SCHEMA_LOCK = 7105_001
 READER = "judge_gym_reader"
 """The role of Postgres under which queries of users run: it can read all tables but secrets."""
 DEFAULT = Path(".judge-gym") / "lab.db"
+FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+"""The errors of SQLite where a file cannot grow."""
 FILES = ("sqlite", "sqlite+pysqlite")
 SERVERS = ("postgresql", "postgres", "postgresql+psycopg")
 
@@ -53,6 +57,8 @@ class Database:
         else:
             from sqlalchemy.dialects import postgresql  # slow to import
 
+            # It warns of errors that were raised already.
+            logging.getLogger("psycopg").setLevel(logging.ERROR)
             # Dates are in UTC; connections that a restarted server has lost are replaced.
             utc = {"options": "-c timezone=utc"}
             self.engine = sa.create_engine(url, pool_pre_ping=True, connect_args=utc)
@@ -147,6 +153,8 @@ class Database:
                 name = sibling.url.render_as_string(hide_password=True)
                 if not operational:  # the file is damaged
                     hint = "; it holds the queue alone: move it away, then resume the runs"
+            if _is_full(error.orig):
+                raise database_full(name, message) from error
             raise kind(f"the database {name} cannot be used: {message}{hint}") from error
 
     def rows(self, query: Any, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -303,6 +311,22 @@ class Database:
                 f"{at}, and this judge-gym upgrades from {OLDEST} on: upgrade it with an earlier "
                 f"judge-gym first, {other}"
             )
+
+
+def database_full(name: str, message: str) -> DatabaseFull:
+    """Returns the error for a database without room, and what to do about it."""
+    return DatabaseFull(
+        f"the database {name} cannot be written: disk full ({message}); "
+        "once there is room, the same command continues"
+    )
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """Returns whether a database driver's error says that there is no room."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", None) in FULL
+    # A server that cannot even accept a connection gives no code.
+    return getattr(error, "sqlstate", None) == "53100" or "No space left on device" in str(error)
 
 
 def _revision(connection: sa.Connection) -> str | None:

@@ -37,9 +37,10 @@ from judge_gym.engine.runs.orders import (
 from judge_gym.engine.runs.pipeline import Shard, StudyPipeline, shown_texts
 from judge_gym.engine.runs.queue import POLL, RUNS, SHARDS, RunQueue, parent
 from judge_gym.engine.runs.suites import SuitePipeline
-from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
+from judge_gym.errors import DatabaseFull, DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.model_card import Limits
-from judge_gym.store import Event, Store
+from judge_gym.store import Event, Kind, Store
+from judge_gym.store.database import database_full
 from judge_gym.suites import Interrupted
 
 LISTEN = 0.5
@@ -65,10 +66,6 @@ OpenPipeline = Callable[[WorkOrder, RunProgress], Pipeline]
 """Opens the pipeline of one workflow."""
 Analyze = Callable[[int, threading.Event], None]
 """Performs an analysis by its number, and raises Interrupted when the event is set."""
-
-
-class QueueFull(StoreError):
-    """The queue cannot record how workflows ended."""
 
 
 class Executor:
@@ -157,7 +154,7 @@ class Executor:
             sandboxes.shutdown(wait=False)
         # DBOS had made its threads those of the loop, and has ended them.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
-        with contextlib.suppress(DatabaseGone):  # then they lapse
+        with contextlib.suppress(DatabaseGone, DatabaseFull):  # then they lapse
             self._store.in_flight.report(self.name, {})
             if self._leases is not None and self._claims is not None:
                 self._leases.release()
@@ -170,28 +167,43 @@ class Executor:
 
         Calls in flight are awaited and recorded, and what is unfinished is left to others.
         """
-        with contextlib.suppress(DatabaseGone):
-            await asyncio.to_thread(self.sweep)
-        while not self.superseded and not self.cut_off:
-            self.changed.clear()
-            if await until():
-                break
-            try:
-                await asyncio.wait_for(self.changed.wait(), SWEEP)
-            except TimeoutError:
-                with contextlib.suppress(DatabaseGone):
-                    await asyncio.to_thread(self.sweep)
+        try:
+            await self._sweep_in_thread()
+            while not self.superseded and not self.cut_off:
+                self.changed.clear()
+                if await until():
+                    break
+                try:
+                    await asyncio.wait_for(self.changed.wait(), SWEEP)
+                except TimeoutError:
+                    await self._sweep_in_thread()
+        except DatabaseFull as error:
+            self.stop(error)
         self.failure = self.asker.error
+        if isinstance(self.failure, DatabaseFull):
+            await asyncio.to_thread(self._record_no_room, self.failure)
         self.stop(ProcessEnding("its process has ended"))
         # A run that others took over does not end here, nor does one whose database is away.
         endless = self.superseded or self.cut_off
         while self.asker.in_flight or (self._running - self._awaiting_shards and not endless):
             await asyncio.sleep(0.01)
 
+    async def _sweep_in_thread(self) -> None:
+        with contextlib.suppress(DatabaseGone):
+            await asyncio.to_thread(self.sweep)
+
     @property
     def cut_off(self) -> bool:
-        """Whether the database was away for too long, or the queue cannot record anything."""
-        return isinstance(self.asker.error, DatabaseGone | QueueFull)
+        """Whether the database was away for too long, or has no room."""
+        return isinstance(self.asker.error, DatabaseGone | DatabaseFull)
+
+    def _record_no_room(self, error: DatabaseFull) -> None:
+        """Records why runs stopped, if there is room for that."""
+        with contextlib.suppress(StoreError):
+            for run, event in self._store.events.latest_by_run(self.progress.keys()).items():
+                if event.kind == "started":
+                    kind: Kind = "paused" if run in self._awaited else "waiting"
+                    self._store.events.record([run], kind, error.message)
 
     def stop(self, error: JudgeGymError) -> None:
         """Begins no further call and ends sandboxes; calls in flight are awaited and recorded."""
@@ -255,10 +267,8 @@ class Executor:
         }
         orphaned = [row for row in mine if self._orphaned.get(row.workflow_id, 0) > ORPHANED]
         if orphaned and self._store.database.file is not None:  # its end was not recorded
-            where = self._store.database.display_url
-            self.stop(
-                QueueFull(f"the queue beside {where} cannot be written: database or disk is full")
-            )
+            queue = self.queue.engine.url.render_as_string(hide_password=True)
+            self.stop(database_full(queue, "the end of its work cannot be recorded"))
             return
         self.queue.requeue(lost + orphaned)
         for event in self._store.events.retries():
@@ -307,8 +317,8 @@ class Executor:
         async with self._executing(id):
             try:
                 with self._store.database.plain_errors():  # the queue's errors, too
-                    await work(await _outlast_outage(begin))
-            except (ProcessEnding, DatabaseGone):
+                    await work(await self.outlast_outage(begin))
+            except (ProcessEnding, DatabaseGone, DatabaseFull):
                 raise
             except Exception as raised:  # whatever it is, it becomes the outcome of the run
                 error = raised
@@ -319,8 +329,8 @@ class Executor:
                 self.errors[id] = error
             if parent(id) == id:
                 try:
-                    await _outlast_in_thread(self._record_end, order, outcome, error)
-                except DatabaseGone:
+                    await self.outlast_in_thread(self._record_end, order, outcome, error)
+                except (DatabaseGone, DatabaseFull):
                     raise
                 except StoreError:
                     pass  # it has ended all the same
@@ -333,7 +343,7 @@ class Executor:
         assert self._analyze is not None
         async with self._executing(id):
             with self.awaiting_shards(id):
-                await _outlast_in_thread(self._analyze, number, self._stop_sandboxes)
+                await self.outlast_in_thread(self._analyze, number, self._stop_sandboxes)
 
     @contextlib.asynccontextmanager
     async def _executing(self, id: str) -> AsyncIterator[None]:
@@ -344,6 +354,9 @@ class Executor:
             return
         except (ProcessEnding, Interrupted, DatabaseGone):
             pass
+        except DatabaseFull as error:
+            self.stop(error)
+            self.changed.set()
         finally:  # also where DBOS cancels it, which is no Exception
             self._running.discard(id)
         if self.asker.error is not None:
@@ -381,7 +394,24 @@ class Executor:
 
     async def perform(self, pipeline: Pipeline, step: str, shard: Shard) -> None:
         """Performs a shard, and again after an outage of the database server."""
-        await _outlast_outage(partial(pipeline.perform, step, shard))
+        await self.outlast_outage(partial(pipeline.perform, step, shard))
+
+    async def outlast_outage(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Attempts something again after an outage of the database server, or lastly raises it."""
+        for wait in OUTAGE:
+            try:
+                return await attempt()
+            except DatabaseGone:
+                if self.asker.error is not None:  # a process that ends does not wait
+                    raise
+                await asyncio.sleep(wait)
+        return await attempt()
+
+    async def outlast_in_thread(
+        self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Calls a function in a thread, and again after an outage of the database server."""
+        return await self.outlast_outage(partial(asyncio.to_thread, function, *args, **kwargs))
 
     @contextlib.contextmanager
     def awaiting_shards(self, id: str) -> Iterator[None]:
@@ -438,7 +468,7 @@ class Executor:
         reported, due = Counter[tuple[str, str]](), 0.0
         while True:
             await asyncio.sleep(LISTEN)
-            with contextlib.suppress(DatabaseGone):
+            try:
                 calls = +self.asker.begun
                 if (calls or reported) and time.monotonic() >= due:
                     reported, due = calls, time.monotonic() + REPORT
@@ -447,6 +477,10 @@ class Executor:
                 for event in await asyncio.to_thread(self._store.events.since, since, runs):
                     self._last_event = event.id
                     self._apply(event)
+            except DatabaseGone:
+                continue
+            except DatabaseFull as error:
+                self.stop(error)
 
     def _apply(self, event: Event) -> None:
         """Applies an event of a run, unless it or a later one was applied already."""
@@ -477,9 +511,9 @@ def register_workflows(executor: Executor) -> None:
         """Executes a run: evidence, rubric, scoring, rubric swap, probe; or a suite's evals."""
 
         async def every_step(pipeline: Pipeline) -> None:
-            await _outlast_in_thread(pipeline.announce)
+            await executor.outlast_in_thread(pipeline.announce)
             for step in pipeline.steps:
-                missing = await _outlast_in_thread(pipeline.shards, step)
+                missing = await executor.outlast_in_thread(pipeline.shards, step)
                 # A step of DBOS, so that after a crash the same shards are awaited, whatever is
                 # missing by then. It cannot fail: DBOS would keep the error forever.
                 shards = await DBOS.run_step_async({"name": f"plan {step}"}, list, missing)
@@ -488,7 +522,7 @@ def register_workflows(executor: Executor) -> None:
                         await executor.perform(pipeline, step, shard)
                 else:
                     await spread(pipeline, step, shards)
-                await _outlast_in_thread(pipeline.finish, step)
+                await executor.outlast_in_thread(pipeline.finish, step)
 
         return await executor.execute(order, str(DBOS.workflow_id), every_step)
 
@@ -530,18 +564,3 @@ def register_workflows(executor: Executor) -> None:
             await executor.perform(pipeline, step, shard)
 
         return await executor.execute(order, str(DBOS.workflow_id), one_shard)
-
-
-async def _outlast_outage(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Attempts something again after an outage of the database server, or lastly raises it."""
-    for wait in OUTAGE:
-        try:
-            return await attempt()
-        except DatabaseGone:
-            await asyncio.sleep(wait)
-    return await attempt()
-
-
-async def _outlast_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Calls a function in a thread, and again after an outage of the database server."""
-    return await _outlast_outage(partial(asyncio.to_thread, function, *args, **kwargs))

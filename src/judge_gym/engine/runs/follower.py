@@ -16,7 +16,7 @@ from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.locks import LockTaken, lab_lock, worker_lock
 from judge_gym.engine.runs.orders import EVALS, Outcome, ProcessEnding, WorkOrder
 from judge_gym.engine.runs.pipeline import missing_evals
-from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
+from judge_gym.errors import BudgetError, DatabaseFull, DatabaseGone, JudgeGymError
 from judge_gym.models.model_card import Limits
 from judge_gym.store import Store
 
@@ -123,7 +123,7 @@ class RunFollower:
         """Executes the runs in this process, and what others queue meanwhile."""
 
         def stop() -> None:
-            with suppress(DatabaseGone):  # then others continue it
+            with suppress(DatabaseGone, DatabaseFull):  # then others continue it
                 self._store.events.record(self._waiting, "paused", "interrupted")
             executor.stop(Stopped("interrupted"))
 
