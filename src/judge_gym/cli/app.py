@@ -1,6 +1,7 @@
 """The command-line application: its global options, and the lab that a command opens."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -50,6 +51,14 @@ def options(
         int | None,
         typer.Option(min=1, help="Tokens per minute, instead of each endpoint's own limit."),
     ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The log of workers in the background; default: lab.worker.log beside the "
+            "database, with Postgres .judge-gym/worker.log.",
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True)
     ] = False,
@@ -62,6 +71,8 @@ def options(
         raise typer.Exit
     if profile is not None:
         os.environ["JUDGE_GYM_PROFILE"] = profile  # also for workers that this command starts
+    if log is not None:
+        os.environ["JUDGE_GYM_WORKER_LOG"] = str(log.absolute())
     settings.update(db=db, concurrency=concurrency, rpm=rpm, tpm=tpm)
 
 

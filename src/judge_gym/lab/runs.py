@@ -58,6 +58,7 @@ from judge_gym.store import (
     Store,
     Targets,
 )
+from judge_gym.store.database import DEFAULT
 from judge_gym.studies import BudgetSpec
 
 if TYPE_CHECKING:
@@ -89,6 +90,10 @@ class RunKeywords(TypedDict, total=False):
     only_failed: bool
     allow_private: bool
     confirmed: bool
+
+
+WORKER_LOG = "JUDGE_GYM_WORKER_LOG"
+"""The environment variable with the file that workers in the background write to."""
 
 
 class Runs:
@@ -830,13 +835,16 @@ class Runs:
 
     def start_worker(self, options: Sequence[str] = ()) -> "subprocess.Popen[bytes] | None":
         """Starts a process that executes what is queued; None if one is running."""
+        if self._engine.served_elsewhere():
+            return None
         try:
             with self._engine.lock():
                 pass
         except ConflictError:
             return None
         url = self._store.database.url.render_as_string(hide_password=False)
-        with open(self.worker_log() or os.devnull, "ab") as log:
+        self.worker_log().parent.mkdir(parents=True, exist_ok=True)
+        with self.worker_log().open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "judge_gym", *options, "worker", "--until-idle"],
                 env={**os.environ, "JUDGE_GYM_DATABASE_URL": url},
@@ -846,10 +854,18 @@ class Runs:
                 start_new_session=True,  # Ctrl-C belongs to the process that started it
             )
 
-    def worker_log(self) -> Path | None:
-        """Returns the file that such a process writes to; None on a database server."""
+    def worker_log(self) -> Path:
+        """Returns the file that such a process writes to."""
         file = self._store.database.file
-        return file.with_suffix(".worker.log") if file else None
+        beside = file.with_suffix(".worker.log") if file else DEFAULT.with_name("worker.log")
+        return Path(os.environ.get(WORKER_LOG) or beside)
+
+    def has_abandoned(self) -> bool:
+        """Returns whether runs have begun and not ended, and are queued, perhaps by dead workers.
+
+        It costs little where nothing has begun.
+        """
+        return self._store.events.any_in_progress() and not self.is_idle()
 
 
 def _unreadable(study: str, runs: Sequence[Run], result: Result) -> list[str]:

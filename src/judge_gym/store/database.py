@@ -2,8 +2,10 @@
 
 import logging
 import os
+import platform
 import sqlite3
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +50,9 @@ class Database:
 
     def __init__(self, url: sa.URL) -> None:
         self.url = url
+        host, end = platform.node()[:24], uuid.uuid4().hex[:6]
+        self.session = {"application_name": f"judge-gym {host} {os.getpid()} {end}"}
+        """The name on a server of all sessions of this process, by which others can end them."""
         if url.get_backend_name() == "sqlite":
             self.engine = sa.create_engine(url)
             self.insert: Any = sqlite.insert
@@ -60,8 +65,8 @@ class Database:
             # It warns of errors that were raised already.
             logging.getLogger("psycopg").setLevel(logging.ERROR)
             # Dates are in UTC; connections that a restarted server has lost are replaced.
-            utc = {"options": "-c timezone=utc"}
-            self.engine = sa.create_engine(url, pool_pre_ping=True, connect_args=utc)
+            arguments = {"options": "-c timezone=utc", **self.session}
+            self.engine = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
             self.insert = postgresql.insert
         self._statements: dict[str, Any] = {}
         self.profile = _session_profile()
@@ -102,7 +107,13 @@ class Database:
     def sibling_engine(self, name: str) -> sa.Engine:
         """Returns an engine for another library's tables, in a sibling file or on the server."""
         if self.file is None:
-            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=8, max_overflow=0)
+            return sa.create_engine(
+                self.url,
+                pool_pre_ping=True,
+                pool_size=8,
+                max_overflow=0,
+                connect_args=self.session,
+            )
         url = self.url.set(database=str(self.file.with_suffix(f".{name}{self.file.suffix}")))
         engine = sa.create_engine(url, pool_size=8, max_overflow=0)
 

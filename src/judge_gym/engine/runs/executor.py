@@ -35,7 +35,7 @@ from judge_gym.engine.runs.orders import (
     study_of,
 )
 from judge_gym.engine.runs.pipeline import Shard, StudyPipeline, shown_texts
-from judge_gym.engine.runs.queue import POLL, RUNS, SHARDS, RunQueue, parent
+from judge_gym.engine.runs.queue import POLL, RUNS, SHARDS, RunQueue, parent, run_number
 from judge_gym.engine.runs.suites import SuitePipeline
 from judge_gym.errors import DatabaseFull, DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.model_card import Limits
@@ -253,7 +253,12 @@ class Executor:
         if self._leases is not None and self._claims is not None:
             self._claims.release()
             others |= self._leases.holders() | self._claims.holders()
-        dead = self._lock.dead(others - {self.name})
+        others.discard(self.name)
+        for name, seconds in self._lock.end_hung(others).items():
+            runs = {run_number(row.workflow_id) for row in rows if row.executor_id == name}
+            message = f"the worker {name} was silent for {seconds:.0f} s: others take up its work"
+            self._store.events.record(runs, "taken-over", message)
+        dead = self._lock.dead(others)
         if self._leases is not None and self._claims is not None:
             self._leases.dead = dead
             if dead:

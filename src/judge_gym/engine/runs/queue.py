@@ -239,6 +239,15 @@ def parent(id: str) -> str:
     return id.partition("/")[0]
 
 
+def run_number(id: str) -> int:
+    """Returns the number of the run that a workflow belongs to.
+
+    >>> run_number("7.1/score/3"), run_number("-2.1")
+    (7, -2)
+    """
+    return int(id.partition(".")[0])
+
+
 def _create(path: Path) -> None:
     """Creates DBOS's file under another name and moves it into place.
 
