@@ -24,13 +24,15 @@ SILENCE = 20.0
 """Seconds without a statement after which the process that holds a lock counts as hung: it checks
 its lock every second."""
 HELD = sa.text(
-    "SELECT objid::bigint AS number, pg_stat_activity.pid, application_name AS session, "
-    "coalesce(extract(epoch FROM clock_timestamp() - state_change), 0)::float AS silence "
+    "SELECT objid::bigint AS number, coalesce(application_name, '') AS session, "
+    "CASE WHEN pg_has_role(usesysid, 'USAGE') AND state_change IS NOT NULL "
+    "THEN extract(epoch FROM clock_timestamp() - state_change)::float ELSE 0 END AS silence "
     "FROM pg_locks JOIN pg_stat_activity USING (pid) "
     "WHERE locktype = 'advisory' AND objsubid = 2 AND classid = :space AND granted AND database = "
     "(SELECT oid FROM pg_database WHERE datname = current_database())"
 )
-"""The locks that are held, by which sessions, and the seconds since the last statement of each."""
+"""The locks that are held, by which sessions, and the seconds since the last statement of each; 0
+for sessions of other roles, which this one may not end."""
 END = sa.text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
     "WHERE datname = current_database() AND application_name = :session"

@@ -132,6 +132,8 @@ class Executor:
         """The last event of each run that was applied."""
         self._orphaned: dict[str, int] = {}
         self._look_at_events = 0.0
+        self._abandoned = False
+        """Whether the database is away while this process ends."""
 
     async def __aenter__(self) -> "Executor":
         self._last_event = self._store.events.last_id()
@@ -189,13 +191,15 @@ class Executor:
             await asyncio.sleep(0.01)
 
     async def _sweep_in_thread(self) -> None:
-        with contextlib.suppress(DatabaseGone):
+        try:
             await asyncio.to_thread(self.sweep)
+        except DatabaseGone:  # a process that ends does not wait for it
+            self._abandoned = self.asker.error is not None
 
     @property
     def cut_off(self) -> bool:
         """Whether the database was away for too long, or has no room."""
-        return isinstance(self.asker.error, DatabaseGone | DatabaseFull)
+        return self._abandoned or isinstance(self.asker.error, DatabaseGone | DatabaseFull)
 
     def _record_no_room(self, error: DatabaseFull) -> None:
         """Records why runs stopped, if there is room for that."""

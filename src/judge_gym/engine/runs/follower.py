@@ -140,6 +140,9 @@ class RunFollower:
             self._interrupt = stop
             await executor.work(all_ended)
             self._interrupt = lambda: None
+        if executor.cut_off and isinstance(executor.failure, Stopped):
+            self.stopped = executor.failure
+            return
         marked = isinstance(executor.failure, ProcessEnding) and not executor.superseded
         if (executor.cut_off or marked) and executor.failure is not None:
             raise executor.failure
