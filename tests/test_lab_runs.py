@@ -133,8 +133,9 @@ def test_a_step_that_lacks_an_earlier_one_is_refused_and_leaves_nothing_behind(
             order(study, workflows=workflows)
         assert str(study) in refusal.value.message, "its tag is not known to the lab yet"
     assert lab.list_experiments() == [] and lab.experiments.list_studies() == []
-    for done in (["evidence"], ["rubric"], ["score"]):
-        lab.runs.run(study, workflows=done)
+    steps: tuple[Workflow, ...] = ("evidence", "rubric", "score")
+    for step in steps:
+        lab.runs.run(study, workflows=[step])
     assert lab.runs.run(study).status == "complete"
 
 
@@ -216,6 +217,8 @@ def test_a_run_continues_when_its_budget_is_raised(lab: Lab, write_study: WriteS
     assert stopped.left is not None and stopped.left.to_pay > 0
     now = lab.runs.retune("small", budget={"calls": 1000})
     assert now["budget"]["calls"] == 1000
+    [said] = {run["message"] for run in lab.runs.status("small")["runs"]}
+    assert said == "its limits were changed (budget: calls 1,000): continue with judge-gym resume"
     assert lab.runs.run("small").status == "complete"
 
 

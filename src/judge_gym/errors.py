@@ -111,6 +111,13 @@ class DatabaseGone(StoreError):
     retry = True
 
 
+class DatabaseFull(StoreError):
+    """The database, or the disk that it is on, has no room."""
+
+    status = 507
+    retry = True
+
+
 class BudgetError(JudgeGymError):
     """A budget is reached; all results so far are kept."""
 

@@ -98,11 +98,13 @@ def test_a_check_that_fails_says_why_and_never_the_key(call: Call, openai: Web) 
 def test_a_check_says_that_an_answer_was_no_readable_verdict(
     call: Call, openai: Web, text: str
 ) -> None:
-    said = {
-        **SAID,
-        "choices": [{**SAID["choices"][0], "message": {"role": "assistant", "content": text}}],
+    choice = {
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {"role": "assistant", "content": text},
     }
-    openai.on("/v1/chat/completions", Answer(json.dumps(said), type=JSON))
+    answer = json.dumps({**SAID, "choices": [choice]})
+    openai.on("/v1/chat/completions", Answer(answer, type=JSON))
     shown = succeed(call("models", "check", "openai:gpt-5.2"))
     assert "unreadable" in shown.out and "without a verdict that can be read" in shown.err
     assert " yes " not in shown.out.partition("on this machine")[0]

@@ -63,7 +63,7 @@ def test_an_endpoint_elsewhere_or_a_key_that_is_not_set_leaves_a_run_to_others(
 ) -> None:
     def reasons() -> list[str]:
         with Lab.open(url) as lab, closing(RunQueue(lab.store.database)) as queue:
-            able, reasons = Capabilities(lab.store, lab.models).look(queue)
+            able, reasons, _ = Capabilities(lab.store, lab.models).look(queue)
             assert bool(able) != bool(reasons)
             return list(reasons.values())
 

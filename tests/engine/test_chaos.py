@@ -1,10 +1,12 @@
 """Killed at random points, a run of five stages ends as an undisturbed one; `CHAOS` says how often.
 
-Requests are counted at the server, by a process of its own.
+Whatever runs next takes it up: the same command, a worker, the server of a lab. Requests are
+counted at the endpoint, which is a process of its own that judges are asked at over HTTP.
 """
 
 import os
 import random
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +14,11 @@ from pathlib import Path
 import pytest
 
 import postgres
-from commands import IN_FLIGHT, Bench, Reference, ended, served, undisturbed, write_study
+from commands import IN_FLIGHT, Bench, Process, Reference, ended, served, undisturbed, write_study
 
 KILLS = int(os.environ.get("CHAOS", "2"))
 SEED = int(os.environ.get("CHAOS_SEED", "11"))
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120 + 20 * KILLS)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120 + 40 * KILLS)]
 
 
 @pytest.fixture(scope="module")
@@ -44,18 +46,30 @@ def landed(bench: Bench) -> int:
     return found
 
 
+SUCCESSORS = (("worker", "--until-idle"), ("lab", "--port", "0"), ("run", "study.yaml"))
+
+
+def kill(process: Process) -> None:
+    """Kills a process and the worker that it started, if it serves a lab."""
+    process.send_signal(signal.SIGSTOP)  # so that it starts no other
+    for children in Path(f"/proc/{process.pid}/task").glob("*/children"):  # of each thread
+        for child in children.read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+    process.kill()
+    process.communicate()
+
+
 def test_killed_at_random_points_it_ends_with_the_rows_of_an_undisturbed_run(
     reference: Reference, bench: Bench
 ) -> None:
     study = write_study(bench.folder)
     rng = random.Random(SEED)
     lost = 0
-    for point in sorted(rng.sample(range(reference.calls), KILLS)):
-        process = bench.start("run", study)
+    for number, point in enumerate(sorted(rng.sample(range(reference.calls), KILLS))):
+        process = bench.start(*(rng.choice(SUCCESSORS) if number else ("run", study)))
         bench.wait_for(point, process)
         time.sleep(rng.uniform(0, 0.1))
-        process.kill()
-        process.communicate()
+        kill(process)
         before, lost = lost, landed(bench) - bench.attempts()
         assert lost - before <= IN_FLIGHT, f"at {point} of {reference.calls}"
     said = bench.json("run", study)

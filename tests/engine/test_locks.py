@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -13,10 +14,11 @@ from judge_gym.engine.calls import record
 from judge_gym.engine.runs import executor, locks, pipeline, queue
 from judge_gym.engine.runs.locks import MISSED, LockTaken, worker_lock
 from judge_gym.engine.runs.queue import AT_ONCE, SHARDS
-from judge_gym.errors import DatabaseGone
+from judge_gym.errors import DatabaseFull, DatabaseGone
 from judge_gym.lab import Lab
 from judge_gym.records.actors import machine_user
 from judge_gym.store import Database, SessionLock, Store
+from judge_gym.store import locks as store_locks
 
 WriteStudy = Callable[..., Path]
 PATIENCE = 120.0
@@ -87,6 +89,28 @@ def test_a_lock_that_cannot_be_checked_is_unconfirmed_before_its_process_is_decl
     with worker_lock(database, 1) as mine:
         monkeypatch.setattr(locks, "CHECK_INTERVAL", 1000.0)
         wait(lambda: not mine.confirmed())
+
+
+def test_a_process_that_hangs_loses_its_lock_and_is_unconfirmed_when_it_wakes(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "SETTLE", 1000.0)
+    monkeypatch.setattr(store_locks, "SILENCE", 1.0)
+    other_store = Store.open(database.url.render_as_string(hide_password=False))
+    with worker_lock(database, 1) as mine, worker_lock(other_store.database, 1) as other:
+        for _ in range(2 * MISSED):
+            assert mine.end_hung({other.name}) == {}
+        assert other.confirmed()
+        monkeypatch.setattr(locks, "CHECK_INTERVAL", 3.0)
+        ended: dict[str, float] = {}
+        wait(lambda: bool(ended.update(mine.end_hung({other.name})) or ended))
+        assert [*ended] == [other.name] and ended[other.name] > 1
+        observer = SessionLock(database, "observer")
+        wait(lambda: not observer.held({other.name}))
+        wait(lambda: bool(observer.held({other.name})))  # it wakes
+        other.confirm(time.monotonic())
+        assert not other.confirmed()
+    other_store.close()
 
 
 def test_no_process_is_declared_dead_right_after_an_outage(
@@ -162,6 +186,27 @@ def test_a_database_that_stays_away_ends_the_command_and_the_same_command_contin
                 lab.runs.run(write_study())
         assert {row["status"] for row in lab.list_experiments(study="small")} == {"pending"}
         assert lab.runs.run("small").status == "complete"
+
+
+def test_a_full_disk_ends_the_command_in_words_and_with_room_the_same_command_continues(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    room = 0
+
+    def limit(connection: Any, _: object) -> None:
+        [pages] = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages + room if room else 1_000_000}")
+
+    study, engine = write_study(samples=20), lab.store.database.engine
+    lab.runs.run(study, pause_after="rubric")
+    engine.dispose()
+    sa.event.listen(engine, "connect", limit)
+    room = 1
+    with pytest.raises(DatabaseFull, match=r"cannot be written: disk full .* once there is room"):
+        lab.runs.run(study)
+    room = 0
+    engine.dispose()
+    assert lab.runs.run(study).status == "complete"
 
 
 def test_shards_that_begin_during_an_outage_are_performed_after_it(

@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -36,6 +37,8 @@ SECTIONS = {
 """The commands and groups by what a user wants, each with the module that declares it."""
 COMMANDS = dict(entry.split(":") for section in SECTIONS.values() for entry in section.split())
 """The module of each command, in the order of the help."""
+THREAD_PATIENCE = 2.0
+"""Seconds that threads may take to end when a command has ended."""
 
 
 def load_app(command: str | None = None) -> "Typer":
@@ -66,6 +69,30 @@ def _command(words: Sequence[str]) -> str | None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs a command; errors that the user can fix are shown without a traceback."""
+    try:
+        _run(arguments)
+    except SystemExit as end:
+        if arguments is None:
+            _leave_stuck_threads(end.code)
+        raise
+
+
+def _leave_stuck_threads(code: object) -> None:
+    """Ends this process at once if the queue still waits for a database that is away or full.
+
+    Its threads wait for up to a minute at a time, and Python would wait for them.
+    """
+    threads = [one for one in threading.enumerate() if one.name.startswith("dbos-executor-")]
+    for thread in threads:
+        thread.join(THREAD_PATIENCE / len(threads))
+    if any(thread.is_alive() for thread in threads):
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 1)
+
+
+def _run(arguments: list[str] | None) -> None:
     # Commands create many objects and little garbage: fewer, larger collections, and none of what
     # is left when the process ends.
     gc.set_threshold(200_000, 20, 20)

@@ -1,10 +1,13 @@
 """The command-line application: its global options, and the lab that a command opens."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import typer.core
+
+from judge_gym.records.environment import PROFILE, WORKER_LOG
 
 if TYPE_CHECKING:
     from judge_gym.lab import Lab
@@ -81,6 +84,14 @@ def options(
         int | None,
         typer.Option(min=1, help="Tokens per minute, instead of each endpoint's own limit."),
     ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The log of workers in the background; default: lab.worker.log beside the "
+            "database, with Postgres .judge-gym/worker.log.",
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and its build.", is_eager=True)
     ] = False,
@@ -93,7 +104,9 @@ def options(
         typer.echo(f"judge-gym {number()} ({build()})")
         raise typer.Exit
     if profile is not None:
-        os.environ["JUDGE_GYM_PROFILE"] = profile  # also for workers that this command starts
+        os.environ[PROFILE] = profile  # also for workers that this command starts
+    if log is not None:
+        os.environ[WORKER_LOG] = str(log.absolute())
     settings.update(db=db, concurrency=concurrency, rpm=rpm, tpm=tpm)
     if limits() and context.invoked_subcommand not in {None, *CALLING}:
         notes(f"{_named_limits()} has no effect on {context.invoked_subcommand}")

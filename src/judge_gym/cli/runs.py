@@ -125,9 +125,9 @@ def start(
             pause_after=workflow(pause_after),
             confirmed=yes,
         )
-        log = lab.runs.worker_log()
-        if log is not None and lab.runs.start_worker(limit_options()) is None:
-            log = None  # another worker is running
+        log = None
+        if not lab.admin.on_server and lab.runs.start_worker(limit_options()) is not None:
+            log = lab.runs.worker_log()
         study = lab.experiments.study_name(target)
     if json:
         display.print_json({"started": tags, "log": str(log) if log else None})

@@ -309,8 +309,17 @@ class Engine:
         if self._store.events.retries():
             return False
         with self._queue() as queue:
-            able, _ = self._capabilities.look(queue)
-            return queue.idle(["runs", "shards", ANALYSES, *able])
+            return not self._capabilities.look(queue, [ANALYSES])[-1]
+
+    def served_elsewhere(self) -> bool:
+        """Whether a worker on a server executes what is queued, and has refused none of it."""
+        from judge_gym.engine.runs.queue import PROTOCOL
+        from judge_gym.store.locks import running_protocols
+
+        if self._store.database.file is not None:
+            return False
+        worker = running_protocols(self._store.database).get(int(PROTOCOL))
+        return worker is not None and not worker.hung and not self._store.events.refused()
 
     def other_versions(self) -> list[str]:
         """Returns what is queued for another version of judge-gym, which this one leaves alone."""

@@ -18,6 +18,7 @@ from judge_gym.engine import FINISHED, WORKFLOWS, Engine, Result, RunProgress
 from judge_gym.engine.calls.budget import refuse_unpriced
 from judge_gym.errors import (
     ConflictError,
+    DatabaseFull,
     DatabaseGone,
     DesignError,
     JudgeGymError,
@@ -379,7 +380,7 @@ class Failures:
 
         Raises:
             Interrupted: the event was set; the analysis has not ended.
-            DatabaseGone: the same, since nothing can be recorded.
+            DatabaseFull, DatabaseGone: the same, since nothing can be recorded.
         """
         record = self._store.analyses.find(number)
         if record.ended is not None:
@@ -393,7 +394,7 @@ class Failures:
             tags = self._runs.start(self._study(work, cases), budget=work.budget)
             runs = self._await(tags, stop)
             self._end(number, work, *self._conclude(work, cases, runs))
-        except (Interrupted, DatabaseGone):
+        except (Interrupted, DatabaseFull, DatabaseGone):
             raise
         except JudgeGymError as error:
             self._store.analyses.end(number, None, error.message)

@@ -38,7 +38,7 @@ from judge_gym.models import Registry
 from judge_gym.records import Pool, SuiteRun, digest
 from judge_gym.records.actors import current_actor
 from judge_gym.records.build import build, version
-from judge_gym.records.environment import DATABASE_URL
+from judge_gym.records.environment import DATABASE_URL, WORKER_LOG
 from judge_gym.records.inputs import ARTICLES, STUDY_SUFFIXES
 from judge_gym.records.responses import (
     LabStatus,
@@ -61,6 +61,7 @@ from judge_gym.store import (
     Store,
     Targets,
 )
+from judge_gym.store.database import DEFAULT
 from judge_gym.studies import BudgetSpec, Caps
 
 if TYPE_CHECKING:
@@ -850,13 +851,16 @@ class Runs:
 
     def start_worker(self, options: Sequence[str] = ()) -> "subprocess.Popen[bytes] | None":
         """Starts a process that executes what is queued; None if one is running."""
+        if self._engine.served_elsewhere():
+            return None
         try:
             with self._engine.lock():
                 pass
         except ConflictError:
             return None
         url = self._store.database.url.render_as_string(hide_password=False)
-        with open(self.worker_log() or os.devnull, "ab") as log:
+        self.worker_log().parent.mkdir(parents=True, exist_ok=True)
+        with self.worker_log().open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "judge_gym", *options, "worker", "--until-idle"],
                 env={**os.environ, DATABASE_URL: url},
@@ -866,10 +870,18 @@ class Runs:
                 start_new_session=True,  # Ctrl-C belongs to the process that started it
             )
 
-    def worker_log(self) -> Path | None:
-        """Returns the file that such a process writes to; None on a database server."""
+    def worker_log(self) -> Path:
+        """Returns the file that such a process writes to."""
         file = self._store.database.file
-        return file.with_suffix(".worker.log") if file else None
+        beside = file.with_suffix(".worker.log") if file else DEFAULT.with_name("worker.log")
+        return Path(os.environ.get(WORKER_LOG) or beside)
+
+    def has_abandoned(self) -> bool:
+        """Returns whether runs have begun and not ended, and are queued, perhaps by dead workers.
+
+        It costs little where nothing has begun.
+        """
+        return self._store.events.any_in_progress() and not self.is_idle()
 
 
 def _name(target: str | Path | PreparedStudy | None) -> str | None:

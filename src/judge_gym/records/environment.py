@@ -8,6 +8,7 @@ PROFILE = "JUDGE_GYM_PROFILE"
 ASSISTANT = "JUDGE_GYM_ASSISTANT"
 SEARCH = "JUDGE_GYM_SEARCH"
 TOKEN = "JUDGE_GYM_TOKEN"
+WORKER_LOG = "JUDGE_GYM_WORKER_LOG"
 VARIABLES: Mapping[str, str] = MappingProxyType(
     {
         DATABASE_URL: "the lab's database",
@@ -15,6 +16,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         ASSISTANT: "model that edits evidence and rates rubrics, where a study names none",
         SEARCH: "source of drafts' evidence",
         TOKEN: "token for a lab elsewhere (--lab)",
+        WORKER_LOG: "log of workers in the background (--log)",
     }
 )
 """The variables and what each is for."""

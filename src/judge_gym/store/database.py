@@ -1,9 +1,12 @@
 """Opens a database, SQLite in WAL mode by default, and brings its schema up to date."""
 
+import logging
 import os
+import platform
 import re
 import sqlite3
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +17,7 @@ from sqlalchemy.dialects import sqlite
 
 from judge_gym.errors import (
     ConflictError,
+    DatabaseFull,
     DatabaseGone,
     DesignError,
     NotFoundError,
@@ -41,6 +45,8 @@ SCHEMA_LOCK = 7105_001
 READER = "judge_gym_reader"
 """The role of Postgres under which queries of users run: it can read all tables but secrets."""
 DEFAULT = Path(".judge-gym") / "lab.db"
+FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+"""The errors of SQLite where a file cannot grow."""
 FILES = ("sqlite", "sqlite+pysqlite")
 SERVERS = ("postgresql", "postgres", "postgresql+psycopg")
 
@@ -50,6 +56,9 @@ class Database:
 
     def __init__(self, url: sa.URL) -> None:
         self.url = url
+        host, end = platform.node()[:24], uuid.uuid4().hex[:6]
+        self.session = {"application_name": f"judge-gym {host} {os.getpid()} {end}"}
+        """The name on a server of all sessions of this process, by which others can end them."""
         if url.get_backend_name() == "sqlite":
             self.engine = sa.create_engine(url)
             self.insert: Any = sqlite.insert
@@ -59,9 +68,11 @@ class Database:
         else:
             from sqlalchemy.dialects import postgresql  # slow to import
 
+            # It warns of errors that were raised already.
+            logging.getLogger("psycopg").setLevel(logging.ERROR)
             # Dates are in UTC; connections that a restarted server has lost are replaced.
-            utc = {"options": "-c timezone=utc"}
-            self.engine = sa.create_engine(url, pool_pre_ping=True, connect_args=utc)
+            arguments = {"options": "-c timezone=utc", **self.session}
+            self.engine = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
             self.insert = postgresql.insert
         self._statements: dict[str, Any] = {}
         self.profile = _session_profile()
@@ -119,7 +130,13 @@ class Database:
     def sibling_engine(self, name: str) -> sa.Engine:
         """Returns an engine for another library's tables, in a sibling file or on the server."""
         if self.file is None:
-            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=8, max_overflow=0)
+            return sa.create_engine(
+                self.url,
+                pool_pre_ping=True,
+                pool_size=8,
+                max_overflow=0,
+                connect_args=self.session,
+            )
         url = self.url.set(database=str(self.file.with_suffix(f".{name}{self.file.suffix}")))
         engine = sa.create_engine(url, pool_size=8, max_overflow=0)
 
@@ -176,6 +193,8 @@ class Database:
                 name = sibling.url.render_as_string(hide_password=True)
                 if not operational:  # the file is damaged
                     hint = "; it holds the queue alone: move it away, then resume the runs"
+            if _is_full(error.orig):
+                raise database_full(name, message) from error
             raise kind(f"the database {name} cannot be used: {message}{hint}") from error
 
     def rows(self, query: Any, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -358,6 +377,22 @@ class Database:
                 f"judge-gym first, {other}"
             )
         return revision
+
+
+def database_full(name: str, message: str) -> DatabaseFull:
+    """Returns the error for a database without room, and what to do about it."""
+    return DatabaseFull(
+        f"the database {name} cannot be written: disk full ({message}); "
+        "once there is room, the same command continues"
+    )
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """Returns whether a database driver's error says that there is no room."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", None) in FULL
+    # A server that cannot even accept a connection gives no code.
+    return getattr(error, "sqlstate", None) == "53100" or "No space left on device" in str(error)
 
 
 def _revision(connection: sa.Connection) -> str | None:

@@ -11,9 +11,17 @@ from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 
 Kind = Literal[
-    "started", "paused", "cancelled", "over-budget", "waiting", "failed", "retuned", "ended"
+    "started",
+    "paused",
+    "cancelled",
+    "over-budget",
+    "waiting",
+    "failed",
+    "retuned",
+    "taken-over",
+    "ended",
 ]
-STATES = tuple(kind for kind in get_args(Kind) if kind != "retuned")
+STATES = tuple(kind for kind in get_args(Kind) if kind not in ("retuned", "taken-over"))
 """The kinds that change the state of a run."""
 
 
@@ -93,8 +101,24 @@ class Events:
             rows = connection.execute(LATEST, {"runs": [*run_ids]})
             return {row.run_id: Event(*row) for row in rows}
 
+    def any_in_progress(self) -> bool:
+        """Returns whether any run was started, and has neither ended nor stopped."""
+        e, later = t.events.c, t.events.alias().c
+        changed = sa.exists().where(
+            later.run_id == e.run_id, later.id > e.id, later.kind.in_(STATES)
+        )
+        query = sa.select(e.id).where(e.kind.in_(("started", "waiting")), ~changed)
+        return self._database.first(query.limit(1)) is not None
+
     def retries(self) -> list[Event]:
         """Returns the last events of runs that workers queue again at a later time."""
+        return [event for event in self._waiting() if "retry_at" in event.detail]
+
+    def refused(self) -> list[Event]:
+        """Returns the last events of runs that wait for a worker that can execute them."""
+        return [event for event in self._waiting() if "retry_at" not in event.detail]
+
+    def _waiting(self) -> list[Event]:
         e, later = t.events.c, t.events.alias().c
         changed = sa.exists().where(
             later.run_id == e.run_id, later.id > e.id, later.kind.in_(STATES)
@@ -104,8 +128,21 @@ class Events:
             e.kind == "waiting", e.run_id.not_in(superseded), ~changed
         )
         with self._database.read() as connection:
-            waiting = [Event(*row) for row in connection.execute(query)]
-        return [event for event in waiting if "retry_at" in event.detail]
+            return [Event(*row) for row in connection.execute(query)]
+
+    def since_state(self, kind: Kind, run_ids: Collection[int]) -> dict[int, str]:
+        """Returns the messages of the last events of a kind after which no run changed its state.
+
+        Args:
+            kind: one that changes no state.
+            run_ids: the runs; those without such an event are left out.
+        """
+        e, later = t.events.c, t.events.alias().c
+        superseded = sa.exists().where(
+            later.run_id == e.run_id, later.id > e.id, later.kind.in_([*STATES, kind])
+        )
+        query = sa.select(e.run_id, e.message).where(e.run_id.in_(run_ids), e.kind == kind)
+        return self._database.pairs(query.where(~superseded)) if run_ids else {}
 
     def since(self, after: int, run_ids: Collection[int]) -> list[Event]:
         """Returns the events of runs after one of them, oldest first."""

@@ -78,6 +78,12 @@ class InFlight:
             if rows:
                 connection.execute(in_flight.insert().values(holder=holder, at=now, calls=rows))
 
+    def silences(self) -> dict[str, float]:
+        """Returns the seconds since each process with calls in flight has reported them."""
+        now = datetime.now(UTC)
+        reports = self._database.pairs(sa.select(in_flight.c.holder, in_flight.c.at))
+        return {holder: (now - at).total_seconds() for holder, at in reports.items()}
+
     def of_study(self, study: str) -> Counter[str]:
         """Returns the number of calls of a study that are in flight, by model."""
         fresh = in_flight.c.at > datetime.now(UTC) - FRESH

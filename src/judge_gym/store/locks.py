@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Collection
 from pathlib import Path
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -19,12 +20,28 @@ KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count":
 """How soon a dead TCP connection is noticed, in seconds and attempts."""
 TIMEOUT = 10
 """Seconds that the server may take to answer."""
-_GRANTED = (
-    "FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = :space AND granted "
-    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+SILENCE = 20.0
+"""Seconds without a statement after which the process that holds a lock counts as hung: it checks
+its lock every second."""
+HELD = sa.text(
+    "SELECT objid::bigint AS number, coalesce(application_name, '') AS session, "
+    "CASE WHEN pg_has_role(usesysid, 'USAGE') AND state_change IS NOT NULL "
+    "THEN extract(epoch FROM clock_timestamp() - state_change)::float ELSE 0 END AS silence "
+    "FROM pg_locks JOIN pg_stat_activity USING (pid) "
+    "WHERE locktype = 'advisory' AND objsubid = 2 AND classid = :space AND granted AND database = "
+    "(SELECT oid FROM pg_database WHERE datname = current_database())"
 )
-HELD = sa.text(f"SELECT DISTINCT objid::bigint {_GRANTED}")
-HOLDERS = sa.text(f"SELECT count(DISTINCT pid) {_GRANTED}")
+"""The locks that are held, by which sessions, and the seconds since the last statement of each; 0
+for sessions of other roles, which this one may not end."""
+END = sa.text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND application_name = :session"
+)
+HOLDERS = sa.text(
+    "SELECT count(DISTINCT pid) FROM pg_locks "
+    "WHERE locktype = 'advisory' AND objsubid = 2 AND classid = :space AND granted AND database = "
+    "(SELECT oid FROM pg_database WHERE datname = current_database())"
+)
 
 
 class SessionLock:
@@ -49,6 +66,7 @@ class SessionLock:
             poolclass=sa.NullPool,
             isolation_level="AUTOCOMMIT",
             connect_args={
+                **database.session,
                 **KEEPALIVE,
                 "connect_timeout": TIMEOUT,
                 "tcp_user_timeout": 1000 * TIMEOUT,
@@ -93,11 +111,15 @@ class SessionLock:
     def _is_mine(self, connection: sa.Connection) -> bool:
         return _unsigned(self.name) in set(connection.scalars(HELD, {"space": SPACE}))
 
-    def held(self, names: Collection[str]) -> set[str]:
-        """Returns those of the named locks that any session holds."""
+    def held(self, names: Collection[str]) -> dict[str, "Holder"]:
+        """Returns who holds those of the named locks that any session holds."""
+        holders = _holders(self._database, SPACE)
+        return {name: holders[_unsigned(name)] for name in names if _unsigned(name) in holders}
+
+    def end(self, holder: "Holder") -> None:
+        """Ends all sessions of a process, which frees its locks and stops what it was writing."""
         with self._database.read() as connection:
-            numbers = set(connection.scalars(HELD, {"space": SPACE}))
-        return {name for name in names if _unsigned(name) in numbers}
+            connection.execute(END, {"session": holder.session})
 
     def release(self) -> None:
         """Releases the lock."""
@@ -107,10 +129,33 @@ class SessionLock:
         self._engine.dispose()
 
 
-def running_protocols(database: Database) -> set[int]:
-    """Returns the protocols of the workers that run on a server."""
+class Holder(NamedTuple):
+    """The process that holds a lock."""
+
+    session: str
+    silence: float
+    """Seconds since it was last heard of."""
+
+    @property
+    def hung(self) -> bool:
+        """Whether it was not heard of for too long."""
+        return self.silence > SILENCE
+
+    def __str__(self) -> str:
+        _, host, process, *_ = [*self.session.split(), "?", "?", "?"]
+        return f"on {host}, process {process}, silent for {self.silence:.0f} s"
+
+
+def _holders(database: Database, space: int) -> dict[int, Holder]:
+    """Returns who holds each lock; of several the one that was heard of last."""
     with database.read() as connection:
-        return set(connection.scalars(HELD, {"space": PROTOCOLS}))
+        rows = sorted(connection.execute(HELD, {"space": space}), key=lambda row: -row.silence)
+    return {row.number: Holder(row.session, row.silence) for row in rows}
+
+
+def running_protocols(database: Database) -> dict[int, Holder]:
+    """Returns the protocols of the workers on a server; each with the one heard of last."""
+    return _holders(database, PROTOCOLS)
 
 
 def count_workers(database: Database) -> int:

@@ -12,8 +12,9 @@ from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.events import Event, Events
 from judge_gym.store.identity import COPY, Identity
+from judge_gym.store.in_flight import InFlight
 from judge_gym.store.ledger import latest_attempt
-from judge_gym.store.locks import count_workers, is_free, running_protocols
+from judge_gym.store.locks import SILENCE, count_workers, is_free, running_protocols
 from judge_gym.store.verdicts import FAILED
 
 RunStatus = Literal[
@@ -40,6 +41,7 @@ NO_WORKER = (
     "no worker is running: continue with judge-gym resume, or start a worker with judge-gym worker"
 )
 STARTING = "a worker is starting"
+AFTER_HUNG = "end that process; the next worker, or judge-gym resume, takes up its work"
 QUEUE_TABLE = sa.text("SELECT to_regclass('dbos.workflow_status')")
 QUEUED = (
     "SELECT workflow_uuid, application_version FROM workflow_status "
@@ -171,7 +173,14 @@ class ProgressQueries:
         started = [
             run.run_id for runs in found.values() for run in runs if run.started and not run.ended
         ]
-        reasons = self.why_waiting(started)
+        over_budget = [
+            run.run_id for runs in found.values() for run in runs if run.status == "over-budget"
+        ]
+        changes = self._events.since_state("retuned", over_budget)
+        reasons = self.why_waiting(started) | {
+            run: f"its limits were changed ({change}): continue with judge-gym resume"
+            for run, change in changes.items()
+        }
         stopped = [
             run.run_id for runs in found.values() for run in runs if run.status in STOPS.values()
         ]
@@ -194,7 +203,9 @@ class ProgressQueries:
     def has_worker(self) -> bool:
         """Returns whether a worker is running on the lab."""
         file = self._database.file
-        return bool(running_protocols(self._database)) if file is None else not is_free(file)
+        if file is not None:
+            return not is_free(file)
+        return any(not worker.hung for worker in running_protocols(self._database).values())
 
     def why_waiting(self, started: Sequence[int]) -> dict[int, str]:
         """Returns why runs wait that were started and have not ended, by (negated suite) run."""
@@ -204,16 +215,30 @@ class ProgressQueries:
             return dict.fromkeys(started, COPY)
         idle = STARTING if self.worker_coming() else NO_WORKER
         if self._database.file is not None:
-            return {} if self.has_worker() else dict.fromkeys(started, idle)
-        working = running_protocols(self._database)
-        if not working:
+            if self.has_worker():
+                return self._why_hung(started)
             return dict.fromkeys(started, idle)
+        workers = running_protocols(self._database)
+        working = {protocol for protocol, worker in workers.items() if not worker.hung}
+        if not working:
+            hung = [f"the worker {worker}, hangs" for worker in workers.values()]
+            return dict.fromkeys(started, "; ".join([*hung, AFTER_HUNG]) if hung else idle)
         running = f"those running are of protocol {', '.join(map(str, sorted(working)))}"
-        return {
+        return self._events.since_state("taken-over", started) | {
             run_id: f"it waits for a worker of protocol {protocol}; {running}"
             for run_id, protocol in self._queued_protocols(started).items()
             if protocol not in working
         }
+
+    def _why_hung(self, started: Sequence[int]) -> dict[int, str]:
+        """Returns why runs wait whose process on a file makes calls and does not report them."""
+        silences = InFlight(self._database).silences()
+        hung = [
+            f"the worker {name}, silent for {silence:.0f} s, hangs"
+            for name, silence in silences.items()
+            if silence > SILENCE
+        ]
+        return dict.fromkeys(started, "; ".join([*hung, AFTER_HUNG])) if hung else {}
 
     def executing(self, run_ids: Collection[int]) -> set[int]:
         """Returns those of some runs whose workflow a process has begun and not ended.

@@ -12,6 +12,7 @@ from fastapi.sse import ServerSentEvent
 from judge_gym.errors import BusyError
 from judge_gym.lab import Lab
 from judge_gym.store import Event
+from judge_gym.store.events import STATES
 
 PERIOD = 1.0
 """Seconds between two queries."""
@@ -86,7 +87,7 @@ class RunWatcher:
                 events_at = time.monotonic()
                 for event in events:
                     last_id = event.id
-                    if event.kind != "retuned":
+                    if event.kind in STATES:
                         last_kind[event.run_id] = event.kind
                     if event.id > after:
                         data = _payload(event, tags[event.run_id])

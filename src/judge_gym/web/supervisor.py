@@ -7,11 +7,13 @@ import logging
 import subprocess
 import threading
 
-from judge_gym.errors import DatabaseGone
+from judge_gym.errors import DatabaseGone, JudgeGymError
 from judge_gym.lab import Lab
 
 RETRY_SECONDS = 2.0
 """Pause before the next attempt while another worker is running, or after a worker failed."""
+LOOK_SECONDS = 10.0
+"""Pause between two searches for runs that workers of others have abandoned."""
 MAX_FAILURES = 3
 """Failures in a row after which no new worker is started until one is requested."""
 GRACE_SECONDS = 30.0
@@ -57,9 +59,11 @@ class WorkerSupervisor:
         if self._has_queued_runs():
             self._requested.set()
         while not self._stopping.is_set():
-            self._requested.wait()
+            requested = self._requested.wait(LOOK_SECONDS)
             if self._stopping.is_set():
                 return
+            if not requested and not self._has_abandoned_runs():
+                continue
             self._starting = True
             self._requested.clear()  # this worker may miss what is queued from now on
             self._worker = worker = self._start_worker()
@@ -73,7 +77,8 @@ class WorkerSupervisor:
                 self._stopping.wait(RETRY_SECONDS)
                 self._requested.set()
             elif failures:
-                logging.getLogger("judge_gym.web").error("workers fail; see the worker's log")
+                log = self._lab.runs.worker_log()
+                logging.getLogger("judge_gym.web").error(f"workers fail; their log is {log}")
                 failures = 0
 
     def _has_queued_runs(self) -> bool:
@@ -82,6 +87,12 @@ class WorkerSupervisor:
             return not self._lab.runs.is_idle()
         except DatabaseGone:
             return True
+
+    def _has_abandoned_runs(self) -> bool:
+        try:
+            return self._lab.runs.has_abandoned()
+        except JudgeGymError:  # away, without room or production by now: perhaps later
+            return False
 
     def _start_worker(self) -> "subprocess.Popen[bytes] | None":
         try:

@@ -116,6 +116,7 @@ class Asker:
         """Begins no further call; calls in flight are awaited and recorded."""
         self.error = self.error or error
         self._limits.end()
+        self._recorder.end()
 
     @property
     def in_flight(self) -> int:

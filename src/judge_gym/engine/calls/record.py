@@ -1,6 +1,7 @@
 """Records attempts in groups: what arrives while one group is written makes the next."""
 
 import asyncio
+import threading
 import time
 from dataclasses import replace
 
@@ -9,6 +10,8 @@ from judge_gym.store import Answer, Attempt, Ledger
 
 OUTAGE = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds of the successive waits for a database server that is away."""
+LAST_WAIT = 2.0
+"""Seconds of the last wait, once the process ends: it must end soon when it is told to."""
 PAUSE = 0.01
 """Seconds for which answers are collected before a group is written in one commit. A commit takes
 about as long as ten answers in it, and a model much longer than the pause."""
@@ -21,6 +24,11 @@ class Recorder:
         self._ledger = ledger
         self._waiting: list[tuple[Attempt, asyncio.Future[Answer]]] = []
         self._writer: asyncio.Task[None] | None = None
+        self._ending = threading.Event()
+
+    def end(self) -> None:
+        """Shortens the wait for a database server that is away, since the process ends."""
+        self._ending.set()
 
     async def record(self, attempt: Attempt) -> Answer:
         """Returns when the attempt is committed."""
@@ -60,7 +68,9 @@ class Recorder:
         except DatabaseGone as error:  # what is paid for waits until the server is back
             if not outage:
                 return [error] * len(group)
-            time.sleep(outage[0])
+            if self._ending.wait(outage[0]):
+                time.sleep(LAST_WAIT)
+                return self._commit(group, ())
             return self._commit(group, outage[1:])
         except StoreError as error:  # the database itself: none can be written
             return [error] * len(group)

@@ -41,31 +41,32 @@ class Capabilities:
 
     def look(
         self, queue: "RunQueue", served: Collection[str] = ()
-    ) -> tuple[list[str], dict[int, str]]:
-        """Looks at the queues in which work waits, beside those that a process serves already.
+    ) -> tuple[list[str], dict[int, str], bool]:
+        """Looks at the queues with unfinished work, beside those that a process serves already.
 
         Returns:
-            The further queues that this process can serve, and, by run, why it cannot serve those
-            of the others that no process has started.
+            The further queues that this process can serve; by run, why it cannot serve those of
+            the others that no process has started; and whether anything is unfinished, in any
+            process, that this one can execute.
         """
         able: list[str] = []
         reasons: dict[int, str] = {}
-        for name, ids in queue.waiting().items():
+        unfinished = queue.unfinished()
+        for name, rows in unfinished.items():
             if name in served or name in able or name == ANALYSES:
                 continue
             until, reason = self._refused.get(name, (0.0, ""))
             if time.monotonic() >= until:
-                order = queue.order(ids[0])  # the others of the queue need the same
+                order = queue.order(rows[0].workflow_id)  # the others of the queue need the same
                 reason = self._refusal(order)
                 if not reason:
                     able += order.queues
                     continue
                 self._refused[name] = (time.monotonic() + LOOK_AGAIN, reason)
-            for id in ids:
-                run, _, shard = id.partition("/")
-                if not shard:
-                    reasons[int(run.partition(".")[0])] = reason
-        return able, reasons
+            for row in rows:
+                if row.name == "run" and row.status == "ENQUEUED":
+                    reasons[int(row.workflow_id.partition(".")[0])] = reason
+        return able, reasons, not unfinished.keys().isdisjoint([*served, *able])
 
     def _refusal(self, order: WorkOrder) -> str:
         """Returns why this process cannot execute an order; empty where it can."""

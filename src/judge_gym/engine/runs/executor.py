@@ -35,17 +35,20 @@ from judge_gym.engine.runs.orders import (
     study_of,
 )
 from judge_gym.engine.runs.pipeline import Shard, StudyPipeline, shown_texts
-from judge_gym.engine.runs.queue import POLL, RUNS, SHARDS, RunQueue, parent
+from judge_gym.engine.runs.queue import POLL, RUNS, SHARDS, RunQueue, parent, run_number
 from judge_gym.engine.runs.suites import SuitePipeline
-from judge_gym.errors import DatabaseGone, JudgeGymError, StoreError
+from judge_gym.errors import DatabaseFull, DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.model_card import Limits
-from judge_gym.store import Event, Store
+from judge_gym.store import Event, Kind, Store
+from judge_gym.store.database import database_full
 from judge_gym.suites import Interrupted
 
 LISTEN = 0.5
 """Seconds between two queries of the events of runs."""
 REPORT = 1.0
 """Seconds between two reports of the calls in flight."""
+LOOK_AT_EVENTS = 5.0
+"""Seconds between two looks of an idle process for runs to try again, and for its own end."""
 SWEEP = 1.0
 """Seconds between two searches for the work of dead processes."""
 ORPHANED = 10
@@ -63,10 +66,6 @@ OpenPipeline = Callable[[WorkOrder, RunProgress], Pipeline]
 """Opens the pipeline of one workflow."""
 Analyze = Callable[[int, threading.Event], None]
 """Performs an analysis by its number, and raises Interrupted when the event is set."""
-
-
-class QueueFull(StoreError):
-    """The queue cannot record how workflows ended."""
 
 
 class Executor:
@@ -132,6 +131,9 @@ class Executor:
         self._followed: dict[int, int] = {}
         """The last event of each run that was applied."""
         self._orphaned: dict[str, int] = {}
+        self._look_at_events = 0.0
+        self._abandoned = False
+        """Whether the database is away while this process ends."""
 
     async def __aenter__(self) -> "Executor":
         self._last_event = self._store.events.last_id()
@@ -154,7 +156,7 @@ class Executor:
             sandboxes.shutdown(wait=False)
         # DBOS had made its threads those of the loop, and has ended them.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
-        with contextlib.suppress(DatabaseGone):  # then they lapse
+        with contextlib.suppress(DatabaseGone, DatabaseFull):  # then they lapse
             self._store.in_flight.report(self.name, {})
             if self._leases is not None and self._claims is not None:
                 self._leases.release()
@@ -167,26 +169,45 @@ class Executor:
 
         Calls in flight are awaited and recorded, and what is unfinished is left to others.
         """
-        while not self.superseded and not self.cut_off:
-            self.changed.clear()
-            if await until():
-                break
-            try:
-                await asyncio.wait_for(self.changed.wait(), SWEEP)
-            except TimeoutError:
-                with contextlib.suppress(DatabaseGone):
-                    await asyncio.to_thread(self.sweep)
+        try:
+            await self._sweep_in_thread()
+            while not self.superseded and not self.cut_off:
+                self.changed.clear()
+                if await until():
+                    break
+                try:
+                    await asyncio.wait_for(self.changed.wait(), SWEEP)
+                except TimeoutError:
+                    await self._sweep_in_thread()
+        except DatabaseFull as error:
+            self.stop(error)
         self.failure = self.asker.error
+        if isinstance(self.failure, DatabaseFull):
+            await asyncio.to_thread(self._record_no_room, self.failure)
         self.stop(ProcessEnding("its process has ended"))
         # A run that others took over does not end here, nor does one whose database is away.
         endless = self.superseded or self.cut_off
         while self.asker.in_flight or (self._running - self._awaiting_shards and not endless):
             await asyncio.sleep(0.01)
 
+    async def _sweep_in_thread(self) -> None:
+        try:
+            await asyncio.to_thread(self.sweep)
+        except DatabaseGone:  # a process that ends does not wait for it
+            self._abandoned = self.asker.error is not None
+
     @property
     def cut_off(self) -> bool:
-        """Whether the database was away for too long, or the queue cannot record anything."""
-        return isinstance(self.asker.error, DatabaseGone | QueueFull)
+        """Whether the database was away for too long, or has no room."""
+        return self._abandoned or isinstance(self.asker.error, DatabaseGone | DatabaseFull)
+
+    def _record_no_room(self, error: DatabaseFull) -> None:
+        """Records why runs stopped, if there is room for that."""
+        with contextlib.suppress(StoreError):
+            for run, event in self._store.events.latest_by_run(self.progress.keys()).items():
+                if event.kind == "started":
+                    kind: Kind = "paused" if run in self._awaited else "waiting"
+                    self._store.events.record([run], kind, error.message)
 
     def stop(self, error: JudgeGymError) -> None:
         """Begins no further call and ends sandboxes; calls in flight are awaited and recorded."""
@@ -194,10 +215,26 @@ class Executor:
             asker.stop(error)
         self._stop_sandboxes.set()
 
+    def has_work(self) -> bool:
+        """Returns whether there is anything to execute, or a reason to end."""
+        if self._running:
+            return True
+        if time.monotonic() >= self._look_at_events:
+            self._look_at_events = time.monotonic() + LOOK_AT_EVENTS
+            retries = self._store.events.retries()
+            if self._is_forbidden() or any(e.detail["retry_at"] <= time.time() for e in retries):
+                return True
+        return self._capabilities.look(self.queue, self.served)[-1]
+
+    def _is_forbidden(self) -> bool:
+        """Whether the database was marked as production while this process was running."""
+        database = self._store.database
+        return database.profile != "prod" and database.read_profile() == "prod"
+
     def sweep(self) -> None:
         """Queues again the work of dead processes, and work that an outage left behind."""
         database = self._store.database
-        if database.profile != "prod" and database.read_profile() == "prod":
+        if self._is_forbidden():
             # Calls in flight are still recorded, since the session's own mark is not read again.
             self.stop(
                 ProcessEnding(
@@ -220,7 +257,12 @@ class Executor:
         if self._leases is not None and self._claims is not None:
             self._claims.release()
             others |= self._leases.holders() | self._claims.holders()
-        dead = self._lock.dead(others - {self.name})
+        others.discard(self.name)
+        for name, seconds in self._lock.end_hung(others).items():
+            runs = {run_number(row.workflow_id) for row in rows if row.executor_id == name}
+            message = f"the worker {name} was silent for {seconds:.0f} s: others take up its work"
+            self._store.events.record(runs, "taken-over", message)
+        dead = self._lock.dead(others)
         if self._leases is not None and self._claims is not None:
             self._leases.dead = dead
             if dead:
@@ -234,10 +276,8 @@ class Executor:
         }
         orphaned = [row for row in mine if self._orphaned.get(row.workflow_id, 0) > ORPHANED]
         if orphaned and self._store.database.file is not None:  # its end was not recorded
-            where = self._store.database.display_url
-            self.stop(
-                QueueFull(f"the queue beside {where} cannot be written: database or disk is full")
-            )
+            queue = self.queue.engine.url.render_as_string(hide_password=True)
+            self.stop(database_full(queue, "the end of its work cannot be recorded"))
             return
         self.queue.requeue(lost + orphaned)
         for event in self._store.events.retries():
@@ -247,7 +287,7 @@ class Executor:
 
     def _serve_queues(self) -> None:
         """Serves the queues whose work this process can execute, and reports why others wait."""
-        able, reasons = self._capabilities.look(self.queue, self.served)
+        able, reasons, _ = self._capabilities.look(self.queue, self.served)
         self.served += able
         if self._dbos is not None and self._dbos._listening_queues is not None:
             # DBOS reads this list again every second, but has no public way to extend it.
@@ -286,8 +326,8 @@ class Executor:
         async with self._executing(id):
             try:
                 with self._store.database.plain_errors():  # the queue's errors, too
-                    await work(await _outlast_outage(begin))
-            except (ProcessEnding, DatabaseGone):
+                    await work(await self.outlast_outage(begin))
+            except (ProcessEnding, DatabaseGone, DatabaseFull):
                 raise
             except Exception as raised:  # whatever it is, it becomes the outcome of the run
                 error = raised
@@ -298,8 +338,8 @@ class Executor:
                 self.errors[id] = error
             if parent(id) == id:
                 try:
-                    await _outlast_in_thread(self._record_end, order, outcome, error)
-                except DatabaseGone:
+                    await self.outlast_in_thread(self._record_end, order, outcome, error)
+                except (DatabaseGone, DatabaseFull):
                     raise
                 except StoreError:
                     pass  # it has ended all the same
@@ -312,7 +352,7 @@ class Executor:
         assert self._analyze is not None
         async with self._executing(id):
             with self.awaiting_shards(id):
-                await _outlast_in_thread(self._analyze, number, self._stop_sandboxes)
+                await self.outlast_in_thread(self._analyze, number, self._stop_sandboxes)
 
     @contextlib.asynccontextmanager
     async def _executing(self, id: str) -> AsyncIterator[None]:
@@ -323,6 +363,9 @@ class Executor:
             return
         except (ProcessEnding, Interrupted, DatabaseGone):
             pass
+        except DatabaseFull as error:
+            self.stop(error)
+            self.changed.set()
         finally:  # also where DBOS cancels it, which is no Exception
             self._running.discard(id)
         if self.asker.error is not None:
@@ -360,7 +403,24 @@ class Executor:
 
     async def perform(self, pipeline: Pipeline, step: str, shard: Shard) -> None:
         """Performs a shard, and again after an outage of the database server."""
-        await _outlast_outage(partial(pipeline.perform, step, shard))
+        await self.outlast_outage(partial(pipeline.perform, step, shard))
+
+    async def outlast_outage(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Attempts something again after an outage of the database server, or lastly raises it."""
+        for wait in OUTAGE:
+            try:
+                return await attempt()
+            except DatabaseGone:
+                if self.asker.error is not None:  # a process that ends does not wait
+                    raise
+                await asyncio.sleep(wait)
+        return await attempt()
+
+    async def outlast_in_thread(
+        self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Calls a function in a thread, and again after an outage of the database server."""
+        return await self.outlast_outage(partial(asyncio.to_thread, function, *args, **kwargs))
 
     @contextlib.contextmanager
     def awaiting_shards(self, id: str) -> Iterator[None]:
@@ -419,7 +479,7 @@ class Executor:
         reported, due = Counter[tuple[str, str]](), 0.0
         while True:
             await asyncio.sleep(LISTEN)
-            with contextlib.suppress(DatabaseGone):
+            try:
                 calls = +self.asker.begun
                 if (calls or reported) and time.monotonic() >= due:
                     reported, due = calls, time.monotonic() + REPORT
@@ -428,6 +488,10 @@ class Executor:
                 for event in await asyncio.to_thread(self._store.events.since, since, runs):
                     self._last_event = event.id
                     self._apply(event)
+            except DatabaseGone:
+                continue
+            except DatabaseFull as error:
+                self.stop(error)
 
     def _apply(self, event: Event) -> None:
         """Applies an event of a run, unless it or a later one was applied already."""
@@ -458,9 +522,9 @@ def register_workflows(executor: Executor) -> None:
         """Executes a run: evidence, rubric, scoring, rubric swap, probe; or a suite's evals."""
 
         async def every_step(pipeline: Pipeline) -> None:
-            await _outlast_in_thread(pipeline.announce)
+            await executor.outlast_in_thread(pipeline.announce)
             for step in pipeline.steps:
-                missing = await _outlast_in_thread(pipeline.shards, step)
+                missing = await executor.outlast_in_thread(pipeline.shards, step)
                 # A step of DBOS, so that after a crash the same shards are awaited, whatever is
                 # missing by then. It cannot fail: DBOS would keep the error forever.
                 shards = await DBOS.run_step_async({"name": f"plan {step}"}, list, missing)
@@ -469,7 +533,7 @@ def register_workflows(executor: Executor) -> None:
                         await executor.perform(pipeline, step, shard)
                 else:
                     await spread(pipeline, step, shards)
-                await _outlast_in_thread(pipeline.finish, step)
+                await executor.outlast_in_thread(pipeline.finish, step)
 
         return await executor.execute(order, str(DBOS.workflow_id), every_step)
 
@@ -511,18 +575,3 @@ def register_workflows(executor: Executor) -> None:
             await executor.perform(pipeline, step, shard)
 
         return await executor.execute(order, str(DBOS.workflow_id), one_shard)
-
-
-async def _outlast_outage(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Attempts something again after an outage of the database server, or lastly raises it."""
-    for wait in OUTAGE:
-        try:
-            return await attempt()
-        except DatabaseGone:
-            await asyncio.sleep(wait)
-    return await attempt()
-
-
-async def _outlast_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Calls a function in a thread, and again after an outage of the database server."""
-    return await _outlast_outage(partial(asyncio.to_thread, function, *args, **kwargs))

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -12,10 +13,10 @@ from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.engine.runs.capabilities import Capabilities
-from judge_gym.engine.runs.locks import LockTaken, lab_lock, worker_lock
-from judge_gym.engine.runs.orders import ANALYSES, EVALS, Outcome, ProcessEnding, WorkOrder
+from judge_gym.engine.runs.locks import LockTaken, WorkerLock, lab_lock, worker_lock
+from judge_gym.engine.runs.orders import EVALS, Outcome, ProcessEnding, WorkOrder
 from judge_gym.engine.suite_reports import missing_evals
-from judge_gym.errors import BudgetError, DatabaseGone, JudgeGymError
+from judge_gym.errors import BudgetError, DatabaseFull, DatabaseGone, JudgeGymError
 from judge_gym.models.model_card import Limits
 from judge_gym.records.actors import current_actor
 from judge_gym.store import Store
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 POLL = 0.2
 """Seconds between two queries of runs that another process executes."""
+LOOK = 1.0
+"""Seconds between two looks of an idle worker for work."""
+LINGER = 5.0
+"""Seconds without work after which a worker is idle."""
 
 
 class RunFollower:
@@ -125,7 +130,7 @@ class RunFollower:
         """Executes the runs in this process, and what others queue meanwhile."""
 
         def stop() -> None:
-            with suppress(DatabaseGone):  # then others continue it
+            with suppress(DatabaseGone, DatabaseFull):  # then others continue it
                 self._store.events.record(
                     self._waiting, "paused", "interrupted", actor=current_actor()
                 )
@@ -140,30 +145,17 @@ class RunFollower:
                     self._collect(self._queue.outcomes(self._waiting.values()), {})
             return not self._waiting
 
-        if self._store.database.file is not None:
-            self._take_over()
         async with executor:
             self._interrupt = stop
             await executor.work(all_ended)
             self._interrupt = lambda: None
+        if executor.cut_off and isinstance(executor.failure, Stopped):
+            self.stopped = executor.failure
+            return
         marked = isinstance(executor.failure, ProcessEnding) and not executor.superseded
         if (executor.cut_off or marked) and executor.failure is not None:
             raise executor.failure
         executor.offline.refuse_missing()
-
-    def _take_over(self) -> None:
-        """Continues what a dead process left of these runs, and pauses its other runs."""
-        from judge_gym.engine.runs.queue import parent
-
-        left = [row for row in self._queue.executing() if row.queue_name != ANALYSES]
-        mine = set(self._ids.values())
-        self._queue.requeue([row for row in left if parent(row.workflow_id) in mine])
-        others = {parent(row.workflow_id) for row in left} - mine
-        self._queue.drop(others)
-        runs = {int(id.partition(".")[0]) for id in others}
-        self._store.events.record(
-            runs, "paused", "its process ended; continue with judge-gym resume, or run it again"
-        )
 
     async def _recorded(self, ids: Collection[str]) -> None:
         """Waits until DBOS has recorded the end of workflows, or they would be executed again."""
@@ -253,48 +245,77 @@ async def work(
     """Executes what is queued until it is interrupted, or with `until_idle` until nothing is left.
 
     It fills `progress`, calls `on_start` with the worker's name when it is ready, and performs
-    analyses by `analyze`.
+    analyses by `analyze`. DBOS polls each queue several times a second, so that it runs only while
+    there is work; otherwise the worker looks for work once a second.
     """
     from judge_gym.engine.runs.executor import Executor
 
-    interrupted = False
+    interrupted = asyncio.Event()
     executor: Executor | None = None
+    last_work = 0.0
 
     def interrupt() -> None:
-        nonlocal interrupted
-        interrupted = True
+        interrupted.set()
         for run in progress.values():
             run.ending = True
         if executor is not None:
             executor.changed.set()
 
     async def over() -> bool:
+        nonlocal last_work
         assert executor is not None
-        if interrupted or executor.asker.error is not None:
+        if interrupted.is_set() or executor.asker.error is not None:
             return True
         with suppress(DatabaseGone):
-            idle = until_idle and queue.idle(executor.served)
-            return idle and not store.events.retries()
+            if await asyncio.to_thread(executor.has_work):
+                last_work = time.monotonic()
+            elif until_idle:
+                return not store.events.retries()
+            return time.monotonic() > last_work + LINGER
         return False
 
+    async def serve(lock: WorkerLock) -> bool:
+        """Executes work as it arrives, and returns whether to continue under another name."""
+        nonlocal executor, last_work
+        while not interrupted.is_set():
+            executor = Executor(
+                store, models, queue, lock, limits, progress, capabilities, analyze=analyze
+            )
+            if not (until_idle or await _work_arrives(executor, interrupted)):
+                break
+            last_work = time.monotonic()
+            async with executor:
+                await executor.work(over)
+            if executor.superseded:
+                return True
+            if executor.failure is not None:
+                raise executor.failure
+            if until_idle:
+                break
+        return False
+
+    superseded = True
     try:
         with first_interrupt(interrupt):
-            while executor is None or (executor.superseded and not interrupted):
+            while superseded and not interrupted.is_set():
                 with worker_lock(store.database, queue.protocol) as lock:
-                    executor = Executor(
-                        store, models, queue, lock, limits, progress, capabilities, analyze=analyze
-                    )
-                    async with executor:
-                        on_start(executor.name)
-                        with suppress(DatabaseGone):
-                            await asyncio.to_thread(executor.sweep)
-                        await executor.work(over)
-                if executor.failure is not None and not executor.superseded:
-                    raise executor.failure
+                    on_start(lock.name)
+                    superseded = await serve(lock)
     except asyncio.CancelledError:
-        if not interrupted:
+        if not interrupted.is_set():
             raise
         # The second Ctrl-C: the next worker finds what is left.
+
+
+async def _work_arrives(executor: "Executor", interrupted: asyncio.Event) -> bool:
+    """Returns True when there is work, and False when the worker is interrupted before."""
+    while not interrupted.is_set():
+        with suppress(DatabaseGone):
+            if await asyncio.to_thread(executor.has_work):
+                return True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(interrupted.wait(), LOOK)
+    return False
 
 
 @contextmanager

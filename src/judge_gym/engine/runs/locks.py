@@ -6,6 +6,8 @@ taken over its work.
 """
 
 import math
+import os
+import platform
 import threading
 import time
 import uuid
@@ -17,9 +19,9 @@ from judge_gym.store import Database, SessionLock
 
 EXCLUSIVE = "judge-gym-alone"
 """The name of the server lock for what two processes must not do at once, such as an import."""
-CHECK_INTERVAL = 0.5
+CHECK_INTERVAL = 1.0
 """Seconds between the checks that a process makes of its own lock."""
-VALID = 2.0
+VALID = 3.0
 """Seconds for which such a check is valid: nobody declares a process dead within them."""
 MISSED = 5
 """Consecutive checks, a second apart, that must find a process without its lock before it is
@@ -55,6 +57,10 @@ class FileWorkerLock:
         """Returns all of them: no other process can hold the lock."""
         return set(processes)
 
+    def end_hung(self, processes: Collection[str]) -> dict[str, float]:
+        """Returns nothing: while another process hangs, this one does not get the lock."""
+        return {}
+
 
 class ServerWorkerLock:
     """The lock of one of the processes that work on a server; a thread checks and regains it."""
@@ -65,6 +71,7 @@ class ServerWorkerLock:
         self._checked = time.monotonic()
         self._confirmed = -math.inf
         self._missed: dict[str, int] = {}
+        self._silent: dict[str, int] = {}
         self._ended = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="worker lock", daemon=True)
         self._keeper.start()
@@ -97,11 +104,26 @@ class ServerWorkerLock:
 
     def dead(self, processes: Collection[str]) -> set[str]:
         """Returns those whose lock was free in several checks in a row."""
-        free = set(processes) - self._lock.held(processes)
+        free = set(processes) - self._lock.held(processes).keys()
         if time.monotonic() < self._lock.regained + AFTER_OUTAGE:
             free = set()
         self._missed = {name: self._missed.get(name, 0) + 1 for name in free}
         return {name for name, times in self._missed.items() if times >= MISSED}
+
+    def end_hung(self, processes: Collection[str]) -> dict[str, float]:
+        """Ends the sessions of those that hang; returns for how many seconds they did.
+
+        Their locks are free from then on, so that they are dead soon. If one wakes up, it finds its
+        lock lost, as after any lost connection, and begins no call.
+        """
+        held = self._lock.held(processes)
+        # In several checks in a row: after the server itself has stood still, all are silent.
+        hung = [name for name, holder in held.items() if holder.hung]
+        self._silent = {name: self._silent.get(name, 0) + 1 for name in hung}
+        ended = [name for name in hung if self._silent[name] >= MISSED]
+        for name in ended:
+            self._lock.end(held[name])
+        return {name: held[name].silence for name in ended}
 
 
 WorkerLock = FileWorkerLock | ServerWorkerLock
@@ -115,7 +137,7 @@ def worker_lock(database: Database, protocol: int) -> Iterator[WorkerLock]:
     Raises:
         LockTaken: at once, where another process works on the same file.
     """
-    name = f"judge-gym-{uuid.uuid4().hex[:12]}"
+    name = f"judge-gym-{platform.node()[:24]}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     if database.file is not None:
         with lab_lock(database):
             yield FileWorkerLock(name)

@@ -159,13 +159,16 @@ class RunQueue:
         latest = max(own, key=lambda id: int(id.partition(".")[2]), default=None)
         return self.order(latest) if latest is not None else None
 
-    def waiting(self) -> dict[str, list[str]]:
-        """Returns the ids of workflows that no process has started, by queue, runs first."""
-        waiting: dict[str, list[str]] = {}
-        for row in sorted(self._rows(status=["ENQUEUED"]), key=lambda row: row.name != "run"):
+    def unfinished(self) -> dict[str, list[WorkflowStatus]]:
+        """Returns the workflows that are queued, or that a process has begun, by queue.
+
+        The latter are among them since that process may be dead.
+        """
+        unfinished: dict[str, list[WorkflowStatus]] = {}
+        for row in self._rows(status=list(ACTIVE)):
             if row.queue_name and row.app_version == PROTOCOL:
-                waiting.setdefault(row.queue_name, []).append(row.workflow_id)
-        return waiting
+                unfinished.setdefault(row.queue_name, []).append(row)
+        return unfinished
 
     def _give_up(self, rows: Sequence[WorkflowStatus]) -> None:
         """Ends workflows of another protocol: the lab's rows show how to continue the runs."""
@@ -199,11 +202,6 @@ class RunQueue:
     def any_active(self, ids: Collection[str]) -> bool:
         """Whether any of these workflows is queued or executed."""
         return bool(ids) and bool(self._rows(status=list(ACTIVE), workflow_ids=list(ids)))
-
-    def idle(self, queues: Collection[str]) -> bool:
-        """Whether nothing in these queues that this protocol can execute is queued or executed."""
-        rows = self._rows(status=list(ACTIVE))
-        return all(row.app_version != PROTOCOL or row.queue_name not in queues for row in rows)
 
     def other_versions(self) -> list[WorkflowStatus]:
         """Returns what waits for a worker of another protocol."""
@@ -245,6 +243,15 @@ def parent(id: str) -> str:
     ('7.1', '7.1')
     """
     return id.partition("/")[0]
+
+
+def run_number(id: str) -> int:
+    """Returns the number of the run that a workflow belongs to.
+
+    >>> run_number("7.1/score/3"), run_number("-2.1")
+    (7, -2)
+    """
+    return int(id.partition(".")[0])
 
 
 def _create(path: Path) -> None:

@@ -46,6 +46,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         500: "The server failed",
         502: "A provider or a source did not answer",
         503: "The database is not available, or the lab not ready",
+        507: "The database has no room",
     }.items()
 }
 STREAM_ERRORS: dict[int | str, dict[str, Any]] = {  # which would be described as events

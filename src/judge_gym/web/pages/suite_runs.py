@@ -16,6 +16,7 @@ from judge_gym.lab import Lab
 from judge_gym.models.simulated import CODERS
 from judge_gym.records import SuiteResult
 from judge_gym.store import Event
+from judge_gym.store.events import STATES
 from judge_gym.suites import ablate
 from judge_gym.triage import result_name
 from judge_gym.web.api.parameters import OpenLab
@@ -263,7 +264,7 @@ def duration(report: SuiteReport, events: Sequence[Event], now: datetime) -> tim
     for event in events:
         if event.kind == "started":
             since = since or event.at
-        elif event.kind not in ("retuned", "waiting") and since is not None:
+        elif event.kind in STATES and event.kind != "waiting" and since is not None:
             total, since = total + (event.at - since), None
     if since is not None:
         total += max(timedelta(), (now if report.in_progress else last) - since)
