@@ -312,12 +312,13 @@ def test_reads_are_public_only_if_the_server_is_started_so(
         "/api/suites/leaderboard",
         "/api/suites/schedule",
         f"/api/suites/tasks?suite={SUITE}&version={VERSION}",
+        "/",
         "/suites",
         "/experiment/default",
         f"/model/{MODEL}/run/{run}",
         f"/experiment/default/run/{run}/{SLUG.path}",
     ]
-    hidden = ["/", "/new", "/usage", "/api/experiments", "/api/models", "/api/suitesx", "/modelx"]
+    hidden = ["/new", "/usage", "/api/experiments", "/api/models", "/api/suitesx", "/modelx"]
     hidden += ["/experiments/pilot", "/api/session", "/api/suites/../experiments"]
     described = httpx.get(f"{lab.url}/api/openapi.json", timeout=60).json()["paths"]
     hidden += [path for path in described if "get" in described[path] and "suites" not in path]
