@@ -23,16 +23,17 @@ export function command(words, stdin = "") {
 }
 
 const COMPILE_AND_RUN = `
-  out="$TMPDIR/out" && mkdir "$out" && echo '{"type": "module"}' > "$out/package.json" &&
-  cat > "$out/ask.js" &&
-  tsc --target es2022 --lib es2022 --module es2022 --moduleResolution node --outDir "$out" solution.ts >&2 &&
-  exec node "$out/ask.js"
+  node="$1/.bin/node" out="$TMPDIR/out" && mkdir "$out" &&
+  echo '{"type": "module"}' > "$out/package.json" && cat > "$out/ask.js" &&
+  "$node" "$1/typescript/bin/tsc" --target es2022 --lib es2022 --module es2022 \
+    --moduleResolution bundler --outDir "$out" solution.ts >&2 &&
+  exec "$node" "$out/ask.js"
 `;
 
-/** The value of an expression, in which `s` is the candidate's module. */
+/** The value of an expression, in which `s` is the candidate's module; it may be a promise. */
 export function ask(expression) {
-  const script = `import * as s from "./solution.js"; console.log(JSON.stringify(${expression}));`;
-  const ran = command(["sh", "-c", COMPILE_AND_RUN], script);
+  const script = `import * as s from "./solution.js"; console.log(JSON.stringify(await (${expression})));`;
+  const ran = command(["sh", "-c", COMPILE_AND_RUN, "sh", "{deps}/node_modules"], script);
   if (ran.code !== 0) throw new Error(`ended by ${ran.ended}, code ${ran.code}: ${ran.stderr}`);
   return JSON.parse(ran.stdout);
 }
