@@ -10,7 +10,7 @@ install = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/pytho
 # Otherwise every process would compile all libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo required test test-slow simulations check docs site bench chaos fuzz mutants snapshots clean
+.PHONY: demo required test test-slow test-all simulations check docs site bench chaos fuzz mutants snapshots clean
 
 demo: $(VENV)/run
 	$(BIN)/judge-gym demo
@@ -29,6 +29,9 @@ test: required
 SLOW ?= $(shell grep -rl "mark.slow" --include "test_*.py" tests)
 test-slow: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow $(SLOW)
+
+# All of these: what is fast, what takes long, and what needs packages from npm (the suites in TypeScript).
+test-all: test test-slow
 
 # Whether analyses keep their word over many simulated studies, as `judge-gym calibrate` asks of all of them.
 simulations: $(VENV)/test

@@ -1,11 +1,14 @@
-"""Shared by tests of suites: the isolations of this machine, and the processes left running."""
+"""Shared by tests of suites: isolations of this machine, packages, and processes left running."""
 
+import os
 import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from judge_gym.suites import Suite
+from judge_gym.suites.install import install
 from judge_gym.suites.mounts import ISOLATIONS, program
 from judge_gym.suites.sandbox import isolations
 
@@ -23,6 +26,16 @@ EACH_LANE = [
     for isolation in ISOLATIONS
 ]
 """A parameter per isolation; one that this machine lacks is skipped, and said so."""
+
+
+def install_packages(suite: Suite, folder: Path) -> None:
+    """Installs what a suite needs, or skips the test; with REQUIRE=all it fails instead."""
+    result = install(suite, folder)
+    if result.status != "passed":
+        reason = f"the packages of {suite.name} cannot be installed: {result.reason}"
+        if os.environ.get("REQUIRE") == "all":
+            pytest.fail(f"{reason}\n{result.output}")
+        pytest.skip(reason)
 
 
 def running(token: str) -> list[int]:

@@ -1,6 +1,8 @@
 """Suites from folders: what is found, what is refused, and what makes a version."""
 
 import ast
+import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -286,5 +288,10 @@ def test_no_task_gives_its_answer_away(shipped: Suite) -> None:
 
 
 def test_the_typescript_example_loads() -> None:
-    folder = Path(__file__).parents[2] / "examples" / "typescript"
-    assert len(load_suite(folder).evals) == 3
+    suite = load_suite(Path(__file__).parents[2] / "examples" / "typescript")
+    assert {task.category for task in suite.evals} == {"001-basics", "002-types"}
+    for task in suite.evals:
+        assert {"types", "tests"} <= {wrong.step for wrong in task.wrong_answers}, task.path
+    versions = json.loads(suite.dependencies["package.json"])
+    pins = [*versions["dependencies"].values(), *versions["optionalDependencies"].values()]
+    assert all(re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", pin) for pin in pins)
