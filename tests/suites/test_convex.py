@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from suites_kit import install_packages
 
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.records.outcomes import Failed, Passed
 from judge_gym.suites import load_suite, open_sandbox, run_eval
 from judge_gym.suites.convex import PACKAGES, import_convex
 from judge_gym.suites.sandbox import isolations
+from suites_kit import install_packages
 
 TASK = "Write src/double.ts, which exports double(n: number): number.\n"
 ANSWER = "export function double(n: number): number {\n  return 2 * n;\n}\n"

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from suites_kit import install_packages
 
 from judge_gym.records.outcomes import Failed
 from judge_gym.suites import check_answers, load_suite, open_sandbox, run_eval
 from judge_gym.suites.sandbox import isolations
+from suites_kit import install_packages
 
 pytestmark = [
     pytest.mark.slow,
