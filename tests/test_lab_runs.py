@@ -181,7 +181,7 @@ def test_a_run_continues_when_its_budget_is_raised(lab: Lab, write_study: WriteS
     now = lab.runs.retune("small", budget={"calls": 1000})
     assert now["budget"]["calls"] == 1000
     [said] = {run["message"] for run in lab.runs.status("small")["runs"]}
-    assert said == "its limits were changed (budget: calls 1,000): continue with judge-gym resume"
+    assert said == "its limits were changed (budget: calls 1000): continue with judge-gym resume"
     assert lab.runs.run("small").status == "complete"
 
 
