@@ -69,6 +69,14 @@ def test_nothing_is_promised_before_a_round_of_calls_has_ended() -> None:
     assert time_left([progress], 101.0) == UNKNOWN_TIME
 
 
+def test_no_time_is_shown_when_nobody_is_left_to_be_asked() -> None:
+    progress = run("own:a")
+    progress.advance("score", progress.targets["score"])
+    assert time_left([progress], 0.0) == ""
+    assert _progress_lines([progress], 0.0).startswith("score 120/120 | 0 paid, 0 reused, 0.00 USD")
+    assert "USD |" not in _progress_lines([progress], 0.0)
+
+
 def test_models_at_one_endpoint_share_its_speed_and_others_are_asked_at_the_same_time() -> None:
     first, second = run("own:a", endpoint="here"), run("own:b", endpoint="here")
     now = answer(first, 120, at_once=2)

@@ -388,7 +388,8 @@ def _progress_lines(runs: "Sequence[RunProgress]", now: float) -> str:
     costs = f"{paid:,} paid, {reused:,} reused, {sum(run.usd for run in runs):.2f} USD"
     ending = _ending_line(runs)
     lines = [ending] if ending else []
-    lines.append(f"{' · '.join(parts)} | {costs}" + f" | {time_left(runs, now)}" * (not ending))
+    time = "" if ending else time_left(runs, now)
+    lines.append(" | ".join(filter(None, [" · ".join(parts), costs, time])))
     if len(runs) > 1 and all(run.label for run in runs):
         return "\n".join([*lines, *_run_lines(runs)])
     for model in dict.fromkeys(model for run in runs for model in list(run.models)):
@@ -431,7 +432,7 @@ def _run_lines(runs: "Sequence[RunProgress]") -> list[str]:
 
 
 def time_left(runs: "Sequence[RunProgress]", now: float) -> str:
-    """Returns the time until the slowest endpoint has answered, and what says so.
+    """Returns the time until the slowest endpoint has answered; empty if nobody is to be asked.
 
     Models at one endpoint share what it does at once. The speed is that of these runs as soon as
     enough of their calls have ended, before that the expected one; where there is neither, or only
@@ -445,7 +446,9 @@ def time_left(runs: "Sequence[RunProgress]", now: float) -> str:
                 missing[run.endpoints.get(model, model)][model] += left
     estimates = [_endpoint_left(runs, *each, now) for each in missing.items()]
     known = [estimate for estimate in estimates if estimate is not None]
-    if len(known) < len(estimates) or not known:
+    if not estimates:
+        return ""
+    if len(known) < len(estimates):
         return UNKNOWN_TIME
     seconds, source = max(known)
     return f"{duration(seconds)} left{source}"

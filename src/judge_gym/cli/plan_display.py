@@ -20,7 +20,7 @@ def planned_cost(endpoints: "Sequence[PlannedEndpoint]", total: "PlannedStage") 
     """Returns how many calls a plan needs at most, their price and their duration."""
     usd = "an unknown price" if total["usd"] is None else f"${total['usd']:,.2f}"
     calls = display.plural(total["to_pay"], "new call")
-    typical = any(row["basis"] == "typical" for row in endpoints if row["endpoint"] != "sim")
+    typical = any(row["basis"] == "typical" for row in endpoints if not _is_simulated(row))
     guess = " if its models are as fast as most: none was measured here" * typical
     return f"at most {calls}, {usd}, {display.duration(total['seconds'])}{guess}"
 
@@ -34,12 +34,18 @@ def show_endpoints(endpoints: "Sequence[PlannedEndpoint]") -> None:
                 "endpoint": endpoint["endpoint"],
                 "to_pay": endpoint["to_pay"],
                 "duration": display.duration(endpoint["seconds"]),
-                "from": ESTIMATED_FROM[endpoint["basis"]],
+                "from": "simulated"
+                if _is_simulated(endpoint)
+                else ESTIMATED_FROM[endpoint["basis"]],
             }
             for endpoint in endpoints
         ],
         note="Endpoints are asked at the same time: the slowest one determines the duration.",
     )
+
+
+def _is_simulated(endpoint: "PlannedEndpoint") -> bool:
+    return endpoint["endpoint"] == "sim"
 
 
 def exceeded_limits(total: "PlannedStage", budget: Mapping[str, Any]) -> list[str]:
