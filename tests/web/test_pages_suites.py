@@ -299,7 +299,7 @@ def test_a_run_is_started_paused_resumed_and_followed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     model = f"sim:{known_by(write_suite(Path('tiny'), 2), logic=1, syntax=0, missing=0)}"
-    with serve_lab(tmp_path, run=False) as lab:
+    with serve_lab(tmp_path, run=False, public_reads=True) as lab:
         form = page(lab, "/suites/new?suite=tiny")
         assert [text(label) for label in form.iterfind(".//label[@class='tick']")] == [
             "001-values 2"
@@ -324,6 +324,8 @@ def test_a_run_is_started_paused_resumed_and_followed(
             f"paused {PAUSED}",
             f"started queued for a worker by {machine_user()} over HTTP",
         ]
+        public = text(page(lab, place, "").find(".//table[@class='log']"))
+        assert "paused" in public and machine_user() not in public, "who acts is not public"
         again = lab.ask("POST", "/api/suites/start", json={"suite": "tiny", "model": model})
         assert again.status_code == 409 and "another series" in again.text
         form = page(lab, links(shown)["Run again with fresh answers"])
