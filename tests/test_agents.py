@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
 from agents import over_stdio
 from conftest import Call
@@ -15,12 +14,7 @@ from judge_gym.cli import reference
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "AGENTS.md"
-OURS = {"evidence.editor": "sim:editor", "rubric.critic": "sim:critic"}
 FAILING = "sim:balanced?fail=0.5"
-EVIDENCE = [
-    {"title": "calm", "text": "The budget was adopted unanimously and published in full."},
-    {"title": "harsh", "text": "Judges were dismissed by decree and a newspaper was banned."},
-]
 
 
 class Step(NamedTuple):
@@ -52,23 +46,6 @@ def steps(text: str) -> list[Step]:
             arguments, end = json.JSONDecoder().raw_decode(rest)
             found.append(Step(tool, arguments, rest[end:].strip()))
     return found
-
-
-def write_shaky(folder: Path) -> Path:
-    """The study of the recipe on failures."""
-    (folder / "texts.jsonl").write_text("\n".join(map(json.dumps, EVIDENCE)))
-    study = {
-        "study": "shaky",
-        "samples": 10,
-        "evidence": {"here": {"files": "texts.jsonl", "window": {"country": "Valdoria"}}},
-        "protocol": "contested-concepts",
-        "tasks": [{"type": "ecc", "concept": "fascism", "evidence": "here"}],
-        "judges": [FAILING],
-        "design": {**OURS, "rubric.author": "sim:strict"},
-    }
-    path = folder / "shaky.yaml"
-    path.write_text(yaml.safe_dump(study, sort_keys=False))
-    return path
 
 
 RECIPES = (
@@ -104,12 +81,9 @@ def test_every_link_and_verb_is_there() -> None:
 
 @pytest.mark.slow
 def test_the_commands_run_one_after_the_other(tmp_path: Path, call: Call) -> None:
-    shaky = write_shaky(tmp_path)
     listed = [command for part in sections().values() for command in commands(part)]
     assert len(listed) >= 15
     for command in listed:
-        if command == "judge-gym status shaky":
-            assert call("run", shaky).code == 1, "there is something to look into"
         for one in command.split(" || "):  # as a shell would
             said = call(*shlex.split(one)[1:])
             assert "Traceback" not in said.err
@@ -128,10 +102,7 @@ def test_the_calls_do_as_the_guide_says(tmp_path: Path) -> None:
     known: dict[str, str] = {}  # what calls returned that later ones name
     with over_stdio(tmp_path) as agent:
         tools = {tool.name for tool in agent.do("list_tools").tools}
-        for name, part in sections().items():
-            if "failed" in name:
-                agent.call("runs_start", study=write_shaky(tmp_path).read_text())
-                assert agent.settled("shaky")["runs"][0]["status"] == "failed"
+        for part in sections().values():
             for step in steps(part):
                 assert step.tool in tools, step
                 written = json.dumps(step.arguments)
@@ -159,7 +130,8 @@ def test_the_calls_do_as_the_guide_says(tmp_path: Path) -> None:
     assert [stood.pop(tag) for tag in [*stood] if tag.startswith("decay/")] == [["complete"]]
     assert stood == {
         "pilot_fascism": ["evidence-done", "rubric-done", "probing", "complete"],
-        f"shaky/fascism/here/{FAILING}": ["failed"],  # this judge fails again at the same calls
+        f"shaky/review-severity/remarks/{FAILING}": ["failed"]
+        * 2,  # it fails again at the same calls
         "suite:1": ["complete"],
         "suite:2": ["complete", "complete"],
         "analysis:1": ["complete"],

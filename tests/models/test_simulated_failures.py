@@ -120,3 +120,15 @@ def test_nothing_to_compare_is_nothing_to_quote() -> None:
 @pytest.mark.parametrize("text", ["", "AssertionError", "<error-1>\nx\n</error-1>", str(RESULTS)])
 def test_other_material_is_no_failure(text: str) -> None:
     assert failure_in(text) is None
+
+
+def test_the_line_of_a_traceback_counts_and_what_a_kit_suppresses_does_not() -> None:
+    error = (
+        '--- build ---\nFile "/kit/import_solution.py", line 5\n'
+        "import solution  # noqa: E402, F401\n"
+        '  File "/mnt/work/solution.py", line 2\nSyntaxError: invalid syntax'
+    )
+    files = {"candidate": "--- solution.py ---\na = 1\nb =", "answer": "--- solution.py ---\na = 2"}
+    failure = Failure("", {"error": error, **files})
+    assert failure.evidence == ["SyntaxError"]
+    assert failure.reason().startswith("The candidate fails at build, line 2 of solution.py: ")

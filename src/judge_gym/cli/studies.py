@@ -29,6 +29,7 @@ EXAMPLES = {
         )
     },
     "review": {name: name for name in ("review.yaml", "reviews.jsonl", "rubric.json")},
+    "shaky": {"shaky.yaml": "shaky.yaml"},
     "benchmark": {
         "benchmark.yaml": "benchmark.yaml",
         "severity/benchmark.toml": "benchmark.toml",

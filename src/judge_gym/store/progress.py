@@ -81,9 +81,11 @@ class Progress:
     @property
     def status(self) -> RunStatus:
         """The status, from the last workflow backwards."""
-        if not self._scorable:
-            return "failed"
         missing = {name for name in self.targets if self.done[name] < self.targets[name]}
+        if self.event is not None and self.event.kind == "started":
+            missing |= {name for name in self.targets if self.failed[name]}  # they are asked again
+        elif not self._scorable:
+            return "failed"
         if not missing and self.failed_share > self.tolerance:
             return "failed"
         if not missing:

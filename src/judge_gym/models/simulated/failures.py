@@ -29,6 +29,9 @@ _PART = re.compile(r"<(?P<tag>(?P<name>[a-z]+)-[0-9a-f]{12})>\n(?P<text>.*?)\n</
 _FILE = re.compile(r"--- (.+) ---")
 _STEP = re.compile(r"failed at the steps? '([^']+)'")
 _PLACE = re.compile(r"([\w./-]+\.\w+):(\d+)(?::\d+)?:?\s*")
+_TRACED = re.compile(r'File "([^"]+)", line (\d+)')
+_SUPPRESSION = re.compile(r"# noqa\b.*")
+"""Names the rules that a line of a kit or grader may break, and no error."""
 _LONGEST_LINE = 2_000
 _LONGEST_ERROR = 200
 
@@ -56,7 +59,7 @@ class Failure:
     @property
     def _error(self) -> str:
         lines = self.parts.get("error", "").splitlines()
-        return "\n".join(line[:_LONGEST_LINE] for line in lines)
+        return "\n".join(_SUPPRESSION.sub("", line[:_LONGEST_LINE]) for line in lines)
 
     def difference(self) -> tuple[str, str]:
         r"""Returns the first lines in which candidate and answer differ, if any.
@@ -87,8 +90,8 @@ class Failure:
         error = next(iter([*asserted, *printed, *lines]), "no error is shown")
         files = _sections(self.parts.get("candidate", ""))
         named = _PLACE.match(error)
-        place = f"line {named[2]} of {named[1]}" if named and named[1] in files else None
-        place = place or self._first_change(files)
+        place = f"line {named[2]} of {named[1]}" if named and named[1] in files else ""
+        place = place or _traced_place(lines, files) or self._first_change(files)
         text = _PLACE.sub("", error.removeprefix("E "), count=1).strip().replace("`", "'")
         where = f", {place}" if place else ""
         return f"The candidate fails at {step or 'a step'}{where}: {text[:_LONGEST_ERROR]}."
@@ -132,6 +135,19 @@ def _sections(text: str) -> dict[str, list[str]]:
         else:
             sections.setdefault(name, []).append(line)
     return sections
+
+
+def _traced_place(lines: Sequence[str], files: Mapping[str, Sequence[str]]) -> str:
+    r"""Returns the innermost line of a traceback that is in one of the files, if any.
+
+    >>> _traced_place(['File "/mnt/a.py", line 3', 'File "/lib/b.py", line 9'], {"a.py": []})
+    'line 3 of a.py'
+    """
+    for path, number in reversed(_TRACED.findall("\n".join(lines))):
+        name = next((name for name in files if name and f"/{path}".endswith(f"/{name}")), None)
+        if name is not None:
+            return f"line {number} of {name}"
+    return ""
 
 
 def _some(lines: Sequence[str]) -> str:
