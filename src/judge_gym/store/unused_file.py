@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+SCHEMA_TABLES = {"alembic_version", "compatibility"}
+"""Tables that have rows in an empty lab, too: what its schema is, and whom it serves."""
+
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
@@ -34,7 +37,7 @@ def discard_unused(file: Path) -> None:
         try:
             with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as connection:
                 query = "SELECT name FROM sqlite_master WHERE type = 'table'"
-                tables = {name for (name,) in connection.execute(query)} - {"alembic_version"}
+                tables = {name for (name,) in connection.execute(query)} - SCHEMA_TABLES
                 if any(
                     connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()
                     for name in tables
