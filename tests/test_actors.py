@@ -43,7 +43,7 @@ def test_events_tell_commands_tokens_browsers_and_agents_apart(
             http.post("/api/runs/pause", json=small, headers=csrf)
             shown = http.get("/studies/small/runs").text
             assert f"Paused by {me} in the browser" in shown
-            assert "started</span> by token ada over HTTP" in shown
+            assert "started</span> queued for a worker by token ada over HTTP" in shown
             with agents.over_http(address.url, secret) as agent:
                 agent.call("runs_cancel", target="small")
             assert [(row["kind"], row["message"], row["actor"]) for row in log()] == [
@@ -53,9 +53,9 @@ def test_events_tell_commands_tokens_browsers_and_agents_apart(
                     "an agent over MCP (token ada)",
                 ),
                 ("paused", f"Paused by {me} in the browser", f"{me} in the browser"),
-                ("started", "", "token ada over HTTP"),
+                ("started", "queued for a worker", "token ada over HTTP"),
                 ("paused", f"Paused by {me}", me),
-                ("started", "", me),
+                ("started", "queued for a worker", me),
             ]
             assert secret not in http.get("/api/logs", headers=token).text
         lab.runs.run(tmp_path / "study.yaml")

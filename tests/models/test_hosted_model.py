@@ -752,7 +752,7 @@ def test_a_missing_sdk_is_refused_with_what_to_install(
         if name.split(".")[0] == missing:
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(DesignError, match=r"pip install 'judge-gym\[providers\]'") as refusal:
+    with pytest.raises(DesignError, match=r" install .*\[providers\]") as refusal:
         Registry().open("anthropic:claude-sonnet-4-5")
     message = refusal.value.message
     assert isinstance(refusal.value, JudgeGymError) and KEY not in message

@@ -253,7 +253,7 @@ def freeze(
     json: AsJson = False,
 ) -> None:
     """Freeze what a window holds, for studies to name: `evidence: {usa: {pool: NAME}}`."""
-    with read_lab() as lab:
+    with open_lab() as lab:
         pool = lab.evidence.freeze_pool(name, window_id=window, files=files, tag=tag)
     if json:
         display.print_json(pool)

@@ -392,12 +392,13 @@ class Engine:
     def refuse_copy(self) -> None:
         """Refuses to pay for anything in a copy of a database that no user confirmed."""
         self._store.database.refuse_other_profile()
-        self._store.identity.confirm()
+        self._store.identity.refuse_copy()
 
     @contextmanager
     def _confirmed_queue(self) -> Iterator["RunQueue"]:
         """Opens the queue to add to it or to execute it, unless the database is a copy."""
         self.refuse_copy()
+        self._store.identity.confirm()
         with self._queue() as queue:
             yield queue
 

@@ -110,7 +110,7 @@ def collect(
         kept += store.evidence.add_to_window(store.evidence.save_window(window), [item])
 
     if spec.searched and find_origin(str(spec.origin)).paid:
-        store.identity.confirm()
+        store.identity.refuse_copy()
     source = _source(spec, folder, known, allow_private, watch, keep)
     searched = spec.searched
     limit = spec.limit if searched else 0  # of files, everything

@@ -942,7 +942,7 @@ def _suite_state(report: SuiteReport, reason: str | None) -> RunState:
             "failed": report.score.failed,
             "inconclusive": inconclusive,
         },
-        "message": reason or (report.event.message if report.event is not None else ""),
+        "message": reason or (report.event.reason if report.event is not None else ""),
         "actor": report.event.actor if report.event is not None else "",
     }
 

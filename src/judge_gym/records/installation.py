@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -32,6 +33,6 @@ def install_command(extra: str) -> str:
     if prefix.parts[-3:-1] == ("pipx", "venvs"):
         return f"pipx install --force {editable}{package}"
     python = shlex.quote(sys.executable)
-    if installer == "uv":
+    if installer == "uv" and find_spec("pip") is None:
         return f"uv pip install --python {python} {editable}{package}"
     return f"{python} -m pip install {editable}{package}"

@@ -39,6 +39,11 @@ class Event:
     """Who did it; empty where no person did."""
 
     @property
+    def reason(self) -> str:
+        """Why a run waits or stopped; empty for one that goes on or has ended."""
+        return "" if self.kind in ("started", "ended") else self.message
+
+    @property
     def text(self) -> str:
         """The message, and who did it unless the message says so."""
         if not self.actor or self.actor in self.message:

@@ -75,14 +75,18 @@ class Identity:
         with self._database.read() as connection:
             return self._is_copy(connection)
 
-    def confirm(self) -> None:
-        """Before anything is paid: refuses a copy, and remembers the place of any other database.
+    def refuse_copy(self) -> None:
+        """Before anything is paid.
 
         Raises:
-            CopiedDatabase: until `adopt`.
+            CopiedDatabase: in a copy, until `adopt`.
         """
         if self.is_copy():
             raise CopiedDatabase(COPY)
+
+    def confirm(self) -> None:
+        """Before anything is queued: refuses a copy, and remembers where any other database is."""
+        self.refuse_copy()
         self.adopt()
 
     def adopt(self) -> None:

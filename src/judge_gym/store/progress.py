@@ -301,7 +301,10 @@ class ProgressQueries:
         with self._database.read() as connection:
             rows = connection.execute(query, values).mappings().all()
             counts = _counts(connection, rows)
-        events = self._events.latest_by_run({row["id"] for row in rows})
+        events = {
+            run: replace(event, message=event.reason)
+            for run, event in self._events.latest_by_run({row["id"] for row in rows}).items()
+        }
         return [_progress(row, counts, events.get(row["id"])) for row in rows]
 
     def uncriticised(self, run_id: int) -> bool:
