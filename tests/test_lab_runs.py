@@ -245,3 +245,17 @@ def test_unknown_targets_and_limits_are_refused(lab: Lab, write_study: WriteStud
     lab.runs.run(write_study())
     with pytest.raises(DesignError, match="unknown limit 'euros'"):
         lab.runs.retune("small", budget={"euros": 3})
+
+
+def test_failed_calls_that_are_asked_again_are_in_progress_until_a_worker_has_asked_them(
+    lab: Lab, write_study: WriteStudy
+) -> None:
+    """Whoever waits for the retry must not be told the failure that was there before."""
+    lab.runs.run(write_study(judges=["sim:balanced?fail=0.5"], samples=2))
+    assert statuses(lab) == {"failed"}
+    lab.runs.retry("small")
+    assert lab.runs.wait("small", timeout=0)["in_progress"] is True
+    assert statuses(lab) == {"scoring"}
+    lab.runs.work(until_idle=True)
+    ended = lab.runs.wait("small", timeout=0)
+    assert ended["in_progress"] is False and statuses(lab) == {"failed"}, "it fails again"
