@@ -299,7 +299,7 @@ def status(
     if not rows and not suite_runs:
         typer.echo(
             f"no experiments yet in {lab.admin.database}; 'judge-gym init' writes a study, "
-            "'judge-gym run STUDY' runs it"
+            "'judge-gym run STUDY' runs it; 'judge-gym suite runs' lists runs of suites"
         )
     display.table("", [_line(row) for row in rows], one_line=True, optional=OPTIONAL)
     display.table("", [_suite_line(run) for run in suite_runs], one_line=True)
