@@ -4,18 +4,21 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 
 import postgres
 from commands import IN_FLIGHT, Bench, ended, ready, served, wait, write_study
-from judge_gym.engine.runs import executor, locks
+from judge_gym.engine.runs import executor, follower, locks
 from judge_gym.engine.runs.locks import worker_lock
 from judge_gym.engine.runs.queue import PROTOCOL, RunQueue
+from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
 from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.store import locks as store_locks
@@ -200,3 +203,19 @@ def test_an_idle_worker_makes_few_transactions_and_takes_up_new_work(
     assert transactions() - before < 10 * 5
     bench.call("start", write_study(tmp_path, study="second", samples=1, swap="none"))
     bench.complete(worker)
+
+
+def test_an_idle_worker_ends_when_its_database_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "OUTAGE", (0.5,))
+    monkeypatch.setattr(follower, "LOOK", 0.1)
+    url = postgres.fresh_url()
+    name = url.partition("?")[0].rpartition("/")[2]
+    with Lab.open(url) as lab, ThreadPoolExecutor(1) as pool:
+        ready_names: list[str] = []
+        work = pool.submit(lab.runs.work, on_start=ready_names.append)
+        while not ready_names:
+            time.sleep(0.05)
+        with psycopg.connect(postgres.server(), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+        with pytest.raises(DatabaseGone):
+            work.result(timeout=60)

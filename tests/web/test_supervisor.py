@@ -139,3 +139,18 @@ def test_a_worker_that_fails_is_restarted_a_few_times(
     until(lambda: "workers fail" in caplog.text)
     supervisor.stop()
     assert workers.started == MAX_FAILURES
+
+
+def test_a_lab_whose_workers_fail_is_not_ready_until_they_work(lab: Lab, workers: Workers) -> None:
+    workers.code = 1
+    lab.runs.start("pilot", samples=1)
+    supervisor = WorkerSupervisor(lab)
+    supervisor.start()
+    until(lambda: workers.started == 2)
+    for _ in range(20):  # while workers start and end
+        assert any("workers end with an error" in text for text in lab.admin.readiness()["reasons"])
+        time.sleep(0.01)
+    workers.code = 0
+    supervisor.request_worker()
+    until(lambda: not any("with an error" in text for text in lab.admin.readiness()["reasons"]))
+    supervisor.stop()

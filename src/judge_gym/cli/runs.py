@@ -255,6 +255,13 @@ def worker(
                 on_start=lambda name: typer.echo(f"{name} is ready", err=True),
                 watch=watch,
             )
+        states = lab.runs.status()["runs"] if until_idle else []
+    paused = [run for run in states if run["status"] == "paused"]
+    if paused:
+        name = display.plural(len(paused), "run")
+        notes(
+            f"{name} paused ({paused[0]['message']}): continue with judge-gym resume, or run again"
+        )
     calls, usd = sum(run.paid for run in done.values()), sum(run.usd for run in done.values())
     runs = display.plural(len(done), "run")
     typer.echo(f"worked on {runs}: {calls:,} calls, {usd:.2f} USD", err=True)

@@ -279,6 +279,8 @@ class Admin:
             reasons.append(
                 "the database's schema does not fit this version: see 'judge-gym db status'"
             )
+        if worker != "not needed" and progress.worker_failing():
+            reasons.append("workers end with an error, which their log says, such as a full disk")
         if worker == "missing":
             reasons.append(
                 "runs are queued, and no worker is running: start one with 'judge-gym worker'"

@@ -845,9 +845,12 @@ class Runs:
         """Returns what is queued for another version of judge-gym, which this one leaves alone."""
         return self._engine.other_versions()
 
-    def expect_worker(self, coming: Callable[[], bool]) -> None:
-        """Sets how this process knows that a worker is about to start."""
+    def expect_worker(
+        self, coming: Callable[[], bool], failing: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Sets how this process knows that a worker is about to start, or that workers fail."""
         self._store.progress.worker_coming = coming
+        self._store.progress.worker_failing = failing
 
     def start_worker(self, options: Sequence[str] = ()) -> "subprocess.Popen[bytes] | None":
         """Starts a process that executes what is queued; None if one is running."""

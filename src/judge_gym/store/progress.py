@@ -157,6 +157,8 @@ class ProgressQueries:
         self._identity = Identity(database)
         self.worker_coming: Callable[[], bool] = lambda: False
         """Whether a worker was started that is not ready yet; set by the process that starts it."""
+        self.worker_failing: Callable[[], bool] = lambda: False
+        """Whether the worker that this process started last ended with an error."""
 
     def of_tag(self, tag: str) -> list[Progress]:
         """Returns the progress of an experiment's runs, newest last, without superseded ones."""

@@ -6,6 +6,7 @@ The worker is a process of its own, so that HTTP requests and model calls do not
 import logging
 import subprocess
 import threading
+import time
 
 from judge_gym.errors import DatabaseGone, JudgeGymError
 from judge_gym.lab import Lab
@@ -14,6 +15,8 @@ RETRY_SECONDS = 2.0
 """Pause before the next attempt while another worker is running, or after a worker failed."""
 LOOK_SECONDS = 10.0
 """Pause between two searches for runs that workers of others have abandoned."""
+SETTLED_SECONDS = 15.0
+"""How long a worker must run after one that failed until workers count as working again."""
 MAX_FAILURES = 3
 """Failures in a row after which no new worker is started until one is requested."""
 GRACE_SECONDS = 30.0
@@ -30,11 +33,12 @@ class WorkerSupervisor:
         self._stopping = threading.Event()
         self._worker: subprocess.Popen[bytes] | None = None
         self._starting = False
+        self._failing = False
         self._thread = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
 
     def start(self) -> None:
         """Starts supervising; runs that were queued earlier continue."""
-        self._lab.runs.expect_worker(self._worker_expected)
+        self._lab.runs.expect_worker(self._worker_expected, lambda: self._failing)
         self._thread.start()
 
     def request_worker(self) -> None:
@@ -72,7 +76,8 @@ class WorkerSupervisor:
                 self._requested.set()
                 self._stopping.wait(RETRY_SECONDS)
                 continue
-            failures = 0 if self._wait_for(worker) == 0 else failures + 1
+            self._failing = self._wait_for(worker) != 0
+            failures = failures + 1 if self._failing else 0
             if 0 < failures < MAX_FAILURES:
                 self._stopping.wait(RETRY_SECONDS)
                 self._requested.set()
@@ -102,10 +107,13 @@ class WorkerSupervisor:
 
     def _wait_for(self, process: "subprocess.Popen[bytes]") -> int:
         """Waits until a worker ends, or ends it when the server stops; returns its exit code."""
+        started = time.monotonic()
         while True:
             try:
                 return process.wait(0.2)
             except subprocess.TimeoutExpired:
+                if time.monotonic() > started + SETTLED_SECONDS:
+                    self._failing = False
                 if self._stopping.is_set():
                     return _terminate(process)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.progress import RunProgress
+from judge_gym.engine.calls.record import OUTAGE
 from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.engine.runs.capabilities import Capabilities
 from judge_gym.engine.runs.locks import LockTaken, WorkerLock, lab_lock, worker_lock
@@ -308,11 +309,20 @@ async def work(
 
 
 async def _work_arrives(executor: "Executor", interrupted: asyncio.Event) -> bool:
-    """Returns True when there is work, and False when the worker is interrupted before."""
+    """Returns True when there is work, and False when the worker is interrupted before.
+
+    Raises:
+        DatabaseGone: the database was away for longer than a worker with work waits for it.
+    """
+    answered = time.monotonic()
     while not interrupted.is_set():
-        with suppress(DatabaseGone):
+        try:
             if await asyncio.to_thread(executor.has_work):
                 return True
+            answered = time.monotonic()
+        except DatabaseGone:
+            if time.monotonic() > answered + sum(OUTAGE):
+                raise
         with suppress(TimeoutError):
             await asyncio.wait_for(interrupted.wait(), LOOK)
     return False
