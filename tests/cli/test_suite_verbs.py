@@ -68,12 +68,13 @@ def test_check_fails_where_a_wrong_answer_does_not_fail_at_its_step(
     call: Call, suite: Path
 ) -> None:
     place = suite / "001-values/001-value"
-    (wrong := place / "wrong/tests-zero").mkdir(parents=True)
-    (wrong / "value.py").write_text("VALUE = 0\n")
+    [line] = (place / "answer/value.py").read_text().splitlines()
+    planted = "[[tests-zero]]\nfile = 'value.py'\nold = '{}'\nnew = '{}'\n"
+    (place / "wrong.toml").write_text(planted.format(line, "VALUE = 0"))
     caught = call("suite", "check", suite, "--evals", "/001-")
     assert caught.code == 0
     assert "1 of 1 wrong answers fail at their step" in caught.err
-    (wrong / "value.py").write_text((place / "answer/value.py").read_text())
+    (place / "wrong.toml").write_text(planted.format(line, line))
     missed = call("suite", "check", suite, "--evals", "/001-", "--json")
     assert (missed.code, missed.json["passed"], missed.json["caught"]) == (1, 1, 0)
     [row] = missed.json["wrong_answers"]

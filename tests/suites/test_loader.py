@@ -27,6 +27,15 @@ extra = "Be brief."
 """
 TOML_OF_A = 'pipeline = "static"\ntests = 3\n'
 Make = Callable[..., Path]
+OF_A = "001-early/001-a/wrong.toml"
+
+
+def wrong(name: str, old: str, new: str, file: str = "deep/a.py") -> str:
+    """An edit of a wrong answer."""
+    return f"[[{name}]]\nfile = '{file}'\nold = '{old}'\nnew = '{new}'\n"
+
+
+WRONG_OF_A = wrong("tests-two", "a =", "a = 3 +") + wrong("tests-two", "3 +", "4 +")
 
 
 @pytest.fixture
@@ -46,8 +55,7 @@ def make(tmp_path: Path) -> Make:
             "001-early/001-a/grader/test_a.py": "def test_a(): pass\n",
             "001-early/001-a/eval.toml": f"{TOML_OF_A}[limits]\ndisk_mb = 9\n",
             "001-early/001-a/GAPS.md": "None known.",
-            "001-early/001-a/wrong/tests-two/deep/a.py": "a = 2\n",
-            "001-early/001-a/wrong/tests-more/b.py": "b = 1\n",
+            OF_A: wrong("tests-more", "a =", "a = 1 +") + WRONG_OF_A,
         }
         files.update(changes)
         folder = tmp_path / "suite"
@@ -72,9 +80,9 @@ def test_evals_are_found_in_order(make: Make) -> None:
     )
     assert (first.pipeline, first.tests, first.limits) == ("static", 3, Limits(5, disk_mb=9))
     assert (second.pipeline, second.tests, second.limits) == ("full", 1, Limits(5))
-    assert [(wrong.name, wrong.step, wrong.files) for wrong in first.wrong_answers] == [
-        ("tests-more", "tests", {"deep/a.py": "a = 1\n", "b.py": "b = 1\n"}),
-        ("tests-two", "tests", {"deep/a.py": "a = 2\n"}),
+    assert [(each.name, each.step, each.files) for each in first.wrong_answers] == [
+        ("tests-more", "tests", {"deep/a.py": "a = 1 + 1\n"}),
+        ("tests-two", "tests", {"deep/a.py": "a = 4 + 1\n"}),
     ]
     assert first.source.grader == {"test_a.py": "def test_a(): pass\n"}
     assert suite.kit == {"ruff.toml": "lint.select = []\n"}
@@ -118,10 +126,13 @@ def test_guidelines_are_known_by_section(make: Make) -> None:
         ({"001-early/001-a/eval.toml": "tests = true"}, "no number of tests"),
         ({"001-early/001-a/eval.toml": "test = 3"}, "unknown key 'test'"),
         ({"001-early/001-a/eval.toml": "difficulty = 3"}, "'easy', 'medium' or 'hard'"),
-        ({"001-early/001-a/wrong/two.py": "a = 2"}, "choose a folder such as 'wrong/tests-"),
-        ({"001-early/001-a/wrong/tests/a.py": "a = 2"}, "choose a folder such as 'wrong/tests-"),
-        ({"001-early/001-a/wrong/lint-x/a.py": "a = 2"}, "choose 'filesystem' or 'tests'"),
-        ({"002-late/001-b/wrong/lint-x/a.py": "a = 2"}, "unknown step 'lint'"),
+        ({OF_A: wrong("two", "1", "2")}, "choose a name such as 'tests-"),
+        ({OF_A: wrong("lint-x", "1", "2")}, "choose 'filesystem' or 'tests'"),
+        ({"002-late/001-b/wrong.toml": wrong("lint-x", "1", "2")}, "unknown step 'lint'"),
+        ({OF_A: wrong("tests-x", "3", "2")}, "stands 0 times in deep/a.py, not once"),
+        ({OF_A: wrong("tests-x", "1", "2", "b.py")}, "unknown file of the answer 'b.py'"),
+        ({OF_A: "[[tests-x]]\nfile = 'deep/a.py'\nold = '1'"}, "the texts file, new, old"),
+        ({OF_A: "[[tests-x]]\nfile = 'deep/a.py'\nold = '1'\nnew = 2"}, "the texts file, new, old"),
         ({"001-early/001-a/answer/a.bin": b"\xff\xfe"}, "no UTF-8"),
         ({"early/001-a/TASK.md": "x"}, "'early' in"),
         ({"003-x/TASK.md": "x"}, "an eval is SUITE/"),
@@ -183,8 +194,8 @@ def test_whatever_bears_on_a_score_changes_the_version(
 @pytest.mark.parametrize(
     "changes",
     [
-        {"001-early/001-a/wrong/tests-two/deep/a.py": "a = 3\n"},
-        {"001-early/001-a/wrong/tests-none/deep/a.py": "a = None\n"},
+        {OF_A: WRONG_OF_A},
+        {OF_A: None},
         {"001-early/001-a/eval.toml": f'{TOML_OF_A}difficulty = "hard"\n[limits]\ndisk_mb = 9\n'},
     ],
 )

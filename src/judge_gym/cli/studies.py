@@ -42,9 +42,7 @@ EXAMPLES = {
         "my-suite/001-basics/001-initials/TASK.md": "suite/initials_task.md",
         "my-suite/001-basics/001-initials/answer/solution.py": "suite/initials_answer.txt",
         "my-suite/001-basics/001-initials/grader/test_initials.py": "suite/initials_grader.txt",
-        "my-suite/001-basics/001-initials/wrong/tests-one-space/solution.py": (
-            "suite/initials_wrong.txt"
-        ),
+        "my-suite/001-basics/001-initials/wrong.toml": "suite/initials_wrong.toml",
         "my-suite/001-basics/002-clamp/TASK.md": "suite/clamp_task.md",
         "my-suite/001-basics/002-clamp/answer/solution.py": "suite/clamp_answer.txt",
         "my-suite/001-basics/002-clamp/grader/test_clamp.py": "suite/clamp_grader.txt",

@@ -2,7 +2,7 @@
 
 `SUITE/<NNN-category>/<NNN-name>/` contains a task; `suite.toml` has the commands that grade
 answers, `kit/` the files that those commands need, `install/` a list of dependencies. An eval's
-`wrong/` has answers with a planted mistake, which `check_answers` requires to fail.
+`wrong.toml` plants mistakes in its answer, with which `check_answers` requires it to fail.
 """
 
 import re
@@ -39,6 +39,9 @@ SHIPPED = Path(__file__).parent / "python"
 """The suite that ships with judge-gym."""
 NAME = re.compile(r"\d{3}-[a-z0-9]+([-_][a-z0-9]+)*")
 WRONG = re.compile(r"([a-z]+)-[a-z0-9]+(-[a-z0-9]+)*")
+WRONG_ANSWERS = "wrong.toml"
+EDIT = {"file", "old", "new"}
+"""The keys of an edit of a wrong answer."""
 DIFFICULTY_LINE = re.compile(r"^difficulty\b.*\n?", flags=re.M)
 SECTION = re.compile(r"^## +(.+?)\s*$", flags=re.M)
 IGNORED = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".DS_Store"}
@@ -65,7 +68,7 @@ class WrongAnswer:
     """The step, a hyphen, and what is wrong."""
     step: str
     files: Mapping[str, str]
-    """The reference answer, with the files of the mistake in place of its own."""
+    """The reference answer, with the mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +257,7 @@ def _eval(place: Path, category: str, name: str, limits: Limits, steps: Iterable
         limits=_limits(limits, about.get("limits", {}), file),
         hash=digest(_scored_files(place)),
         wrong_answers=_wrong_answers(
-            place / "wrong",
+            place / WRONG_ANSWERS,
             answer,
             STATIC if pipeline == "static" else (FILESYSTEM, *(s for s in steps if s != "install")),
         ),
@@ -268,31 +271,47 @@ def _scored_files(place: Path) -> dict[str, str]:
     Wrong answers test the grader and reach no model, and a difficulty is a note for readers: if
     either changes, the version of the suite stays.
     """
-    files = {k: text for k, text in _files(place).items() if not k.startswith("wrong/")}
+    files = {k: text for k, text in _files(place).items() if k != WRONG_ANSWERS}
     if "eval.toml" in files:
         files["eval.toml"] = DIFFICULTY_LINE.sub("", files["eval.toml"])
     return {path: content_hash(text) for path, text in files.items()}
 
 
 def _wrong_answers(
-    folder: Path, answer: Mapping[str, str], steps: Sequence[str]
+    file: Path, answer: Mapping[str, str], steps: Sequence[str]
 ) -> tuple[WrongAnswer, ...]:
-    """Returns the wrong answers `wrong/STEP-WHAT/`, whose files replace those of the answer."""
+    """Returns the wrong answers of `wrong.toml`: edits of the answer, by STEP-WHAT."""
     wrong_answers = []
-    for place in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if place.name in IGNORED:
-            continue
-        name = WRONG.fullmatch(place.name)
-        if not name or not place.is_dir():
+    for name, edits in (_toml(file) if file.is_file() else {}).items():
+        parts = WRONG.fullmatch(name)
+        if not parts:
             raise DesignError(
-                f"{place} is no wrong answer; choose a folder such as 'wrong/tests-drops-empty'"
+                f"{name!r} in {file} is no wrong answer; choose a name such as 'tests-drops-empty'"
             )
-        if name[1] not in steps:
-            raise DesignError(unknown("step", name[1], steps, str(place)), choices=steps)
-        if not (files := _files(place)):
-            raise DesignError(f"the wrong answer {place} holds no file")
-        wrong_answers.append(WrongAnswer(place.name, name[1], {**answer, **files}))
+        if parts[1] not in steps:
+            raise DesignError(unknown("step", parts[1], steps, f"{name} in {file}"), choices=steps)
+        files = _edited(answer, edits, f"{name} in {file}")
+        wrong_answers.append(WrongAnswer(name, parts[1], files))
     return tuple(wrong_answers)
+
+
+def _edited(answer: Mapping[str, str], edits: Any, where: str) -> dict[str, str]:
+    """Returns an answer in which each edit has replaced the one place of its old text."""
+    files = dict(answer)
+    for edit in edits if isinstance(edits, list) else [edits]:
+        if not (isinstance(edit, dict) and edit.keys() == EDIT and _texts(edit.values())):
+            raise DesignError(f"{where} needs edits with the texts {', '.join(sorted(EDIT))}")
+        path, old = edit["file"], edit["old"]
+        if path not in files:
+            raise DesignError(unknown("file of the answer", path, files, where), choices=[*files])
+        if (places := files[path].count(old)) != 1:
+            raise DesignError(f"the old text of {where} stands {places} times in {path}, not once")
+        files[path] = files[path].replace(old, edit["new"])
+    return files
+
+
+def _texts(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _one(place: Path, stem: str) -> str:

@@ -1,8 +1,0 @@
-"""A title as part of an address."""
-
-import re
-
-
-def slug(text):
-    """Lower case, with one hyphen for each run of other characters."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -1,3 +1,0 @@
-"""Shapes of the plane."""
-
-from shapes.plane import Square, area
