@@ -126,8 +126,8 @@ def test_the_line_of_a_traceback_counts_and_what_a_kit_suppresses_does_not() -> 
     error = (
         '--- build ---\nFile "/kit/import_solution.py", line 5\n'
         "import solution  # noqa: E402, F401\n"
-        '  File "/mnt/work/solution.py", line 1\n'
-        '  File "/mnt/work/solution.py", line 2\nSyntaxError: invalid syntax'
+        '  File "/mnt/solution.py", line 1\n'
+        '  File "/mnt/solution.py", line 2\nSyntaxError: invalid syntax'
     )
     files = {"candidate": "--- solution.py ---\na = 1\nb =", "answer": "--- solution.py ---\na = 2"}
     failure = Failure("", {"error": error, **files})

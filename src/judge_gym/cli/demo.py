@@ -77,8 +77,8 @@ def demo(
         if suite and analysis:
             display.text(_suite_summary(suite, analysis))
         display.text(f"report and samples: {out / 'report.html'}, samples.csv, samples.parquet")
-        place = shlex.quote(str(out))  # where its reports are, too
-        display.text(f"look around: cd {place} && judge-gym --db sqlite:///lab.db lab --open")
+        demo_folder = shlex.quote(str(out))  # where its reports are, too
+        display.text(f"look around: cd {demo_folder} && judge-gym --db sqlite:///lab.db lab --open")
     if left_out:
         notes(left_out)
     end(result, quiet=json, again=f"judge-gym demo --out {shlex.quote(str(out))}")

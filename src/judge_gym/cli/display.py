@@ -445,12 +445,12 @@ def time_left(runs: "Sequence[RunProgress]", now: float) -> str:
             if left and model is not None:  # grading an eval asks nobody
                 missing[run.endpoints.get(model, model)][model] += left
     estimates = [_endpoint_left(runs, *each, now) for each in missing.items()]
-    known = [estimate for estimate in estimates if estimate is not None]
+    usable = [estimate for estimate in estimates if estimate is not None]
     if not estimates:
         return ""
-    if len(known) < len(estimates):
+    if len(usable) < len(estimates):
         return UNKNOWN_TIME
-    seconds, source = max(known)
+    seconds, source = max(usable)
     return f"{duration(seconds)} left{source}"
 
 
