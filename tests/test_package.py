@@ -104,8 +104,10 @@ def test_the_first_error_is_the_command_that_mends_it(tmp_path: Path) -> None:
     words = [str(lab), "suite", "check", "python", "--limit", "1"]
     refused = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert refused.returncode == 2 and "the suite needs" in refused.stderr
-    command = refused.stderr.strip().rpartition("; run ")[2]
-    run(*shlex.split(command), "--quiet", "--constraint", constraints, cwd=tmp_path)
+    command = shlex.split(refused.stderr.strip().rpartition("; run ")[2])
+    assert command[:3] == ["uv", "pip", "install"], "as it was installed"
+    # Here uv is a module of the tests' environment, and not on the path.
+    run(sys.executable, "-m", *command, "--quiet", "--constraint", constraints, cwd=tmp_path)
     assert "1 of 1 reference answers pass" in run(*words, cwd=tmp_path).stderr
 
 
