@@ -59,14 +59,14 @@ class Reports:
 
         Args:
             target: the study or tag.
-            gates: where validity checks pass, if not at their defaults (`analysis.validity`).
+            gates: where validity checks pass, if not at their defaults (`protocols.validity`).
             summary_only: whether only the summary, hypotheses and checks are computed.
             watch: called with each step, how many are done, and of how many.
         """
         import pandas as pd
 
         from judge_gym.analysis.report import build_report
-        from judge_gym.analysis.validity import Thresholds
+        from judge_gym.protocols.validity import Thresholds
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
         return build_report(
@@ -461,7 +461,7 @@ def report_file(
 ) -> "Report":
     """Builds the tables and figures on the samples of a file, without a database."""
     from judge_gym.analysis.report import build_report
-    from judge_gym.analysis.validity import Thresholds
+    from judge_gym.protocols.validity import Thresholds
 
     return build_report(
         Path(path).name,

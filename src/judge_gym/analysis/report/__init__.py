@@ -26,10 +26,10 @@ from judge_gym.analysis.report.page import (
     simulation_banner,
 )
 from judge_gym.analysis.report.summary import ReadTexts
-from judge_gym.analysis.stats.regressions import BLUEPRINT_KNOBS
-from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
+from judge_gym.protocols.regressions import BLUEPRINT_KNOBS
+from judge_gym.protocols.validity import DEFAULTS, Thresholds
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 

@@ -9,8 +9,6 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.belief.rules import rule_sensitivity
 from judge_gym.analysis.frames import JUDGE, OrdinalFrame, scored_rows
-from judge_gym.analysis.metrics.conflict import conflict
-from judge_gym.analysis.metrics.entrenchment import entrenchment
 from judge_gym.analysis.metrics.polarization import pairwise, polarization
 from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.panels import Panel, item_distances, per_item
@@ -22,6 +20,8 @@ from judge_gym.analysis.report.page import (
     section,
 )
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
+from judge_gym.protocols.conflict import conflict
+from judge_gym.protocols.entrenchment import entrenchment
 
 POLARIZATION = (
     "Raw P is biased upward with few samples: `null` is what identical judges would give here, "

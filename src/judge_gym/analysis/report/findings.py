@@ -8,14 +8,12 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import known_answers
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes, ordinal_rows
-from judge_gym.analysis.hypotheses import RULE, contrast_tests, decided, protocol_tests
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
 from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
 from judge_gym.analysis.judges.sentence import dollars
 from judge_gym.analysis.metrics import metric_table
 from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.stated_agreement import stated_agreement
 from judge_gym.analysis.report.page import (
     Chart,
     ReportInput,
@@ -26,7 +24,9 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
-from judge_gym.analysis.validity import LACKING, UNDECIDED, control_descriptions, validity
+from judge_gym.protocols.hypotheses import RULE, contrast_tests, decided, protocol_tests
+from judge_gym.protocols.stated_agreement import stated_agreement
+from judge_gym.protocols.validity import LACKING, UNDECIDED, control_descriptions, validity
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
 from judge_gym.studies.declarations import margin_name

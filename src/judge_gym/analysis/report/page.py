@@ -15,9 +15,9 @@ from judge_gym.analysis.frames import JUDGE, once_per_call
 from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.stats.contrasts import contrasts
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
-from judge_gym.analysis.validity import DEFAULTS, Thresholds
 from judge_gym.axes import CONTESTED
 from judge_gym.errors import NotFoundError, unknown
+from judge_gym.protocols.validity import DEFAULTS, Thresholds
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.numbers import number
 from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations

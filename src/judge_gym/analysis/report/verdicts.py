@@ -14,19 +14,7 @@ from judge_gym.analysis.endpoints import (
     status_rates,
 )
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, ordinal
-from judge_gym.analysis.hypotheses import (
-    AGAINST,
-    confidence_in_own_rubric,
-    overstated_agreement,
-)
 from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency, independence
-from judge_gym.analysis.metrics.stated_agreement import (
-    calibration,
-    most_telling,
-    reliability,
-    stated_agreement,
-)
-from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs, swap_sensitivity
 from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.report.page import (
     Chart,
@@ -38,7 +26,19 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.contrasts import ALL, judge_contrasts, ranking
 from judge_gym.analysis.stats.intervals import Estimate
-from judge_gym.analysis.stats.regressions import regressions
+from judge_gym.protocols.hypotheses import (
+    AGAINST,
+    confidence_in_own_rubric,
+    overstated_agreement,
+)
+from judge_gym.protocols.regressions import regressions
+from judge_gym.protocols.stated_agreement import (
+    calibration,
+    most_telling,
+    reliability,
+    stated_agreement,
+)
+from judge_gym.protocols.swap_sensitivity import swap_pairs, swap_sensitivity
 from judge_gym.records import STATUSES
 
 MISSING = (

@@ -238,8 +238,8 @@ def pilot_spreads(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> di
 def _hypothesis_spreads(frame: pd.DataFrame) -> dict[str, Spread]:
     """Returns the components of the hypotheses that a pilot can test."""
     from judge_gym.analysis import hypotheses as h
-    from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs
     from judge_gym.analysis.panels import Dataset
+    from judge_gym.protocols.swap_sensitivity import swap_pairs
 
     data = Dataset(frame)
     results = {

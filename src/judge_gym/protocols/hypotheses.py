@@ -24,15 +24,6 @@ from judge_gym.analysis.frames import (
     varied_knobs,
 )
 from judge_gym.analysis.metrics.polarization import excess_by_item, panel_null
-from judge_gym.analysis.metrics.stated_agreement import (
-    OWN_RUBRICS,
-    PEOPLE,
-    SAME_RUBRIC,
-    VerdictsByItem,
-    most_telling,
-    stated_agreement,
-)
-from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs
 from judge_gym.analysis.panels import (
     COLUMNS,
     Dataset,
@@ -58,6 +49,15 @@ from judge_gym.analysis.stats.intervals import (
     undefined,
 )
 from judge_gym.analysis.stats.paired_tests import holm
+from judge_gym.protocols.stated_agreement import (
+    OWN_RUBRICS,
+    PEOPLE,
+    SAME_RUBRIC,
+    VerdictsByItem,
+    most_telling,
+    stated_agreement,
+)
+from judge_gym.protocols.swap_sensitivity import swap_pairs
 from judge_gym.studies.declarations import (
     ENDPOINTS,
     NOTHING_DECLARED,

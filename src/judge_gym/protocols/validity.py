@@ -29,7 +29,6 @@ from judge_gym.analysis.frames import (
 )
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.conflict import conflict_by_item
 from judge_gym.analysis.panels import (
     Panel,
     distances_without_draws,
@@ -54,6 +53,7 @@ from judge_gym.analysis.stats.intervals import (
     without_each_draw,
 )
 from judge_gym.errors import DesignError, unknown
+from judge_gym.protocols.conflict import conflict_by_item
 
 MIN_ITEMS = 5
 MIN_CONCEPTS, MIN_DOSES = 6, 3
