@@ -11,6 +11,7 @@ from typing import Literal
 
 import pandas as pd
 
+from judge_gym.analysis.declared import HypothesisResult
 from judge_gym.analysis.endpoints import cell_endpoints, judge_endpoints, stage_bounds
 from judge_gym.analysis.frames import CELL, JUDGE, ordinal
 from judge_gym.analysis.metrics.abstention import abstention
@@ -29,11 +30,7 @@ from judge_gym.calibrate.truth import Endpoint, TrueValues
 from judge_gym.calibrate.worlds import BIASED, LEANING, PLAIN, Analysis, Panels, Shape, Source
 from judge_gym.protocols.conflict import conflict
 from judge_gym.protocols.entrenchment import entrenchment
-from judge_gym.protocols.hypotheses import (
-    HypothesisResult,
-    contested_distance,
-    forced_choice_distance,
-)
+from judge_gym.protocols.hypotheses import contested_distance, forced_choice_distance
 from judge_gym.protocols.regressions import regressions
 from judge_gym.protocols.stated_agreement import calibration, probed_verdicts
 from judge_gym.protocols.swap_sensitivity import swap_sensitivity
