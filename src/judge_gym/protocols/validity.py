@@ -28,8 +28,6 @@ from judge_gym.analysis.frames import (
     select_rows,
 )
 from judge_gym.analysis.judges.pair_frames import pair_table
-from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.conflict import conflict_by_item
 from judge_gym.analysis.panels import (
     Panel,
     distances_without_draws,
@@ -54,6 +52,8 @@ from judge_gym.analysis.stats.intervals import (
     without_each_draw,
 )
 from judge_gym.errors import DesignError, unknown
+from judge_gym.protocols.conflict import conflict_by_item
+from judge_gym.protocols.reference_values import reference_errors
 
 MIN_ITEMS = 5
 MIN_CONCEPTS, MIN_DOSES = 6, 3
@@ -144,8 +144,7 @@ def _control_reference(controls: pd.DataFrame) -> dict[str, object]:
     """
     name = "error against the reference"
     meaning = "mean stage minus the reference value, scale 0 to 1"
-    errors = ground_truth(controls)
-    errors = errors[errors["measure"] == "error"]
+    errors = reference_errors(controls)
     if errors.empty:
         return _description(name, meaning, undefined(), "needs a reference value")
     worst = errors.sort_values("mean", key=abs).iloc[-1]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.metrics import Summary, judge_rows, metric
+from judge_gym.analysis.metrics import Metric, Summary, judge_rows
 from judge_gym.analysis.metrics.polarization import excess_by_item, panel_null
 from judge_gym.analysis.panels import ALL_JUDGES, Dataset, Panel, Samples, mean_over_items
 from judge_gym.analysis.stats.intervals import Estimate, above_chance
@@ -25,7 +25,6 @@ def _row(panel: Panel, place: int) -> dict[str, float]:
     return {**found.named("mean", "low", "high", "items"), "dropped": dropped, **panel.rates}
 
 
-@metric("entrenchment", order=2)
 def _summary(data: Dataset, panel: Panel) -> Summary:
     return Summary(_entrenchment(panel), "mean over judges")
 
@@ -39,3 +38,6 @@ def _entrenchment(panel: Panel, place: int = ALL_JUDGES) -> Estimate:
         return mean if place == ALL_JUDGES else np.where(np.isnan(mean), np.nan, each[:, place])
 
     return mean_over_items(panel, values, above_chance)
+
+
+ENTRENCHMENT = Metric(2, "entrenchment", _summary)

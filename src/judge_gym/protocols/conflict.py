@@ -7,7 +7,7 @@ import pandas as pd
 
 from judge_gym.analysis.belief.disagreement import panel_conflict
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.metrics import TOO_FEW_JUDGES, Summary, metric, shown
+from judge_gym.analysis.metrics import TOO_FEW_JUDGES, Metric, Summary, shown
 from judge_gym.analysis.metrics.polarization import distance_columns
 from judge_gym.analysis.panels import (
     Dataset,
@@ -67,7 +67,6 @@ def conflict_by_item(panel: Panel) -> dict[str, FloatArray]:
     }
 
 
-@metric("conflict", order=6)
 def _summary(data: Dataset, panel: Panel) -> Summary:
     row = _row(panel)
     found = Estimate(row["k"], row["low"], row["high"], row["items"])
@@ -78,3 +77,6 @@ def _summary(data: Dataset, panel: Panel) -> Summary:
         f"self-conflict {shown(row['excess'])}; squared distance {shown(row['distance'])}"
     )
     return Summary(found, note)
+
+
+CONFLICT = Metric(6, "conflict", _summary)
