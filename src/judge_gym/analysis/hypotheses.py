@@ -45,15 +45,17 @@ from judge_gym.analysis.panels import (
 from judge_gym.analysis.stats.clusters import Codes, ErrorPart, grouped_codes, scope
 from judge_gym.analysis.stats.contrasts import UNAFFECTED, Sides
 from judge_gym.analysis.stats.intervals import (
+    DIFFERENCE,
     MANY_DRAWS,
     Estimate,
     Floats,
+    difference,
     draw_part,
+    estimate,
     half_width,
     item_error,
     p_value,
     pseudo_values,
-    signed,
     t_quantile,
     undefined,
 )
@@ -372,7 +374,7 @@ def _forced_divergence(data: Dataset) -> str:
         values = {"task": task, "evidence": panel.evidence, "above": above, **named}
         parts.append(pd.DataFrame(values))
     gaps = _single_minus_subset(pd.concat(parts), ["task", *knobs], "above")
-    found = signed(gaps, clusters_of(data.frame, gaps.index))
+    found = estimate(gaps, clusters_of(data.frame, gaps.index), scale=DIFFERENCE)
     return f"P above chance: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
@@ -481,8 +483,8 @@ def _tested(
         if len(table) >= MANY_DRAWS
     ]
     half = half_width(parts)
-    estimate = Estimate(value, value - half, value + half, sum(counts))
-    return HypothesisResult(estimate, p_value(value, parts), "", tuple(parts))
+    interval = Estimate(value, value - half, value + half, sum(counts))
+    return HypothesisResult(interval, p_value(value, parts), "", tuple(parts))
 
 
 def _error(values: Floats, clusters: Codes | None, *, alike: bool) -> ErrorPart:
@@ -491,7 +493,7 @@ def _error(values: Floats, clusters: Codes | None, *, alike: bool) -> ErrorPart:
     Where most items are alike, that is more than the standard error.
     """
     error, freedom = item_error(values, clusters)
-    found = signed(values, clusters, alike=alike)
+    found = estimate(values, clusters, scale=difference(1, cautious=alike))
     if found.known:
         side = max(found.high - found.value, found.value - found.low)
         error = max(error, side / float(t_quantile(freedom)))

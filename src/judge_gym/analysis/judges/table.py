@@ -20,17 +20,19 @@ from judge_gym.analysis.frames import (
 )
 from judge_gym.analysis.judges.sentence import sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
-from judge_gym.analysis.judges.standing import (
-    Codes,
-    choose,
-    cluster_sums,
-    compare,
-    cross_fitted,
-    difference_interval,
-    pairwise_level,
-    simultaneous_level,
+from judge_gym.analysis.judges.standing import Codes, choose, cross_fitted
+from judge_gym.analysis.stats.comparisons import compare, simultaneous_level
+from judge_gym.analysis.stats.intervals import (
+    DIFFERENCE,
+    LEVEL,
+    MEDIAN,
+    SHARE,
+    SIGNED_SHARE,
+    Estimate,
+    Floats,
+    Scale,
+    estimate,
 )
-from judge_gym.analysis.stats.intervals import LEVEL, Bounded, Floats, signed
 from judge_gym.records.judge_table import (
     MIN_CLUSTERS,
     ChosenQuality,
@@ -55,19 +57,18 @@ UNIT = ["concept", "evidence"]
 TIE = 3
 """The stage of a pair's rubric that says that both responses are equally good."""
 UNREADABLE = ("refused", "truncated", "parse_failed")
-Scale = Literal["share", "bias", "median"]
 SCALES: Mapping[str, Scale] = {
-    "truth": "share",
-    "consistency": "share",
-    "position_bias": "bias",
-    "abstained": "share",
-    "unreadable": "share",
-    "usd_per_1000": "median",
-    "seconds": "median",
-    "answered": "share",
-    "right_of_answered": "share",
-    "majority": "share",
-    "disagreement": "share",
+    "truth": SHARE,
+    "consistency": SHARE,
+    "position_bias": SIGNED_SHARE,
+    "abstained": SHARE,
+    "unreadable": SHARE,
+    "usd_per_1000": MEDIAN,
+    "seconds": MEDIAN,
+    "answered": SHARE,
+    "right_of_answered": SHARE,
+    "majority": SHARE,
+    "disagreement": SHARE,
 }
 """The columns of quantities, with the scale of each."""
 
@@ -376,7 +377,7 @@ def _level(ratios: Sequence[_Ratio], scale: Scale, clusters: Codes) -> float:
 
 def _influence(ratio: _Ratio, scale: Scale, clusters: Codes) -> Floats:
     """Returns how far each cluster moves an estimate."""
-    if scale == "median":
+    if scale == MEDIAN:
         moved = (ratio.above > np.median(ratio.above)) - 0.5
     else:
         value = ratio.above.sum() / ratio.below.sum()
@@ -388,32 +389,15 @@ def _influence(ratio: _Ratio, scale: Scale, clusters: Codes) -> Floats:
 
 def _quantity(ratio: _Ratio, scale: Scale, clusters: Codes, level: float = LEVEL) -> Quantity:
     """Returns an estimate with its interval."""
-    used = ratio.below > 0
-    above, below, codes = ratio.above[used], ratio.below[used], clusters[ratio.units[used]]
-    if scale == "median":
-        return _median(above, codes, level)
-    value = float(above.sum() / below.sum())
-    # A ratio is, to first order, the mean of its items' deviations from it.
-    values = value + (above - value * below) / below.mean()
-    lowest = -1.0 if scale == "bias" else 0.0
-    found = Bounded(lowest, 1.0, level=level)(np.clip(values, lowest, 1.0), codes)
-    return _as_quantity(value, found.low, found.high, len(values))
+    codes = clusters[ratio.units]
+    below = None if scale == MEDIAN or (ratio.below == 1).all() else ratio.below
+    return as_quantity(estimate(ratio.above, codes, scale=scale, below=below, level=level))
 
 
-def _median(values: Floats, clusters: Codes, level: float) -> Quantity:
-    """Returns a median with an interval of order statistics, by cluster (Woodruff 1952)."""
-    n, ordered = len(values), np.sort(values)
-    median = float(np.median(values))
-    below = Bounded(level=level)(np.arange(n)[np.argsort(np.argsort(values))] < n / 2, clusters)
-    places = np.floor(below.low * n) - 1, np.ceil(below.high * n)
-    if np.isnan(places).any():
-        return _as_quantity(median, np.nan, np.nan, n)
-    first, last = np.clip(places, 0, n - 1).astype(int)
-    return _as_quantity(median, float(ordered[first]), float(ordered[last]), n)
-
-
-def _as_quantity(value: float, low: float, high: float, n: int) -> Quantity:
-    if np.isnan([low, high]).any():
+def as_quantity(estimate: Estimate) -> Quantity:
+    """Returns an estimate as tables have it."""
+    value, low, high, n = estimate[:4]
+    if not estimate.known:
         return {"value": value, "low": None, "high": None, "n": n}
     return {"value": value, "low": min(low, value), "high": max(high, value), "n": n}
 
@@ -430,7 +414,7 @@ def _people(labels: pd.DataFrame | None, own: pd.DataFrame, clusters: Codes) -> 
     equal = equal.dropna()
     if equal.empty:
         return None
-    return _quantity(_Ratio.of(equal), "share", clusters)
+    return _quantity(_Ratio.of(equal), SHARE, clusters)
 
 
 def _constant(
@@ -502,7 +486,6 @@ def _compared(
         [np.nan if (q := columns["usd_per_1000"][p]) is None else q["value"] for p in places]
     )
     found = compare(table, of_cluster)
-    best = int(table.mean(axis=0).argmax())
     trained = [parts[place]["train"] for place in places if "train" in parts[place]]
     before = _shared(trained) if len(trained) == len(places) else items[:0]
     level = LEVEL
@@ -513,7 +496,7 @@ def _compared(
         choice = choose(table, of_cluster, prices, margin)
         scored = cross_fitted(table, of_cluster, prices, margin)
         # The folds may choose different setups, which at 95 % covers 88 to 93 %.
-        level = _level([*used.values()], "share", clusters)
+        level = _level([*used.values()], SHARE, clusters)
     return _Compared(
         items=items,
         clusters=groups,
@@ -523,9 +506,13 @@ def _compared(
             for place, worse in zip(places, found.at_most_worse, strict=True)
             if not np.isnan(worse)
         },
-        differences=_differences(table, best, places, of_cluster),
+        differences={
+            place: as_quantity(difference)
+            for place, difference in zip(places, found.differences, strict=True)
+            if difference is not None
+        },
         chosen=places[choice],
-        quality=_quantity(_Ratio(items, scored, np.ones(len(items))), "share", clusters, level),
+        quality=_quantity(_Ratio(items, scored, np.ones(len(items))), SHARE, clusters, level),
         method="single setup"
         if len(places) < 2
         else "test split"
@@ -543,28 +530,6 @@ def _shared(ratios: Sequence[_Ratio]) -> Codes:
 def _matrix(ratios: Sequence[_Ratio], units: Codes) -> Floats:
     """Returns the values of ratios on the same units, a column for each ratio."""
     return np.column_stack([one.above[np.searchsorted(one.units, units)] for one in ratios])
-
-
-def _differences(
-    table: Floats, best: int, places: Sequence[int], clusters: Codes
-) -> dict[int, Quantity]:
-    """Returns how much better each setup is than the best, with intervals for all together.
-
-    Which one is best depends on the data, so that all pairs of setups count.
-    """
-    gaps = table - table[:, [best]]
-    sums = cluster_sums((gaps - gaps.mean(axis=0)) / len(table), clusters)
-    groups = len(sums)
-    others = [column for column in range(len(places)) if column != best]
-    level = pairwise_level(sums.T)
-    found: dict[int, Quantity] = {}
-    for column in others:
-        value = float(gaps[:, column].mean())
-        low = high = None
-        if groups >= MIN_CLUSTERS:
-            low, high = difference_interval(gaps[:, column], clusters, level)
-        found[places[column]] = {"value": value, "low": low, "high": high, "n": len(table)}
-    return found
 
 
 def _effects(
@@ -589,11 +554,11 @@ def _effects(
                 gaps.setdefault((knob, one.knobs[knob], base), []).append(gap)
     means = {key: pd.concat(pairs).groupby(level=0).mean() for key, pairs in gaps.items()}
     means = {key: mean for key, mean in means.items() if len(mean)}
-    level = _level([*map(_Ratio.of, means.values())], "bias", clusters) if means else LEVEL
+    level = _level([*map(_Ratio.of, means.values())], SIGNED_SHARE, clusters) if means else LEVEL
     found: list[KnobEffect] = []
     for key, mean in means.items():
-        estimate = signed(mean.to_numpy(), clusters[mean.index], level=level)
-        quantity = _as_quantity(estimate.value, estimate.low, estimate.high, estimate.n)
+        codes = clusters[mean.index]
+        quantity = as_quantity(estimate(mean.to_numpy(), codes, scale=DIFFERENCE, level=level))
         knob, changed, base = (key[0], *map(_plain, key[1:]))
         pairs = len(gaps[key])
         found.append({"knob": knob, "level": changed, "base": base, "setups": pairs, **quantity})

@@ -13,18 +13,17 @@ from judge_gym.analysis.frames import CELL, ITEM, PANEL, cluster_codes
 from judge_gym.analysis.metrics import Summary, metric
 from judge_gym.analysis.panels import Dataset, Panel
 from judge_gym.analysis.stats.intervals import (
-    Estimate,
-    Estimator,
-    bounded,
-    estimate_over_items,
-    skewed,
+    DISTANCE,
+    SHARE,
+    Scale,
+    estimate,
     undefined,
     without_each_draw,
 )
 
-ESTIMATES: dict[str, Estimator] = {
-    "right": bounded,
-    "error": skewed,
+SCALES: dict[str, Scale] = {
+    "right": SHARE,
+    "error": DISTANCE,
 }
 """The measures, with how each is estimated over items; an error by the mean stage."""
 
@@ -38,7 +37,7 @@ def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
     without = without_each_draw(frame, CELL, values_by_cell).values()
     parts = [
         means_over_items(
-            cells, CELL, "value", ESTIMATES[measure], [one[measure] for one in without]
+            cells, CELL, "value", SCALES[measure], [one[measure] for one in without]
         ).assign(measure=measure)
         for measure, cells in values_by_cell(frame).items()
     ]
@@ -76,9 +75,10 @@ def _reference_error(data: Dataset, panel: Panel) -> Summary:
     at = (data.frame["task"] == panel.key["task"]) & data.frame["reference"].notna()
     if not at.any():
         return found
-    value, low, high, n = found.estimate
+    mean = found.estimate
     away = float(data.frame.loc[at, "reference"].iloc[0])
-    return found._replace(estimate=Estimate(value - away, low - away, high - away, n))
+    error = mean._replace(value=mean.value - away, low=mean.low - away, high=mean.high - away)
+    return found._replace(estimate=error)
 
 
 def _summary(data: Dataset, panel: Panel, measure: str, note: str, lacking: str) -> Summary:
@@ -95,7 +95,7 @@ def _summary(data: Dataset, panel: Panel, measure: str, note: str, lacking: str)
     ]
     values = items[measure].to_numpy(float)
     return Summary(
-        estimate_over_items(ESTIMATES[measure], values, drawn, cluster_codes(items)), note
+        estimate(values, cluster_codes(items), scale=SCALES[measure], without=drawn), note
     )
 
 

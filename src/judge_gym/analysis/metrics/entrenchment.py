@@ -7,7 +7,7 @@ from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.metrics import Summary, judge_rows, metric
 from judge_gym.analysis.metrics.polarization import excess_by_item, panel_null
 from judge_gym.analysis.panels import ALL_JUDGES, Dataset, Panel, Samples, mean_over_items
-from judge_gym.analysis.stats.intervals import Estimate, above_chance
+from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, Estimate
 
 
 def entrenchment(samples: Samples) -> pd.DataFrame:
@@ -38,4 +38,4 @@ def _entrenchment(panel: Panel, place: int = ALL_JUDGES) -> Estimate:
         mean: FloatArray = each.mean(axis=1)  # NaN unless every judge has a value
         return mean if place == ALL_JUDGES else np.where(np.isnan(mean), np.nan, each[:, place])
 
-    return mean_over_items(panel, values, above_chance)
+    return mean_over_items(panel, values, ABOVE_CHANCE)
