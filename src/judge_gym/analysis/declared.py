@@ -28,12 +28,13 @@ from judge_gym.analysis.stats.intervals import (
     MANY_DRAWS,
     Estimate,
     Floats,
+    difference,
     draw_part,
+    estimate,
     half_width,
     item_error,
     p_value,
     pseudo_values,
-    signed,
     t_quantile,
     undefined,
 )
@@ -263,8 +264,8 @@ def _tested(
         if len(table) >= MANY_DRAWS
     ]
     half = half_width(parts)
-    estimate = Estimate(value, value - half, value + half, sum(counts))
-    return HypothesisResult(estimate, p_value(value, parts), "", tuple(parts))
+    interval = Estimate(value, value - half, value + half, sum(counts))
+    return HypothesisResult(interval, p_value(value, parts), "", tuple(parts))
 
 
 def _error(values: Floats, clusters: Codes | None, *, alike: bool) -> ErrorPart:
@@ -273,7 +274,7 @@ def _error(values: Floats, clusters: Codes | None, *, alike: bool) -> ErrorPart:
     Where most items are alike, that is more than the standard error.
     """
     error, freedom = item_error(values, clusters)
-    found = signed(values, clusters, alike=alike)
+    found = estimate(values, clusters, scale=difference(1, cautious=alike))
     if found.known:
         side = max(found.high - found.value, found.value - found.low)
         error = max(error, side / float(t_quantile(freedom)))

@@ -17,7 +17,7 @@ from judge_gym.analysis.panels import (
     once_per_panel,
     part_of,
 )
-from judge_gym.analysis.stats.intervals import Estimate, signed, skewed
+from judge_gym.analysis.stats.intervals import DIFFERENCE, DISTANCE, Estimate
 
 KINDS = ("pairwise", "own", "excess", "joint")
 
@@ -35,7 +35,7 @@ def conflict(samples: Samples) -> pd.DataFrame:
 def _row(panel: Panel) -> dict[str, Any]:
     k, own, excess, joint = (
         mean_over_items(
-            panel, part_of(conflict_by_item, kind), signed if kind == "excess" else skewed
+            panel, part_of(conflict_by_item, kind), DIFFERENCE if kind == "excess" else DISTANCE
         )
         for kind in KINDS
     )

@@ -35,10 +35,7 @@ from judge_gym.analysis.panels import (
     item_distances,
     row_means,
 )
-from judge_gym.analysis.stats.intervals import (
-    MANY_DRAWS,
-    signed,
-)
+from judge_gym.analysis.stats.intervals import DIFFERENCE, MANY_DRAWS, estimate
 from judge_gym.protocols.stated_agreement import (
     OWN_RUBRICS,
     PEOPLE,
@@ -215,7 +212,7 @@ def _forced_divergence(data: Dataset) -> str:
         values = {"task": task, "evidence": panel.evidence, "above": above, **named}
         parts.append(pd.DataFrame(values))
     gaps = _single_minus_subset(pd.concat(parts), ["task", *knobs], "above")
-    found = signed(gaps, clusters_of(data.frame, gaps.index))
+    found = estimate(gaps, clusters_of(data.frame, gaps.index), scale=DIFFERENCE)
     return f"P above chance: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 

@@ -17,7 +17,7 @@ from judge_gym.analysis.metrics.accuracy import (
     values_without_each_draw,
 )
 from judge_gym.analysis.panels import Dataset, Panel
-from judge_gym.analysis.stats.intervals import Estimate, skewed
+from judge_gym.analysis.stats.intervals import DISTANCE, Estimate
 
 
 def reference_errors(frame: pd.DataFrame) -> pd.DataFrame:
@@ -25,7 +25,7 @@ def reference_errors(frame: pd.DataFrame) -> pd.DataFrame:
 
     Columns: task, variant, judge, mean, low, high, items.
     """
-    found = judge_means(frame, _stages, skewed)
+    found = judge_means(frame, _stages, DISTANCE)
     references = frame.groupby(CELL, observed=True)["reference"].first()
     away = references.reindex(pd.MultiIndex.from_frame(found[CELL])).to_numpy()
     found[["mean", "low", "high"]] -= away[:, None]
@@ -41,7 +41,7 @@ def _stages(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _summary(data: Dataset, panel: Panel) -> Summary:
-    found = panel_mean(data.compute(_stages_without_each_draw), panel, skewed)
+    found = panel_mean(data.compute(_stages_without_each_draw), panel, DISTANCE)
     note = "mean stage of all judges minus the reference value" if found.n else "no reference value"
     of_task = data.frame["task"] == panel.key["task"]
     references = data.frame.loc[of_task, "reference"].dropna()

@@ -10,9 +10,9 @@ from judge_gym.analysis.frames import CELL, JUDGE, PANEL, cluster_codes, first_r
 from judge_gym.analysis.metrics import Metric, Summary
 from judge_gym.analysis.panels import Dataset, Panel, Samples
 from judge_gym.analysis.stats.intervals import (
+    DIFFERENCE,
     Estimate,
-    estimate_over_items,
-    signed,
+    estimate,
     undefined,
     without_each_draw,
 )
@@ -108,7 +108,7 @@ def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
     drawn = [one.reindex(whole.index).to_numpy(float) for one in without]
     items = first_rows(pd.factorize(gaps["evidence"], sort=True)[0])
     clusters = cluster_codes(gaps[["evidence", "cluster"]].iloc[items])
-    return estimate_over_items(signed, whole.to_numpy(float), drawn, clusters)
+    return estimate(whole.to_numpy(float), clusters, scale=DIFFERENCE, without=drawn)
 
 
 SWAP_SENSITIVITY = Metric(3, "swap_sensitivity", _summary)

@@ -10,10 +10,10 @@ from judge_gym.analysis.frames import CELL, PANEL, cluster_codes
 from judge_gym.analysis.metrics import Summary, metric
 from judge_gym.analysis.panels import Dataset, Panel
 from judge_gym.analysis.stats.intervals import (
+    SHARE,
     Estimate,
-    Estimator,
-    bounded,
-    estimate_over_items,
+    Scale,
+    estimate,
     undefined,
     without_each_draw,
 )
@@ -29,15 +29,15 @@ def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
     Columns: task, variant, judge, `measure`, mean, low, high, items. `right` is the share of
     verdicts on the known stage.
     """
-    found = judge_means(frame, right_verdicts, bounded)
+    found = judge_means(frame, right_verdicts, SHARE)
     found.insert(len(CELL), "measure", "right")
     return found
 
 
-def judge_means(frame: pd.DataFrame, values: ValuesByItem, estimate: Estimator) -> pd.DataFrame:
+def judge_means(frame: pd.DataFrame, values: ValuesByItem, scale: Scale) -> pd.DataFrame:
     """Averages values over the items of each configured judge: mean, low, high, items."""
     without = without_each_draw(frame, CELL, values).values()
-    means = means_over_items(values(frame), CELL, "value", estimate, without)
+    means = means_over_items(values(frame), CELL, "value", scale, without)
     return means.sort_values(CELL, kind="stable", ignore_index=True)
 
 
@@ -53,7 +53,7 @@ def own_singles(frame: pd.DataFrame) -> pd.DataFrame:
 
 @metric("accuracy", order=4)
 def _summary(data: Dataset, panel: Panel) -> Summary:
-    found = panel_mean(data.compute(_right_without_each_draw), panel, bounded)
+    found = panel_mean(data.compute(_right_without_each_draw), panel, SHARE)
     if not found.n:
         return Summary(found, "no known answer")
     return Summary(found, "share of verdicts on the known stage")
@@ -73,7 +73,7 @@ def values_without_each_draw(frame: pd.DataFrame, values: ValuesByItem) -> list[
     return [by_panel(frame), *without_each_draw(frame, CELL, by_panel).values()]
 
 
-def panel_mean(parts: Sequence[ItemsByPanel], panel: Panel, estimate: Estimator) -> Estimate:
+def panel_mean(parts: Sequence[ItemsByPanel], panel: Panel, scale: Scale) -> Estimate:
     """Averages the values of `values_without_each_draw` over the items of a panel."""
     key, (whole, *without) = tuple(panel.key.values()), parts
     if key not in whole or whole[key]["value"].isna().all():
@@ -84,6 +84,6 @@ def panel_mean(parts: Sequence[ItemsByPanel], panel: Panel, estimate: Estimator)
         for part in without
         if key in part
     ]
-    return estimate_over_items(
-        estimate, items["value"].to_numpy(float), drawn, cluster_codes(items)
+    return estimate(
+        items["value"].to_numpy(float), cluster_codes(items), scale=scale, without=drawn
     )
