@@ -1,0 +1,1 @@
+"""Measures of agreement between judges and people, each computed from what its scale has."""
