@@ -7,7 +7,7 @@ right and never dropped. Whatever is undefined is not a number.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +62,8 @@ def statistic(tables: Floats, measure: MatrixFunction) -> SumStatistic:
 # --- measures that are ratios --------------------------------------------------------------------
 
 
-class Rate(NamedTuple):
+@dataclass(frozen=True, eq=False)  # arrays have no single truth of equality
+class Rate:
     """A ratio of two weighted sums over the confusion matrix; callable on matrices."""
 
     numerator: Floats
@@ -168,7 +169,8 @@ def expected_loss(positive: int, miss: float, false_alarm: float) -> Rate:
 # --- averages of ratios --------------------------------------------------------------------------
 
 
-class MeanOfRates(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class MeanOfRates:
     """The mean of several rates; those whose denominator is 0 are left out."""
 
     rates: Sequence[Rate]

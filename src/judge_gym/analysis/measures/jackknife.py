@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from judge_gym.analysis.stats.clusters import MIN_FREEDOM, mean_error
+from judge_gym.analysis.stats.clusters import MIN_FREEDOM, cluster_sums, mean_error
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
@@ -72,10 +72,10 @@ class Measured(NamedTuple):
 def jackknife_sums(statistic: SumStatistic, clusters: Codes | None = None) -> Jackknife:
     """Jackknifes a function of sums; items of one cluster are deleted together."""
     items = len(statistic.rows)
-    active = (statistic.rows != 0).any(axis=1).astype(float)
+    active = np.asarray((statistic.rows != 0).any(axis=1), dtype=float)
     codes = np.arange(items) if clusters is None else clusters
-    by_cluster = statistic.over(codes).rows
-    sizes = np.bincount(np.unique(codes, return_inverse=True)[1], active)
+    by_cluster = cluster_sums(statistic.rows, codes)
+    sizes = cluster_sums(active, codes)
     sums = by_cluster.sum(axis=0)
     without = statistic.of(np.maximum(sums - by_cluster, 0.0))  # terms are shares, never negative
     return Jackknife(float(statistic.of(sums)), without, sizes)
