@@ -43,6 +43,11 @@ def confusion_tables(verdict: Floats, label: Floats) -> Floats:
     return shares
 
 
+def items_by_label(label: Floats) -> Floats:
+    """Counts the items that at least one rater gives each label."""
+    return np.asarray((label > 0).sum(axis=0), dtype=float)
+
+
 def averaged_confusion(tables: Floats) -> Floats:
     """Averages the items' tables over the items that have both verdict and label."""
     matrix: Floats = tables.sum(axis=0)

@@ -1,6 +1,6 @@
 """Intervals and influences of measures that are no means: delete one cluster at a time."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,6 @@ MIN_ITEMS = 20
 MIN_CLUSTERS = 10
 MIN_LABEL_ITEMS = 5
 """The number of items that each label must have which people use."""
-Transform = Literal["arctanh", "log_distance"]
-"""The scale on which an interval is symmetric: arctanh(value), or log(1 - value)."""
 
 
 class Jackknife(NamedTuple):
@@ -81,58 +79,64 @@ def jackknife_sums(statistic: SumStatistic, clusters: Codes | None = None) -> Ja
     return Jackknife(float(statistic.of(sums)), without, sizes)
 
 
-def withheld_reason(sizes: Floats, label_items: npt.ArrayLike = ()) -> str:
+def withheld_reason(sizes: Floats, label_items: npt.ArrayLike | None = None) -> str:
     """Says why a measure beyond rates has no interval; empty if nothing speaks against it.
 
     Args:
         sizes: The number of items by cluster.
-        label_items: The number of items that people give each label, unused ones among them.
+        label_items: The number of items that people give each label, unused ones among them; None
+            if the measure does not depend on how often each occurs.
     """
     items, clusters = int(sizes.sum()), int((sizes > 0).sum())
     if items < MIN_ITEMS:
         return f"{_counted(items, 'item')}; {MIN_ITEMS} are needed"
     if clusters < MIN_CLUSTERS:
         return f"{_counted(clusters, 'cluster')}; {MIN_CLUSTERS} are needed"
-    used = [int(count) for count in np.asarray(label_items) if count > 0]
-    if used and min(used) < MIN_LABEL_ITEMS:
+    if label_items is None:
+        return ""
+    used = _used(label_items)
+    if len(used) < 2:
+        return "people use a single label"
+    if min(used) < MIN_LABEL_ITEMS:
         return f"a label has {_counted(min(used), 'item')}; {MIN_LABEL_ITEMS} are needed"
     return ""
 
 
 def jackknife_interval(
-    measure: Jackknife,
-    transform: Transform,
-    label_items: npt.ArrayLike = (),
-    *,
-    level: float = LEVEL,
+    measure: Jackknife, label_items: npt.ArrayLike | None = None, *, level: float = LEVEL
 ) -> Measured:
-    """Gives a kappa or correlation its interval, with Student's t on a transformed scale.
+    """Gives a kappa or correlation its interval: Student's t on the scale of arctanh.
 
-    The error is carried to the transformed scale by its slope. (The jackknife of transformed values
-    would be infinite where a single disagreement is left out.)
+    The error is carried to that scale by its slope: the jackknife of transformed values would be
+    infinite where a single disagreement is left out. There are at most as many degrees of freedom
+    as the rarest label has items, less 1: nearly all of the error of a kappa comes from these, and
+    with the freedom of all items 85 to 92 % of intervals cover where mistakes are rare but large.
     """
     items, value = int(measure.sizes.sum()), measure.value
     nothing = undefined(items, value)
-    if np.isnan(value):
-        return Measured(nothing, "not defined: the judge or people use a single label")
     reason = withheld_reason(measure.sizes, label_items)
     if reason:
         return Measured(nothing, reason)
+    if np.isnan(value):
+        return Measured(nothing, "not defined: the judge or people use a single label")
     if np.isnan(measure.without).any():
         return Measured(nothing, "not defined without one of the clusters")
-    if measure.freedom < MIN_FREEDOM:
+    freedom = measure.freedom
+    if freedom < MIN_FREEDOM:
         return Measured(nothing, "a few clusters have nearly all items")
+    if label_items is not None:
+        freedom = min(freedom, min(_used(label_items)) - 1.0)
     if abs(value) > 1 - 1e-9:
         return Measured(nothing, "without any disagreement its error is not known")
     if measure.error < 1e-12:
         return Measured(nothing, "without variance its error is not known")
-    reach = float(t_quantile(measure.freedom, level)) * measure.error
-    if transform == "arctanh":
-        middle, half = np.arctanh(value), reach / (1 - value**2)
-        low, high = np.tanh([middle - half, middle + half])
-    else:
-        low, high = 1 - (1 - value) * np.exp([reach / (1 - value), -reach / (1 - value)])
-    return Measured(Estimate(value, max(-1.0, float(low)), min(1.0, float(high)), items))
+    half = float(t_quantile(freedom, level)) * measure.error / (1 - value**2)
+    low, high = np.tanh([np.arctanh(value) - half, np.arctanh(value) + half])
+    return Measured(Estimate(value, float(low), float(high), items))
+
+
+def _used(label_items: npt.ArrayLike) -> list[int]:
+    return [int(count) for count in np.asarray(label_items) if count > 0]
 
 
 def _counted(count: int, noun: str) -> str:

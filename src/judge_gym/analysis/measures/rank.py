@@ -70,7 +70,7 @@ def rank_interval(correlation: RankCorrelation, *, level: float = LEVEL) -> Meas
     if correlation.unscored > MOST_UNSCORED * total:
         reason = f"{correlation.unscored} of {total} items have no score"
         return Measured(undefined(items, correlation.jackknife.value), reason)
-    return jackknife_interval(correlation.jackknife, "arctanh", level=level)
+    return jackknife_interval(correlation.jackknife, level=level)
 
 
 # --- people with each other, and a judge in the place of one of them ------------------------------

@@ -61,7 +61,7 @@ def mean_of_rates_interval(
     tables: Floats,
     mean: MeanOfRates,
     clusters: Codes | None = None,
-    label_items: npt.ArrayLike = (),
+    label_items: npt.ArrayLike | None = None,
     *,
     level: float = LEVEL,
 ) -> Measured:
@@ -73,12 +73,10 @@ def mean_of_rates_interval(
     """
     whole = jackknife_sums(statistic(tables, mean), clusters)
     items = int(whole.sizes.sum())
-    if np.isnan(whole.value):
-        return Measured(undefined(items), "not defined: people use a single label")
     nothing = undefined(items, whole.value)
     reason = withheld_reason(whole.sizes, label_items)
-    if reason:
-        return Measured(nothing, reason)
+    if reason or np.isnan(whole.value):
+        return Measured(nothing, reason or "not defined: people use a single label")
     parts = [rate_interval(tables, rate, clusters, level=level) for rate in mean.rates]
     defined = [
         (rate, part.estimate)
