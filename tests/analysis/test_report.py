@@ -19,7 +19,7 @@ from engines import replace_engine
 from judge_gym.analysis import report as reports
 from judge_gym.analysis.frames import JUDGE, tidy
 from judge_gym.analysis.judges.table import judge_table
-from judge_gym.analysis.panels import Dataset
+from judge_gym.analysis.verdicts import Dataset
 from judge_gym.analysis.report import (
     Report,
     ReportInput,

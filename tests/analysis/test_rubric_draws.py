@@ -14,10 +14,10 @@ from judge_gym.analysis.endpoints import (
     means_over_items,
 )
 from judge_gym.analysis.frames import CELL, ordinal, tidy
-from judge_gym.analysis.metrics.abstention import abstention
-from judge_gym.analysis.metrics.polarization import distance_columns, polarization
-from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.panels import Dataset, Panel, panels
+from judge_gym.analysis.measures.abstention import abstention
+from judge_gym.analysis.measures.polarization import distance_columns, polarization
+from judge_gym.analysis.measures.uncertainty import uncertainty
+from judge_gym.analysis.verdicts import Dataset, Verdicts, panels
 from judge_gym.analysis.stats import label_permutation
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.clusters import ErrorPart
@@ -154,7 +154,7 @@ def test_coverage_of_a_mean_over_items_and_draws(draws: int, items: int) -> None
     assert held(lows, highs, 0) < 0.9, "items alone are too sure"
 
 
-def by_items_alone(panel: Panel) -> Estimate:
+def by_items_alone(panel: Verdicts) -> Estimate:
     return student(panel.distances.mean(axis=1))
 
 

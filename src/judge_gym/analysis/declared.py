@@ -18,10 +18,6 @@ from judge_gym.analysis.frames import (
     clusters_of,
     level_name,
 )
-from judge_gym.analysis.panels import (
-    Dataset,
-    row_means,
-)
 from judge_gym.analysis.stats.clusters import Codes, ErrorPart, grouped_codes, scope
 from judge_gym.analysis.stats.contrasts import UNAFFECTED, Sides
 from judge_gym.analysis.stats.intervals import (
@@ -39,6 +35,10 @@ from judge_gym.analysis.stats.intervals import (
     undefined,
 )
 from judge_gym.analysis.stats.paired_tests import holm
+from judge_gym.analysis.verdicts import (
+    Dataset,
+    row_means,
+)
 from judge_gym.studies.declarations import (
     ENDPOINTS,
     NOTHING_DECLARED,

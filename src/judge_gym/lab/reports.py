@@ -365,7 +365,7 @@ class Reports:
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """Returns the pairs of judges that diverge most, where a swap of rubrics tells most."""
         from judge_gym.analysis.frames import tidy
-        from judge_gym.analysis.metrics.polarization import divergent_pairs
+        from judge_gym.analysis.measures.polarization import divergent_pairs
 
         frame = self._experiments.samples(target)
         if frame.empty:

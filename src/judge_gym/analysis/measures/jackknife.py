@@ -9,7 +9,7 @@ from judge_gym.analysis.stats.clusters import MIN_FREEDOM, cluster_sums, mean_er
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
     Estimate,
-    SumStatistic,
+    Statistic,
     t_quantile,
     undefined,
 )
@@ -67,7 +67,7 @@ class Measured(NamedTuple):
     withheld: str = ""
 
 
-def jackknife_sums(statistic: SumStatistic, clusters: Codes | None = None) -> Jackknife:
+def jackknife_sums(statistic: Statistic, clusters: Codes | None = None) -> Jackknife:
     """Jackknifes a function of sums; items of one cluster are deleted together."""
     items = len(statistic.rows)
     active = np.asarray((statistic.rows != 0).any(axis=1), dtype=float)

@@ -93,9 +93,7 @@ class Ratio:
 
     def on(self, rows: Any) -> "Ratio":
         """Selects rows."""
-        return replace(
-            self, units=self.units[rows], above=self.above[rows], below=self.below[rows]
-        )
+        return replace(self, units=self.units[rows], above=self.above[rows], below=self.below[rows])
 
     def joined(self, others: Sequence["Ratio"]) -> "Ratio":
         """Puts rows together."""
@@ -144,9 +142,7 @@ class Sums:
 
     def on(self, rows: Any) -> "Sums":
         """Selects rows."""
-        return replace(
-            self, units=self.units[rows], rows=self.rows[rows], labels=self.labels[rows]
-        )
+        return replace(self, units=self.units[rows], rows=self.rows[rows], labels=self.labels[rows])
 
     def joined(self, others: Sequence["Sums"]) -> "Sums":
         """Puts rows together."""
@@ -178,7 +174,8 @@ class Ranks:
         """Estimates the correlation by the jackknife over clusters."""
         codes = clusters[self.units]
         correlation = rank_correlation(self.judge, self.people, codes, self.kind)
-        return rank_interval(correlation, level=level)
+        measured = rank_interval(correlation, level=level)
+        return measured.estimate._replace(withheld=measured.withheld)
 
     def contributions(self, clusters: IntArray) -> FloatArray:
         """Spreads the pseudo-value of each cluster equally over its units."""

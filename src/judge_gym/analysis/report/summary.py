@@ -9,9 +9,8 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import first_rows, level_name, own_rows
-from judge_gym.analysis.judges.sentence import points, signed_points
+from judge_gym.records.numbers import points, signed_points
 from judge_gym.analysis.judges.setups import Setup, setups_of
-from judge_gym.analysis.panels import ratio
 from judge_gym.analysis.report.judges import judges_as_text
 from judge_gym.analysis.report.page import (
     Chart,
@@ -23,6 +22,7 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.contrasts import ALL
 from judge_gym.analysis.stats.intervals import Floats
+from judge_gym.analysis.verdicts import ratio
 from judge_gym.records.judge_table import JudgeTable, KnobEffect, Quantity
 
 CASES = 3

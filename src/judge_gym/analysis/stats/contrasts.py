@@ -28,7 +28,6 @@ from judge_gym.analysis.frames import (
     usual_levels,
     varied_knobs,
 )
-from judge_gym.analysis.panels import Dataset, Samples
 from judge_gym.analysis.stats.clusters import Codes, scope
 from judge_gym.analysis.stats.comparisons import PairedResult, compare_pair
 from judge_gym.analysis.stats.intervals import (
@@ -45,6 +44,7 @@ from judge_gym.analysis.stats.paired_tests import (
     among_known,
     benjamini_hochberg,
 )
+from judge_gym.analysis.verdicts import Dataset, Samples
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown
