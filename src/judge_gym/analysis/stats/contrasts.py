@@ -202,12 +202,6 @@ COLUMNS = [
     "task", "judge", "knob", "level", "base", "at", "endpoint", "value", "low", "high", "items",
     "lowest", "highest", "p", "test", "d_z", "cliffs_delta", "shared", "q", "note",
 ]  # fmt: skip
-IDLE = {
-    ("evidence.view", "raw"): ("evidence.editor", "prompt.slots.neutralizer."),
-    ("rubric.author", "provided"): ("rubric.critic", "prompt.slots.critic."),
-    ("probe.context", "same"): ("prompt.slots.prober.persona",),
-}
-"""Knobs without an effect under a level: a study sets them to their defaults."""
 _LETTERS = dict(zip(OPAQUE, LETTERS, strict=True))
 """Opaque labels and the letters that they replace: both come from one shuffle."""
 
@@ -240,17 +234,14 @@ def changed_knobs(design: Design | Levels, other: Design | Levels) -> tuple[str,
     ('verdict.method',)
     """
     ours, theirs = (one.values() if isinstance(one, Design) else one for one in (design, other))
-    idle = tuple(
-        prefix
-        for (knob, level), prefixes in IDLE.items()
-        if level in (ours.get(knob), theirs.get(knob))
-        for prefix in prefixes
-    )
     names = dict.fromkeys([*ours, *theirs])
+    changed = [name for name in names if not _same(ours.get(name), theirs.get(name))]
+    knobs = Design.knobs()
+    # Both designs are of one task, so its traits cannot be why they differ.
     return tuple(
         name
-        for name in names
-        if not _same(ours.get(name), theirs.get(name)) and not (idle and name.startswith(idle))
+        for name in changed
+        if name not in knobs or not any(map(knobs[name].is_inactive, (ours, theirs)))
     )
 
 
@@ -561,20 +552,20 @@ def ranking(samples: Samples, endpoint: str = "stage") -> pd.DataFrame:
     values = cells[[*PANEL, JUDGE, "evidence", endpoint]].merge(designs, on=PANEL)
     tables = [_ranks(values, JUDGE, PANEL, endpoint)]
     for knob in knobs:
-        others = [one for one in knobs if one != knob and not _idle(designs, one, knob)]
+        others = [one for one in knobs if one != knob and not _is_nested(designs, one, knob)]
         point = ["task", JUDGE, "series", *others]
         tables.append(_ranks(values, knob, point, endpoint))
     known = [table for table in tables if len(table)]
     return pd.concat(known, ignore_index=True) if known else pd.DataFrame(columns=RANKS)
 
 
-def _idle(designs: pd.DataFrame, knob: str, axis: str) -> bool:
-    """Whether a knob varies only because it has no effect under a level of the axis."""
-    for (path, level), prefixes in IDLE.items():
-        if path == axis and knob.startswith(prefixes):
-            acting = designs[designs[axis] != level]
-            return bool(acting.groupby("task")[knob].nunique().le(1).all())
-    return False
+def _is_nested(designs: pd.DataFrame, knob: str, axis: str) -> bool:
+    """Whether a knob varies only because it is inactive under a level of the axis."""
+    levels = Design.knobs()[knob].inactive.get(axis)
+    if levels is None:
+        return False
+    acting = designs[~designs[axis].isin([*map(level_name, levels)])]
+    return bool(acting.groupby("task")[knob].nunique().le(1).all())
 
 
 def _ranks(values: pd.DataFrame, knob: str, point: list[str], endpoint: str) -> pd.DataFrame:
