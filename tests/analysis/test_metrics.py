@@ -8,15 +8,15 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from judge_gym.analysis.belief.disagreement import Verdicts, squared_distances
+from judge_gym.analysis.belief.disagreement import Replicates, squared_distances
 from judge_gym.analysis.measures import METRICS, Summary, metric, panel_table
 from judge_gym.analysis.measures.abstention import abstention
 from judge_gym.analysis.measures.known_answers import ground_truth
-from judge_gym.analysis.measures.uncertainty import uncertainty
-from judge_gym.analysis.verdicts import Dataset, Verdicts
-from judge_gym.analysis.stats.intervals import above_chance, skewed, undefined
 from judge_gym.protocols.conflict import conflict
 from judge_gym.protocols.entrenchment import entrenchment
+from judge_gym.analysis.measures.uncertainty import uncertainty
+from judge_gym.analysis.verdicts import Dataset, Verdicts
+from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, DISTANCE, estimate, undefined
 from panel_frames import JUDGE, samples, simulated, verdicts
 
 
@@ -55,8 +55,9 @@ def test_entrenchment_is_divergence_above_chance_times_probability() -> None:
         shares = [np.bincount([int(s) for s in side], minlength=5) / 4 for side in (ours, theirs)]
         above.append(jensenshannon(*shares, base=2) ** 2 - exchanged(ours, theirs))
     for side, name in enumerate("ab"):
-        expected = above_chance(
-            [over * sure[item][side] for item, over in zip(items, above, strict=True)]
+        expected = estimate(
+            [over * sure[item][side] for item, over in zip(items, above, strict=True)],
+            scale=ABOVE_CHANCE,
         )
         row = judge(found, name)
         assert row["mean"] == pytest.approx(expected.value, abs=0.02), "but for the draws"
@@ -116,7 +117,7 @@ def test_a_reference_is_compared_to_the_mean_of_the_normalised_stage() -> None:
         reference=0.5,
     )
     [found] = ground_truth(made).to_dict("records")
-    mean = skewed([0.0, 0.5, 2 / 3])
+    mean = estimate([0.0, 0.5, 2 / 3], scale=DISTANCE)
     expected = [mean.value - 0.5, mean.low - 0.5, mean.high - 0.5, 3]
     assert found["measure"] == "error"
     assert [found[name] for name in ("mean", "low", "high", "items")] == pytest.approx(expected)
