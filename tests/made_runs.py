@@ -195,7 +195,7 @@ def judge_verdicts(
     for judge in classes_by_judge:
         scorer = scorer_of(judge)
         for replicate, classes in enumerate(classes_by_judge[judge]):
-            target = ScoreTarget(RUBRIC, one.units, one.units.text, replicate)
+            target = ScoreTarget(RUBRIC, one.evidence, one.evidence.text, replicate)
             shown = scorer.display(target)
             labels = {
                 CLASSES[stage - 1]: label

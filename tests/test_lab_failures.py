@@ -374,5 +374,5 @@ def test_judges_of_a_real_model_are_named_and_never_chosen(
         made = lab.failures.analyze(number, judges=judges, samples=8, allow_self=True)
     assert made.report is not None and made.report.parts[1] == "lab"
     assert 1 < server.most <= 4, "at most four calls at once"
-    [own] = {one.setups[model].statuses["parse_failed"] for one in made.findings}
+    [own] = {one.judges[model].statuses["parse_failed"] for one in made.findings}
     assert own == 8, "a writer is no judge, and what it says is counted"

@@ -8,15 +8,15 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from judge_gym.analysis.belief.disagreement import Replicates, squared_distances
+from judge_gym.analysis.belief.disagreement import squared_distances
 from judge_gym.analysis.measures import METRICS, Summary, metric, panel_table
 from judge_gym.analysis.measures.abstention import abstention
 from judge_gym.analysis.measures.known_answers import ground_truth
+from judge_gym.analysis.measures.uncertainty import uncertainty
+from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, DISTANCE, estimate, undefined
+from judge_gym.analysis.verdicts import Dataset, Verdicts
 from judge_gym.protocols.conflict import conflict
 from judge_gym.protocols.entrenchment import entrenchment
-from judge_gym.analysis.measures.uncertainty import uncertainty
-from judge_gym.analysis.verdicts import Dataset, Verdicts
-from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, DISTANCE, estimate, undefined
 from panel_frames import JUDGE, samples, simulated, verdicts
 
 

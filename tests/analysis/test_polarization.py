@@ -22,8 +22,8 @@ from judge_gym.analysis.measures.polarization import (
     scaled_divergence,
     wasserstein,
 )
-from judge_gym.analysis.verdicts import panels as panels_of
 from judge_gym.analysis.stats import label_permutation
+from judge_gym.analysis.verdicts import panels as panels_of
 from panel_frames import samples, simulated, verdicts
 
 JUDGE = "judge.model"

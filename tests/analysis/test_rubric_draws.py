@@ -17,7 +17,6 @@ from judge_gym.analysis.frames import CELL, ordinal, tidy
 from judge_gym.analysis.measures.abstention import abstention
 from judge_gym.analysis.measures.polarization import distance_columns, polarization
 from judge_gym.analysis.measures.uncertainty import uncertainty
-from judge_gym.analysis.verdicts import Dataset, Verdicts, panels
 from judge_gym.analysis.stats import label_permutation
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.clusters import ErrorPart
@@ -34,6 +33,7 @@ from judge_gym.analysis.stats.intervals import (
     widened_by_draws,
 )
 from judge_gym.analysis.stats.paired_tests import sign_flip
+from judge_gym.analysis.verdicts import Dataset, Verdicts, panels
 from judge_gym.protocols.conflict import conflict
 from judge_gym.protocols.entrenchment import entrenchment
 from judge_gym.protocols.hypotheses import (

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.measures import panel_table
-from judge_gym.protocols.swap_sensitivity import swap_pairs, swap_sensitivity
 from judge_gym.analysis.stats.intervals import UNBOUNDED, estimate
+from judge_gym.protocols.swap_sensitivity import swap_pairs, swap_sensitivity
 from panel_frames import JUDGE, samples
 
 

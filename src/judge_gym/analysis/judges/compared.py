@@ -75,7 +75,7 @@ def compared_setups(
     first = np.unique(cell, return_index=True)[1]
 
     def mean(values: FloatArray) -> FloatArray:
-        return np.bincount(cell, weight * values, count)
+        return np.bincount(cell, weight * values, count).astype(float)
 
     scored = verdicts.mask[rows] != 0
     right, answered = mean(reference.right), mean(scored.astype(float))

@@ -12,4 +12,9 @@ def as_quantity(estimate: Estimate) -> Quantity:
     if np.isnan([estimate.low, estimate.high]).any():
         withheld = estimate.withheld or "no interval"
         return {"value": value, "low": None, "high": None, "n": n, "withheld": withheld}
-    return {"value": value, "low": min(estimate.low, value), "high": max(estimate.high, value), "n": n}
+    return {
+        "value": value,
+        "low": min(estimate.low, value),
+        "high": max(estimate.high, value),
+        "n": n,
+    }

@@ -34,7 +34,6 @@ from judge_gym.analysis.stats.intervals import (
     LEVEL,
     SHARE,
     SIGNED_SHARE,
-    Estimate,
     difference,
     estimate,
 )
@@ -185,7 +184,8 @@ def _leading_kind(verdicts: Verdicts, test: BoolArray) -> TruthKind | None:
         kind: len(np.unique(verdicts.unit[test & ~np.isnan(reference.right)]))
         for kind, reference in verdicts.references.items()
     }
-    return max(units, key=units.__getitem__) if any(units.values()) else None
+    kind: TruthKind = max(units, key=units.__getitem__) if units else "accuracy"
+    return kind if units.get(kind) else None
 
 
 class _Basis:
@@ -273,9 +273,7 @@ class _Basis:
             correlation = among_people(wide.to_numpy(dtype=float), None, codes, kind)
             if correlation is not None:
                 measured = rank_interval(correlation.people)
-                ranks[kind] = as_quantity(
-                    measured.estimate._replace(withheld=measured.withheld)
-                )
+                ranks[kind] = as_quantity(measured.estimate._replace(withheld=measured.withheld))
         return ranks
 
 
@@ -359,7 +357,6 @@ def _influence(terms: Terms, clusters: IntArray) -> FloatArray:
     sums = np.zeros(int(clusters.max()) + 1)
     np.add.at(sums, clusters[terms.units], (values - values.mean()) / len(values))
     return sums
-
 
 
 # --- which setups are best ----------------------------------------------------------------------
@@ -656,13 +653,10 @@ def _confusion(
     """Crosses verdicts and labels of the chosen setup."""
     if basis is None or basis.scale is None or compared.chosen is None:
         return None
-    tables = basis.on_test[compared.chosen].tables
+    tables, stages = basis.on_test[compared.chosen].tables, basis.scale.stages
     shares = tables.mean(axis=0)
-    statuses = [
-        name for name, row in zip(UNSCORED, shares[basis.scale.stages :], strict=True) if row.any()
-    ]
-    kept = [*range(basis.scale.stages)]
-    kept += [basis.scale.stages + UNSCORED.index(name) for name in statuses]
+    statuses = [name for name, row in zip(UNSCORED, shares[stages:], strict=True) if row.any()]
+    rows = [*range(stages), *(stages + UNSCORED.index(name) for name in statuses)]
     return {
         "setup": setups[compared.chosen].name,
         "verdicts": [*basis.scale.names, *(name.replace("_", " ") for name in statuses)],

@@ -217,7 +217,7 @@ def _against_chance(
 ) -> dict[str, float]:
     null = null_of(panel)
     above = mean_over_items(
-        panel_measure,
+        panel,
         lambda one: excess_by_item(one, null if one is panel else null_of(one), "p"),
         ABOVE_CHANCE,
     )

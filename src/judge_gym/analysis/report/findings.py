@@ -12,7 +12,6 @@ from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes, ordinal_
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
 from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
-from judge_gym.records.numbers import dollars
 from judge_gym.analysis.measures import Measure, panel_table
 from judge_gym.analysis.report.page import (
     Chart,
@@ -24,6 +23,7 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
+from judge_gym.records.numbers import dollars
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
 from judge_gym.studies.declarations import margin_name

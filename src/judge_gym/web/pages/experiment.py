@@ -131,8 +131,8 @@ class ExperimentResults:
 def analyse(lab: Lab, tag: str) -> ExperimentResults:
     """Analyses one experiment; calibration uses the probes of all judges of the same design."""
     from judge_gym.analysis.measures.consistency import conflicting_cells
-    from judge_gym.analysis.verdicts import Dataset
     from judge_gym.analysis.report import ReportInput, verdicts
+    from judge_gym.analysis.verdicts import Dataset
 
     frame = tidy_samples(lab, [tag])
     if frame is None:
