@@ -110,9 +110,7 @@ def text_rows(table: JudgeTable) -> list[dict[str, str]]:
             "setup": row["setup"],
             "standing": row["standing"],
             **{
-                head["title"]: with_interval(
-                    column_value(row, head["name"]), FORMATS[head["unit"]]
-                )
+                head["title"]: with_interval(column_value(row, head["name"]), FORMATS[head["unit"]])
                 for head in heads
             },
         }

@@ -29,7 +29,7 @@ from judge_gym.analysis.frames import (
     varied_knobs,
 )
 from judge_gym.analysis.stats.clusters import Codes, scope
-from judge_gym.analysis.stats.comparisons import PairedResult, compare_pair
+from judge_gym.analysis.stats.comparisons import compare_pair
 from judge_gym.analysis.stats.intervals import (
     Estimate,
     Floats,
@@ -53,9 +53,6 @@ from judge_gym.studies.declarations import ENDPOINTS
 Side = tuple[str, str, str]
 """Task, variant and judge."""
 CALLS = ("call_id", "probe_call_id")
-FEW_ITEMS = 30
-"""The number of items below which a contrast has the interval of a bounded mean: large shifts of
-rare items are easily missed, and Student's t then excluded 0 wrongly in 10 to 39 % of samples."""
 ALPHA = 0.05
 CARRIED = 0.5
 """The share of the sum of differences from which one or two items carry it."""
@@ -433,25 +430,23 @@ def _rows(
         clusters = sides.clusters[contrast.task][both]
         key = [*contrast, judge, endpoint]
         reach = {"subset_size": sides.n_stages - 1, "entropy": np.log2(sides.n_stages)}
-        widest = float(reach.get(endpoint, 1.0))
-        scale = difference(widest, cautious=len(means[0]) < FEW_ITEMS)
+        scale = difference(float(reach.get(endpoint, 1.0)))
         result = compare_pair(means[0], means[1], clusters, key=key, draws=draws, scale=scale)
         silent = int((~judges).sum())
         notes = [
             scope(means[0] - means[1], clusters),
             f"{silent} judges without values" if silent else "",
             f"{dropped} items dropped" if dropped else "",
-            _carriers(means[0] - means[1], result),
+            carried_by_few(means[0] - means[1], result.difference, result.p),
         ]
         row |= result._asdict() | result.difference.named("value", "low", "high", "n")
         row |= sides.bounds(pairs, result.difference) if endpoint == "stage" else {}
         yield {**row, "note": "; ".join(filter(None, notes))}
 
 
-def _carriers(differences: Floats, result: PairedResult) -> str:
+def carried_by_few(differences: Floats, mean: Estimate, p: float) -> str:
     """Says that one or two items carry a difference that looks clear; empty if none do."""
-    mean = result.difference
-    clear = result.p < ALPHA or (mean.known and not mean.low <= 0 <= mean.high)
+    clear = p < ALPHA or (mean.known and not mean.low <= 0 <= mean.high)
     moved = np.sort(differences * np.sign(mean.value))
     total = float(moved.sum())
     if not clear or not total > 0:
