@@ -1208,6 +1208,18 @@ def test_a_knob_without_an_effect_does_not_change_the_digest(
     assert replace(experiment, design=design.replace(inactive)).digest == experiment.digest
 
 
+def test_the_critic_of_a_rubric_that_is_loaded_later_stays_in_the_digest() -> None:
+    """Benchmarks were stored under such digests before their rubric came."""
+    task = replace(EXPERIMENT.task, type="benchmark")
+    chosen = {"judge.model": "sim:balanced", "rubric.author": "provided"}
+    digests, critics = set(), []
+    for critic in (None, "sim:critic", "sim:other"):
+        design, _ = resolve_design(task, {**chosen, "rubric.critic": critic})
+        digests.add(Experiment("tag", task, design, 3).digest)
+        critics.append(design.rubric.critic)
+    assert len(digests) == 3 and critics == [None, "sim:critic", "sim:other"]
+
+
 def test_a_digest_is_the_hash_of_these_facts_and_no_others() -> None:
     facts = {
         "type": "ecc",
