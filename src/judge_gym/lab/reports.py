@@ -71,6 +71,9 @@ class Reports:
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
         samples = stored_samples(self._store, rows)
+        table = None
+        if not samples.empty:  # which the report refuses
+            table = self._judge_table(tidy(samples, source=name), rows)
         report = build_report(
             name,
             samples,
@@ -80,7 +83,7 @@ class Reports:
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
             questions=_questions(name, samples, gates or {}),
-            table=self._judge_table(tidy(samples, source=name), rows),
+            table=table,
             declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
             summary_only=summary_only,
