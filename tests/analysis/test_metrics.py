@@ -11,8 +11,8 @@ from judge_gym.analysis.measures import METRICS, Summary, metric, panel_table
 from judge_gym.analysis.measures.abstention import abstention
 from judge_gym.analysis.measures.known_answers import ground_truth
 from judge_gym.analysis.measures.uncertainty import uncertainty
-from judge_gym.analysis.verdicts import Dataset, Verdicts
 from judge_gym.analysis.stats.intervals import undefined
+from judge_gym.analysis.verdicts import Dataset, Verdicts
 from panel_frames import JUDGE, samples, simulated, verdicts
 
 

@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from judge_gym.analysis.measures import panel_table
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from judge_gym.analysis import measures
-from judge_gym.analysis.belief.disagreement import Replicates, squared_distances
+from judge_gym.analysis.belief.disagreement import squared_distances
+from judge_gym.analysis.measures import panel_table
 from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, DISTANCE, estimate
 from judge_gym.protocols.conflict import conflict
 from judge_gym.protocols.entrenchment import entrenchment

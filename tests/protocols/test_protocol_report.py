@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from judge_gym.analysis.verdicts import Dataset
 
 from conftest import OnlySections
 from judge_gym.analysis.frames import JUDGE, tidy
 from judge_gym.analysis.report import Report, ReportInput, Section, build_report, findings
+from judge_gym.analysis.verdicts import Dataset
 from judge_gym.errors import DesignError
 from judge_gym.lab.reports import report_file
 from judge_gym.protocols import report as protocol

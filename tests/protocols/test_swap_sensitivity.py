@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.measures import panel_table
-from judge_gym.analysis.stats.intervals import student
 from judge_gym.protocols.swap_sensitivity import SWAP_SENSITIVITY, swap_pairs, swap_sensitivity
 from panel_frames import JUDGE, samples
 
