@@ -1,4 +1,4 @@
-"""Checks the instrument itself: panels of judges with known properties, and the real analysis.
+"""Checks the estimators: panels of judges with known properties, and the real analysis.
 
 `worlds` defines panels, `prompted` and `synthetic` simulate their verdicts, `truth` computes the
 exact results, `quantities` and `scenarios` list the estimates and tests, `gates` decides whether
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from judge_gym.calibrate.gates import (
+from judge_gym.errors import DesignError
+from simulations.gates import (
     Calibration,
     coverage,
     decide,
@@ -22,10 +23,9 @@ from judge_gym.calibrate.gates import (
     recovery,
     rejections,
 )
-from judge_gym.calibrate.quantities import Estimator, HypothesisTest, Quantity, World, worlds
-from judge_gym.calibrate.truth import TrueValues
-from judge_gym.calibrate.worlds import Panels, Shape, Source
-from judge_gym.errors import DesignError
+from simulations.quantities import Estimator, HypothesisTest, Quantity, World, worlds
+from simulations.truth import TrueValues
+from simulations.worlds import Panels, Shape, Source
 
 __all__ = [
     "Calibration",

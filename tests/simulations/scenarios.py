@@ -22,9 +22,9 @@ from judge_gym.analysis.judges.people import (
 )
 from judge_gym.analysis.stats.regressions import QUALITY, regressions
 from judge_gym.analysis.validity import validity
-from judge_gym.calibrate.synthetic import CONCEPT, STAGES, Judge, chances, positions
-from judge_gym.calibrate.truth import FloatArray, generator
-from judge_gym.calibrate.worlds import BIASED, PLAIN, Panels
+from simulations.synthetic import CONCEPT, STAGES, Judge, chances, positions
+from simulations.truth import FloatArray, generator
+from simulations.worlds import BIASED, PLAIN, Panels
 
 Row = dict[str, Any]
 COLUMNS = ("value", "low", "high")

@@ -1,6 +1,5 @@
-"""Calibration of the instrument: its truth, its panels, its gates, its verb."""
+"""The simulations themselves: their truth, their panels, their gates, their command."""
 
-import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -8,14 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import judge_gym.calibrate
-from conftest import Call
 from judge_gym.analysis.belief.disagreement import Verdicts, squared_distances
 from judge_gym.analysis.belief.masses import sources, stage_masks
 from judge_gym.analysis.stats.intervals import seeded, student
 from judge_gym.axes import Design
-from judge_gym.calibrate import (
-    Calibration,
+from judge_gym.errors import DesignError
+from judge_gym.models.simulated import judge_profile, verdict_distribution
+from judge_gym.records import Evidence
+from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
+from plain_belief import squared_jousselme
+from simulations import (
     HypothesisTest,
     Panels,
     Quantity,
@@ -25,8 +26,9 @@ from judge_gym.calibrate import (
     detectable,
     summary,
 )
-from judge_gym.calibrate.gates import coverage, decide, holm, recovery, rejections
-from judge_gym.calibrate.prompted import (
+from simulations.__main__ import main
+from simulations.gates import coverage, decide, holm, recovery, rejections
+from simulations.prompted import (
     Prompted,
     answers,
     conditions,
@@ -34,17 +36,12 @@ from judge_gym.calibrate.prompted import (
     evidence,
     population,
 )
-from judge_gym.calibrate.quantities import STAGE, worlds
-from judge_gym.calibrate.synthetic import Synthetic
-from judge_gym.calibrate.truth import HUNDREDTHS, TrueValues, stated_chances
-from judge_gym.errors import DesignError
-from judge_gym.models.simulated import judge_profile, verdict_distribution
-from judge_gym.records import Completion, Evidence, Request
-from judge_gym.stages import Prober, ProbeTarget, Scorer, ScoreTarget
-from plain_belief import squared_jousselme
+from simulations.quantities import STAGE, worlds
+from simulations.synthetic import Synthetic
+from simulations.truth import HUNDREDTHS, TrueValues, stated_chances
 from tables import each_row
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SHAPE = Shape()
 PROMPTED = Prompted()
 
@@ -586,14 +583,14 @@ def test_names_are_unique_within_a_world() -> None:
 def test_the_page_shows_the_last_full_run_of_everything_that_is_calibrated() -> None:
     page = (ROOT / "docs" / "calibrate.md").read_text(encoding="utf-8")
     table = page.partition(summary.BEGIN)[2].partition(summary.END)[0]
-    assert "judge-gym calibrate --" in table
+    assert "make simulations" in table
     missing = [
         f"{name} in {one.source.name}"
         for one in worlds(SHAPE)
         for name in names_of(one)
         if f"| {name} | {one.source.name} |" not in table
     ]
-    assert missing == [], "run judge-gym calibrate --full --markdown"
+    assert missing == [], "run make simulations"
 
 
 def test_each_quantity_of_a_world_stands_once_at_each_number_of_items() -> None:
@@ -601,64 +598,33 @@ def test_each_quantity_of_a_world_stands_once_at_each_number_of_items() -> None:
     assert len(listed) == len(set(listed))
 
 
-# --- the verb ------------------------------------------------------------------------------------
+# --- the command ---------------------------------------------------------------------------------
 
-SMALL = ("--panels", "2", "--only", "(real prompts", "--items", "4", "--replicates", "4")
+PAGE = f"""before
+{summary.BEGIN}
+old
+{summary.END}
+after"""
 
 
-@pytest.mark.slow
-def test_the_command_calibrates_real_prompts_and_writes_its_tables(
-    call: Call, tmp_path: Path
+def test_the_command_prints_a_table_and_saves_csv_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "made" / "here"
-    ended = call("calibrate", *SMALL, "--out", str(out), "--json")
-    result = ended.json
-    assert ended.code == (0 if result["passed"] else 1)
-    assert result["passed"] is (result["failed"] == [])
-    sizes = [result[name] for name in ("panels", "items", "replicates", "seed")]
-    assert sizes == [2, 4, 4, 0]
-    prompted = worlds(Shape(4, 4))[-1]
-    listed = {name: [one.name for one in prompted.quantities] for name in ("coverage", "recovery")}
-    for name, entries in (listed | {"tests": [one.name for one in prompted.tests]}).items():
-        assert [row["name"] for row in result[name]] == entries
-        assert pd.read_csv(out / f"{name}.csv")["name"].tolist() == entries
-    assert all(np.isfinite(row["truth"]) for row in result["recovery"])
-    assert "sees coverage below" in result["detects"]
+    code = main(["--panels", "3", "--only", "prevalence", "--out", str(tmp_path / "made" / "here")])
+    out = capsys.readouterr().out
+    assert code == 0
+    assert out.startswith(summary.BEGIN) and "| prevalence | labels of people | n=40: " in out
+    saved = pd.read_csv(tmp_path / "made" / "here" / "coverage.csv")
+    assert saved["name"].tolist() == ["prevalence"]
 
 
-def test_the_command_prints_worlds_or_markdown(call: Call) -> None:
-    chosen = ("calibrate", "--panels", "3", "--only", "prevalence")
-    shown = call(*chosen)
-    assert "labels" in shown.out and "sees coverage below" in shown.err
-    table = call(*chosen, "--markdown").out
-    assert table.startswith(summary.BEGIN) and "| prevalence | labels of people | n=40: " in table
+def test_the_table_replaces_what_stands_between_the_markers() -> None:
+    table = f"{summary.BEGIN}\nnew\n{summary.END}"
+    assert summary.replace_table(PAGE, table) == f"before\n{table}\nafter"
+    with pytest.raises(ValueError, match="needs the markers"):
+        summary.replace_table("before", table)
 
 
-def test_a_failed_gate_is_exit_1(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = {"world": "w", "items": 12, "name": "stage", "panels": 9, "outcome": "fails"}
-    result = Calibration(
-        coverage=pd.DataFrame([row | {"coverage": 0.5}]),
-        recovery=pd.DataFrame([row | {"bias": 0.0, "spread": 1.0}]),
-        tests=pd.DataFrame(),
-        failed=["coverage: stage"],
-        gates=2,
-    )
-    monkeypatch.setattr(judge_gym.calibrate, "calibrate", lambda *_, **__: result)
-    ended = call("calibrate")
-    assert ended.code == 1
-    assert "failed: coverage: stage" in ended.err
-
-
-def test_options_that_exclude_each_other_are_refused(call: Call) -> None:
-    assert call("calibrate", "--full", "--panels", "3").code == 2
-    assert call("calibrate", "--json", "--markdown").code == 2
-
-
-def test_an_interruption_ends_cleanly(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(requests: Sequence[Request]) -> list[Completion | None]:
-        signal.raise_signal(signal.SIGINT)
-        return answers(requests)
-
-    monkeypatch.setattr("judge_gym.calibrate.prompted.answers", interrupted)
-    ended = call("calibrate", *SMALL, "--json")
-    assert (ended.code, ended.out) == (130, "")
+def test_a_part_of_the_worlds_does_not_replace_the_page() -> None:
+    with pytest.raises(SystemExit):
+        main(["--only", "prevalence", "--write"])
