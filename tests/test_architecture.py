@@ -20,10 +20,9 @@ verbs
 axes client
 studies stages
 analysis
-triage
+triage calibrate
 models store sources suites
 engine
-calibrate
 lab
 web
 mcp
