@@ -4,7 +4,14 @@
 that truth without the estimators of `analysis`, and `coverage` compares it with real judge tables.
 """
 
-from judge_gym.calibrate.coverage import check_coverage
+from judge_gym.calibrate.coverage import check_coverage, false_worse, quantity_coverage
 from judge_gym.calibrate.profile import SetupProfile, StudyProfile, measure_study
 
-__all__ = ["SetupProfile", "StudyProfile", "check_coverage", "measure_study"]
+__all__ = [
+    "SetupProfile",
+    "StudyProfile",
+    "check_coverage",
+    "false_worse",
+    "measure_study",
+    "quantity_coverage",
+]

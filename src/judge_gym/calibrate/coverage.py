@@ -1,7 +1,7 @@
 """Whether the intervals of a judge table hold at the size of a study: panels, tables, coverage."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,10 @@ LEAST, MOST = 0.93, 0.97
 FALSE_WORSE = 0.05
 MONTE_CARLO = 0.99
 Watch = Callable[[int, int], None]
+
+
+_Estimate = tuple[Mapping[str, Any], float | None]
+"""A quantity of a table and its true value; None if that is not known."""
 
 
 class _Outcome(NamedTuple):
@@ -59,38 +63,59 @@ def check_coverage(
     count = panels or _default_panels(profile)
     compares = len(profile.setups) > 1 and profile.labels != "none"
     equal = max(20, count // 2) if compares else 0
-    total, done = count + equal, 0
-    truths = true_values(profile, seed)
-    outcomes: dict[str, list[_Outcome]] = defaultdict(list)
-    unknown: set[str] = set()
-    for table in _tables(profile, "like", count, seed):
-        for name, rows in _quantities(table, truths).items():
-            if any(truth is None for _, truth in rows):
-                unknown.add(name)
-            else:
-                outcomes[name].append(_outcome(rows))
-        done += 1
-        watch(done, total)
-    worse: list[bool] = []
-    for table in _tables(profile.with_equal_setups(), "equal", equal, seed):
-        standings = {row["standing"] for row in table["rows"]}
-        if standings != {"unknown"}:
-            worse.append("worse" in standings)
-        done += 1
-        watch(done, total)
-    rows = [_coverage_row(name, found, count) for name, found in outcomes.items()]
-    rate = _rate(sum(worse), len(worse)) if worse else None
+    rows, unchecked = quantity_coverage(
+        profile, count, seed, lambda done, _: watch(done, count + equal)
+    )
+    worse = false_worse(profile, equal, seed, lambda done, _: watch(count + done, count + equal))
     return {
-        "sentence": _sentence(profile, rows, rate, count),
+        "sentence": _sentence(profile, rows, worse, count),
         "panels": count,
         "seed": seed,
         "study": _facts(profile),
         "quantities": rows,
-        "false_worse": rate,
-        "equal_panels": len(worse),
-        "unchecked": sorted(unknown),
+        "false_worse": worse,
+        "equal_panels": equal,
+        "unchecked": unchecked,
         "notes": [*profile.notes],
     }
+
+
+def quantity_coverage(
+    profile: StudyProfile, panels: int, seed: int = 0, watch: Watch = lambda done, total: None
+) -> tuple[list[CoverageRow], list[str]]:
+    """Simulates panels of a profile, and compares the intervals of their judge tables with truth.
+
+    Returns:
+        A row for each quantity, and the names of quantities whose true value is not known.
+    """
+    truths = true_values(profile, seed)
+    outcomes: dict[str, list[_Outcome]] = defaultdict(list)
+    unknown: set[str] = set()
+    for done, table in enumerate(_tables(profile, "like", panels, seed), 1):
+        for name, estimates in _quantities(table, truths).items():
+            if any(truth is None for _, truth in estimates):
+                unknown.add(name)
+            else:
+                outcomes[name].append(_outcome(estimates))
+        watch(done, panels)
+    return [_coverage_row(name, each, panels) for name, each in outcomes.items()], sorted(unknown)
+
+
+def false_worse(
+    profile: StudyProfile, panels: int, seed: int = 0, watch: Watch = lambda done, total: None
+) -> Rate | None:
+    """Counts how often a table calls a setup worse though all judge equally well.
+
+    None where setups are not compared.
+    """
+    worse = []
+    tables = _tables(profile.with_equal_setups(), "equal", panels, seed)
+    for done, table in enumerate(tables, 1):
+        standings = {row["standing"] for row in table["rows"]}
+        if standings != {"unknown"}:
+            worse.append("worse" in standings)
+        watch(done, panels)
+    return _rate(sum(worse), len(worse)) if worse else None
 
 
 def _default_panels(profile: StudyProfile) -> int:
@@ -105,11 +130,9 @@ def _tables(profile: StudyProfile, kind: str, count: int, seed: int) -> Iterator
         yield judge_table(*panel_frames(profile, draw_panel(profile, rng), rng))
 
 
-def _quantities(
-    table: JudgeTable, truths: Mapping[str, Truths]
-) -> dict[str, list[tuple[Mapping[str, Any], float | None]]]:
+def _quantities(table: JudgeTable, truths: Mapping[str, Truths]) -> dict[str, list[_Estimate]]:
     """Returns every estimate of a table with its truth, by name; a truth of None is not known."""
-    found: dict[str, list[tuple[Mapping[str, Any], float | None]]] = defaultdict(list)
+    found: dict[str, list[_Estimate]] = defaultdict(list)
     accuracy = {name: values.get("truth") for name, values in truths.items()}
     best = next((row["judge"] for row in table["rows"] if row["difference"] is None), "")
     for row in table["rows"]:
@@ -136,7 +159,7 @@ def _is_quantity(value: object) -> bool:
     return isinstance(value, Mapping) and {"value", "low", "high"} <= value.keys()
 
 
-def _outcome(rows: list[tuple[Mapping[str, Any], float | None]]) -> _Outcome:
+def _outcome(rows: Sequence[_Estimate]) -> _Outcome:
     """Returns whether all setups' intervals hold together, as the table says that they do."""
     shown = [(row, truth) for row, truth in rows if row["low"] is not None and truth is not None]
     reasons = [str(row.get("withheld") or "") for row, _ in rows if row["low"] is None]

@@ -41,7 +41,7 @@ def draw_panel(profile: StudyProfile, rng: np.random.Generator) -> Panel:
     cluster = np.repeat(np.arange(clusters), profile.cluster_sizes)
 
     def copies(correlation: float, *shape: int) -> npt.NDArray[np.bool_]:
-        return rng.random(shape) < np.sqrt(correlation)
+        return np.asarray(rng.random(shape) < np.sqrt(correlation))
 
     labels, chances = np.arange(profile.scale), profile.prevalence
     of_cluster = rng.choice(labels, clusters, p=chances)[cluster]
@@ -113,14 +113,14 @@ def panel_frames(
     )
     if profile.labels != "raters":
         return tidy(frame), None
-    rated, rater = np.indices(panel.ratings.shape)
+    rated, rater = (axis.ravel() for axis in np.indices(panel.ratings.shape))
     keep = labelled[rated]
     people = pd.DataFrame(
         {
             "tag": "panel",
             "evidence": rated[keep],
             "rater": np.char.add("rater ", rater[keep].astype(str)),
-            "stage": panel.ratings[keep] + 1,
+            "stage": panel.ratings.ravel()[keep] + 1,
         }
     )
     return tidy(frame), people

@@ -197,8 +197,7 @@ def _votes(
 def _stage(rows: pd.DataFrame) -> Codes:
     """Returns the lowest stage of each verdict, from 0 on; 0 without a score."""
     masks = rows["mask"].to_numpy()
-    lowest = np.log2(np.maximum(1, masks & -masks))
-    return lowest.astype(np.intp)
+    return np.asarray(np.log2(np.maximum(1, masks & -masks)), dtype=np.intp)
 
 
 def _agreement(votes: Floats) -> float:

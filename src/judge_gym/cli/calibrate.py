@@ -12,8 +12,9 @@ from judge_gym.records.coverage import CoverageReport, Rate
 
 FILES = (".csv", ".parquet")
 NOTE = (
-    "coverage: how often the intervals of all setups contain the true value, with the 99 % interval "
-    "of simulation error; printed: the share of panels that print an interval; width: its mean"
+    "coverage: how often the intervals of all setups contain the true value, with the 99 % "
+    "interval of simulation error; printed: the share of panels that print an interval; width: "
+    "its mean"
 )
 
 
