@@ -62,7 +62,7 @@ def check_coverage(
     profile = measure_study(frame, people)
     count = panels or _default_panels(profile)
     compares = len(profile.setups) > 1 and profile.labels != "none"
-    equal = max(20, count // 2) if compares else 0
+    equal = max(10, count // 2) if compares else 0
     rows, unchecked = quantity_coverage(
         profile, count, seed, lambda done, _: watch(done, count + equal)
     )

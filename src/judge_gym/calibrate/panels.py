@@ -56,7 +56,13 @@ def draw_panel(profile: StudyProfile, rng: np.random.Generator) -> Panel:
     verdicts = []
     for setup in profile.setups:
         alone = np.where(together, rng.random(clusters)[cluster], rng.random(items))
-        level = np.where(copies(profile.setup_correlation, items), shared, alone)
+        # A cluster's draw is shared by setups as a whole, or it would be none of the cluster's.
+        joins = np.where(
+            together,
+            copies(profile.setup_correlation, clusters)[cluster],
+            copies(profile.setup_correlation, items),
+        )
+        level = np.where(joins, shared, alone)
         for_order = []
         for by_label in setup.by_order(profile.orders):
             usual = _outcome(by_label, label, level[:, None])

@@ -18,7 +18,7 @@ from judge_gym.errors import ConflictError
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 LabelKind = Literal["answers", "raters", "none"]
-UNREADABLE = ("refused", "truncated", "parse_failed")
+READABLE = ("scored", "abstained")
 LIMIT = 0.95
 """The largest correlation that is simulated: at 1 all items would be one."""
 
@@ -218,7 +218,7 @@ def _setup(
 ) -> SetupProfile:
     rows = setup.rows
     unit = units.number[rows.index].to_numpy()
-    readable = rows["status"].isin(("scored", "abstained")).to_numpy()
+    readable = rows["status"].isin(READABLE).to_numpy()
     verdict = np.where(rows["mask"].to_numpy() > 0, _stage(rows), scale)
     counts = np.zeros((len(units.label), scale + 1))
     np.add.at(counts, (unit[readable], verdict[readable]), 1.0)
@@ -262,7 +262,7 @@ def _lean(rows: pd.DataFrame, verdict: Codes, readable: npt.NDArray[np.bool_]) -
 
 def _errors(setup: Setup, units: _Units) -> Floats:
     """Returns by unit how much more often than usual for its label a setup is right."""
-    rows = setup.rows
+    rows = setup.rows[setup.rows["status"].isin(READABLE)]
     unit = units.number[rows.index].to_numpy()
     right = (_stage(rows) == units.label[unit]) & (rows["mask"] > 0).to_numpy()
     rate = pd.Series(right.astype(float)).groupby(unit).mean().reindex(range(len(units.label)))
