@@ -17,6 +17,7 @@ from judge_gym.lab.sample_frames import read_samples, stored_samples
 from judge_gym.lab.texts import check_folder, new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
+from judge_gym.records.coverage import CoverageReport
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.planning import EndpointPower, NextPurchase, PowerPlan, Purchase
 from judge_gym.records.responses import (
@@ -376,6 +377,33 @@ class Reports:
             raise ConflictError(f"{target} has no samples yet; score it first")
         return divergent_pairs(tidy(frame, source=target))
 
+    def calibrate(
+        self,
+        target: str,
+        *,
+        panels: int | None = None,
+        seed: int = 0,
+        watch: Callable[[int, int], None] = lambda done, of: None,
+    ) -> CoverageReport:
+        """Returns whether intervals hold at the size of a study, from simulated studies like it.
+
+        Args:
+            target: the study or tag.
+            panels: the number of simulated studies; by default as many as take about a minute.
+            seed: the seed of the simulation.
+            watch: called with how many are done, and of how many.
+        """
+        load_analysis()
+        from judge_gym.analysis.frames import tidy
+        from judge_gym.calibrate import check_coverage
+
+        rows = self._experiments.find(target)
+        samples = stored_samples(self._store, rows)
+        if samples.empty:
+            raise ConflictError(f"{target} has no samples yet; run a small part of it first")
+        frame, people = tidy(samples, source=target), self._labels.frame_of(rows)
+        return check_coverage(frame, people, panels=panels, seed=seed, watch=watch)
+
     # --- spending --------------------------------------------------------------------------------
 
     def usage(
@@ -496,6 +524,19 @@ def report_file(
         questions=_questions(name, samples, gates or {}),
         summary_only=summary_only,
     )
+
+
+def calibrate_file(
+    path: str | Path,
+    *,
+    panels: int | None = None,
+    seed: int = 0,
+    watch: Callable[[int, int], None] = lambda done, of: None,
+) -> CoverageReport:
+    """Says whether intervals hold at the size of the samples of a file, without a database."""
+    from judge_gym.calibrate import check_coverage
+
+    return check_coverage(read_samples(path), panels=panels, seed=seed, watch=watch)
 
 
 def check_report_path(out: Path) -> None:
