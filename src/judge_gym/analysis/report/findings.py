@@ -1,20 +1,14 @@
-"""Sections on findings, accuracy, rubrics, evidence, cost, missing samples and limitations."""
+"""Sections on what was expected, limitations, metrics, rubrics, evidence and cost."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from judge_gym.analysis import figures
 from judge_gym.analysis.declared import RULE, Tested, contrast_tests, outcomes
-from judge_gym.analysis.endpoints import known_answers
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes, ordinal_rows
-from judge_gym.analysis.judges.pair_frames import pair_table
-from judge_gym.analysis.judges.pairs import PAIR_RULE
-from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
 from judge_gym.analysis.measures import Measure, panel_table
 from judge_gym.analysis.report.page import (
-    Chart,
     ReportInput,
     Section,
     Table,
@@ -48,7 +42,7 @@ def outcomes_of_tests(given: ReportInput, tests: Sequence[Tested]) -> tuple[str,
     note = f"Outcomes: {RULE}. {_declared_sentence(given)} Intervals are over "
     note += f"{given.interval_units}."
     shown = tested[[*FIRST, "claim", "estimand", "note"]]
-    return _outcomes(tested), Table("Hypotheses", note, shown, main=True)
+    return _outcomes(tested), Table("Hypotheses", note, shown)
 
 
 def metrics(given: ReportInput, more: Sequence[Measure] = ()) -> Section | None:
@@ -98,22 +92,17 @@ def _rubrics_used(own: pd.DataFrame) -> str:
 def limitations(given: ReportInput, more: Mapping[str, Sequence[str]] = {}) -> Section | None:
     """Lists what these data cannot show, with `more` of it by task."""
     labelled = set() if given.people is None else {*given.people["tag"]}
-    rows: list[tuple[str, str]] = [("all", limit) for limit in given.confounded]
-    rows += [
-        (str(task), limit)
-        for task, part in given.data.own.groupby("task", observed=True)
-        for limit in (*_limits(part, labelled), *more.get(str(task), ()))
-    ]
+    tasks: dict[str, list[str]] = {limit: [] for limit in given.confounded}
+    names = [*map(str, given.data.own["task"].unique())]
+    for task, part in given.data.own.groupby("task", observed=True):
+        for limit in (*_limits(part, labelled), *more.get(str(task), ())):
+            tasks.setdefault(limit, []).append(str(task))
     return section(
         "Limitations",
         "What the numbers above do not support.",
-        tables=[
-            Table(
-                "Limitations by task",
-                "Derived from the data.",
-                pd.DataFrame(rows, columns=["task", "limitation"]),
-                main=True,
-            )
+        lines=[
+            limit if len(places) in (0, len(names)) else f"{', '.join(places)}: {limit}"
+            for limit, places in tasks.items()
         ],
     )
 
@@ -159,82 +148,11 @@ def _limits(part: pd.DataFrame, labelled: Collection[str]) -> Iterator[str]:
         yield "simulated judges say nothing about real models"
 
 
-def accuracy(given: ReportInput) -> Section | None:
-    """Shows accuracy on known answers and pairs, and agreement with people."""
-    own, singles = given.data.own, given.data.without_pairs.own
-    pairs = pair_table(own[own["pair"]], CELL)
-    known = known_answers(singles, CELL)
-    scores = _scores(pairs, known)
-    people = given.people if given.people is not None and len(given.people) else None
-    lead = "Against people."
-    if figures.accuracy_figure.has_data(scores):
-        of = (
-            "of scored verdicts" if len(known) else "by JudgeBench's rule, where a tie is not right"
-        )
-        lead = f"{figures.accuracy_figure.finding(scores)}, {of}."
+def rubrics_and_evidence(given: ReportInput) -> Section | None:
+    """Shows rubric quality and evidence views."""
     return section(
-        "How accurate are the judges?",
-        lead,
-        tables=[
-            Table(
-                "Known answers",
-                "Share of scored verdicts on the right stage; 95 % interval over items.",
-                known,
-            ),
-            Table("Pairs with a known better response", f"Shares. {PAIR_RULE}", pairs),
-            *(_people(own, people) if people is not None else ()),
-        ],
-        charts=[
-            Chart("Accuracy", figures.accuracy_figure, scores),
-        ],
-    )
-
-
-def _scores(pairs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Returns the accuracy of each configured judge, on pairs and on single items alike."""
-    columns = [*CELL, "accuracy", "low", "high", "n"]
-    renamed = known.rename(columns={"mean": "accuracy"})
-    parts = [part[columns] for part in (pairs, renamed) if len(part)]
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-    return figures.panels(found)
-
-
-def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
-    """Returns the tables that compare judges with raters."""
-    stages = ordinal_rows(own)
-    agreement = majority_agreement(own, people)
-    return [
-        Table(
-            "Agreement with people",
-            "The share of a judge's weight on the stage that most raters gave; items on which "
-            "raters tie are left out.",
-            agreement[agreement["items"] > 0],
-        ),
-        Table(
-            "Can a judge replace a rater?",
-            "The alternative annotator test: each rater is left out in turn; a judge passes if it "
-            "represents the others at least as well as half of the raters do.",
-            alt_test(own, people),
-        ),
-        Table(
-            "People's mean stage",
-            "From few labels and many verdicts, prediction-powered.",
-            prediction_powered(stages, people) if len(stages) else pd.DataFrame(),
-        ),
-    ]
-
-
-def rubrics_evidence_cost(given: ReportInput) -> Section | None:
-    """Shows rubric quality, evidence views and cost."""
-    cost = _cost(given.usage)
-    paid = "The rubrics, and the texts that judges read."
-    if len(cost):
-        usd = cost["usd"].sum(min_count=1)
-        price = "a price that is not known" if pd.isna(usd) else f"{dollars(usd)} in all"
-        paid = f"{int(cost['calls'].sum()):,} calls were paid, for {price}."
-    return section(
-        "Rubrics, evidence and cost",
-        paid,
+        "Rubrics and evidence",
+        "The rubrics, and the texts that judges read.",
         tables=[
             Table(
                 "Rubric quality",
@@ -248,12 +166,29 @@ def rubrics_evidence_cost(given: ReportInput) -> Section | None:
                 "them with judge-gym evidence show.",
                 views_table(given.views),
             ),
+        ],
+    )
+
+
+def cost(given: ReportInput) -> Section | None:
+    """Shows what was paid, by stage and model."""
+    paid = _cost(given.usage)
+    if paid.empty:
+        return None
+    calls, usd = int(paid["calls"].sum()), paid["usd"].sum(min_count=1)
+    price = "a price that is not known" if pd.isna(usd) else f"{dollars(float(usd))} in all"
+    return section(
+        "What did it cost?",
+        f"{calls:,} call{' was' if calls == 1 else 's were'} paid, for {price}.",
+        tables=[
             Table(
                 "Cost",
                 "Calls that were paid, by stage and model; reused answers cost nothing.",
-                cost,
-                main=True,
-            ),
+                paid,
+                paid.assign(
+                    usd=[None if pd.isna(value) else dollars(value) for value in paid["usd"]]
+                ).rename(columns=lambda name: "cost" if name == "usd" else name.replace("_", " ")),
+            )
         ],
     )
 

@@ -32,6 +32,20 @@ def what_to_buy_next(given: ReportInput) -> Section | None:
                 "others.",
                 pd.DataFrame([_row(one) for one in decisions]),
             ),
+        ],
+        charts=[Chart("Interval by money spent", figures.decision_figure, curve(first))],
+    )
+
+
+def variance(given: ReportInput) -> Section | None:
+    """Shows where the variance of verdicts is."""
+    values = measured(given.frame, given.people)
+    if values.empty:
+        return None
+    return section(
+        "Where is the variance?",
+        "Components of the variance of one verdict.",
+        tables=[
             Table(
                 "Variance",
                 "Components of the variance of one verdict, on the scale from 0 to 1, by "
@@ -40,7 +54,6 @@ def what_to_buy_next(given: ReportInput) -> Section | None:
                 variance_table(values),
             ),
         ],
-        charts=[Chart("Interval by money spent", figures.decision_figure, curve(first))],
     )
 
 
