@@ -136,7 +136,7 @@ def _quantities(table: JudgeTable, truths: Mapping[str, Truths]) -> dict[str, li
     accuracy = {name: values.get("truth") for name, values in truths.items()}
     best = next((row["judge"] for row in table["rows"] if row["difference"] is None), "")
     for row in table["rows"]:
-        measures: Mapping[str, Any] = row.get("measures") or {}  # type: ignore[assignment]
+        measures: Mapping[str, Any] = row.get("measures") or {}
         for name, value in {**row, **measures}.items():
             if not _is_quantity(value):
                 continue
