@@ -12,11 +12,11 @@ from judge_gym.analysis.belief.disagreement import Verdicts, squared_distances
 from judge_gym.analysis.metrics import METRICS, Summary, metric, metric_table
 from judge_gym.analysis.metrics.abstention import abstention
 from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.conflict import conflict
-from judge_gym.analysis.metrics.entrenchment import entrenchment
 from judge_gym.analysis.metrics.uncertainty import uncertainty
 from judge_gym.analysis.panels import Dataset, Panel
 from judge_gym.analysis.stats.intervals import above_chance, skewed, undefined
+from judge_gym.protocols.conflict import conflict
+from judge_gym.protocols.entrenchment import entrenchment
 from panel_frames import JUDGE, samples, simulated, verdicts
 
 

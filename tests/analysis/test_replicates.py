@@ -8,7 +8,6 @@ import pytest
 
 from judge_gym.analysis.endpoints import cell_endpoints
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.metrics.conflict import conflict
 from judge_gym.analysis.metrics.consistency import (
     ALIKE,
     COLD,
@@ -18,6 +17,7 @@ from judge_gym.analysis.metrics.consistency import (
 )
 from judge_gym.analysis.metrics.polarization import pairwise, polarization
 from judge_gym.analysis.stats.intervals import seeded
+from judge_gym.protocols.conflict import conflict
 
 JUDGE = "judge.model"
 

@@ -25,13 +25,13 @@ from judge_gym.analysis.frames import (
 from judge_gym.analysis.panels import Dataset, Samples, ratio
 from judge_gym.analysis.stats.clusters import scope
 from judge_gym.analysis.stats.intervals import (
-    Bounded,
-    Estimator,
-    bounded,
-    estimate_over_items,
+    DISTANCE,
+    SHARE,
+    VARIANCE,
+    Scale,
+    between,
+    estimate,
     mean_bounds,
-    skewed,
-    variances,
     without_each_draw,
 )
 from judge_gym.records import STATUSES
@@ -62,13 +62,13 @@ POOLED = ("entropy", "entropy_all")
 """Endpoints of a cell's pooled distribution, which are not means over draws of rubrics."""
 
 
-def _estimator(endpoint: str, n_stages: int) -> Estimator:
-    """Returns the estimator of an endpoint, which knows the ends of its scale."""
+def _scale(endpoint: str, n_stages: int) -> Scale:
+    """Returns the scale of an endpoint."""
     if endpoint in ("expected_stage", "subset_size"):
-        return Bounded(1, n_stages)
+        return between(1, n_stages)
     if endpoint in POOLED:
-        return Bounded(0, float(np.log2(n_stages + (endpoint == "entropy_all"))))
-    return {"stage": skewed, "jitter": variances}.get(endpoint, bounded)
+        return between(0, float(np.log2(n_stages + (endpoint == "entropy_all"))))
+    return {"stage": DISTANCE, "jitter": VARIANCE}.get(endpoint, SHARE)
 
 
 def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -157,7 +157,7 @@ def means_over_items(
     cells: pd.DataFrame,
     by: Sequence[str],
     value: str,
-    estimate: Estimator,
+    scale: Scale,
     without: Iterable[pd.DataFrame] = (),
     *,
     mean_over_draws: bool = True,
@@ -180,8 +180,8 @@ def means_over_items(
         items = cells["evidence"].iloc[here] if group in left else ()
         drawn = [one.reindex(items).to_numpy(float) for one in left.get(group, ())]
         each, codes = numbers[here], clusters[here]
-        found = estimate_over_items(estimate, each, drawn, codes, mean_over_draws=mean_over_draws)
-        rows.append((*group, *found, scope(each, codes)))
+        mean = estimate(each, codes, scale=scale, without=drawn, mean_over_draws=mean_over_draws)
+        rows.append((*group, *mean[:4], scope(each, codes)))
     table = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "items", "scope"])
     return table if table["scope"].any() else table.drop(columns="scope")
 
@@ -203,7 +203,7 @@ def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     cells = partial(stage_by_item, by=by)
     without = without_each_draw(frame, by, cells).values()
-    return means_over_items(cells(ordinal(frame)), by, "value", skewed, without)
+    return means_over_items(cells(ordinal(frame)), by, "value", DISTANCE, without)
 
 
 def stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -219,7 +219,7 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     cells = partial(right_by_item, by=by)
     without = without_each_draw(frame, by, cells).values()
-    return means_over_items(cells(frame), by, "value", bounded, without)
+    return means_over_items(cells(frame), by, "value", SHARE, without)
 
 
 def right_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -333,7 +333,7 @@ def judge_endpoints(samples: Samples) -> pd.DataFrame:
     without = data.compute(endpoints_without_each_draw).values()
     parts = [
         means_over_items(
-            *(part, CELL, name, _estimator(name, n_stages), without),
+            *(part, CELL, name, _scale(name, n_stages), without),
             mean_over_draws=name not in POOLED,
         ).assign(endpoint=name)
         for n_stages in cells["n_stages"].unique()

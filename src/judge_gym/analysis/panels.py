@@ -23,11 +23,11 @@ from judge_gym.analysis.frames import (
     select_rows,
 )
 from judge_gym.analysis.stats.intervals import (
+    DISTANCE,
     MANY_DRAWS,
     Estimate,
-    Estimator,
-    estimate_over_items,
-    skewed,
+    Scale,
+    estimate,
 )
 
 Result = TypeVar("Result")
@@ -251,7 +251,7 @@ def _numbered(rows: pd.DataFrame) -> pd.DataFrame:
 def mean_over_items(
     panel: Panel,
     values: Callable[[Panel], FloatArray],
-    estimate: Estimator = skewed,
+    scale: Scale = DISTANCE,
     *,
     mean_over_draws: bool = False,
 ) -> Estimate:
@@ -260,15 +260,19 @@ def mean_over_items(
     `values` computes one value per item of a panel; NaN if an item has none.
     """
     without = [values(part) for part in panel.without_each_draw] if panel.many_draws else []
-    return estimate_over_items(
-        estimate, values(panel), without, panel.clusters, mean_over_draws=mean_over_draws
+    return estimate(
+        values(panel),
+        panel.clusters,
+        scale=scale,
+        without=without,
+        mean_over_draws=mean_over_draws,
     )
 
 
 def mean_of_cells(
     panel: Panel,
     cells: Callable[[Panel], FloatArray],
-    estimate: Estimator = skewed,
+    scale: Scale = DISTANCE,
     place: int = ALL_JUDGES,
 ) -> Estimate:
     """Returns a mean over items of one judge's cells, or of the mean over all judges.
@@ -279,7 +283,7 @@ def mean_of_cells(
     def values(of: Panel) -> FloatArray:
         return row_means(cells(of)) if place == ALL_JUDGES else cells(of)[:, place]
 
-    return mean_over_items(panel, values, estimate, mean_over_draws=True)
+    return mean_over_items(panel, values, scale, mean_over_draws=True)
 
 
 def once_per_panel(values: Callable[[Panel], Result]) -> Callable[[Panel], Result]:

@@ -17,13 +17,14 @@ from judge_gym.axes.judge import JudgeAxes
 from judge_gym.axes.presentation import PresentationAxes
 from judge_gym.axes.probe import ProbeAxes
 from judge_gym.axes.prompt import PromptAxes
-from judge_gym.axes.protocols import CONTESTED, PROTOCOLS, ProtocolName
+from judge_gym.axes.protocols import BLUEPRINT_KNOBS, CONTESTED, PROTOCOLS, ProtocolName
 from judge_gym.axes.rubric import RubricAxes
 from judge_gym.axes.verdict import VerdictAxes
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import StageName
 
 __all__ = [
+    "BLUEPRINT_KNOBS",
     "CONTESTED",
     "PROTOCOLS",
     "V1_DEFAULTS",

@@ -58,7 +58,20 @@ def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataF
     about = annotations(list(named.values()))
     spread = about.take(about.index.get_indexer(pd.Index(frame["tag"]))).reset_index(drop=True)
     frame.insert(list(frame).index("truth") + 1, "reference", spread.pop("reference"))
+    frame.insert(list(frame).index("n_stages") + 1, "stage_names", _stage_names(store, frame))
     return pd.concat([frame, spread], axis=1)
+
+
+def _stage_names(store: Store, frame: "pd.DataFrame") -> "pd.Series":
+    """Returns the names of the stages of each sample's rubric, in order."""
+    import pandas as pd
+
+    from judge_gym.analysis.frames import NAMES_APART
+
+    rubrics, ids = pd.factorize(frame["rubric"])
+    names = store.rubrics.stage_names({int(id) for id in ids})
+    texts = [NAMES_APART.join(names.get(int(id), ())) for id in ids]
+    return pd.Series(pd.Categorical(texts).take(rubrics)) if texts else frame["rubric"].astype(str)
 
 
 def exported_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":

@@ -152,7 +152,7 @@ def ablate(
 ) -> tuple[Effect, ...]:
     """Compares each condition with the base, paired by eval."""
     # Every command knows conditions; what compares them costs a second to load.
-    from judge_gym.analysis.stats import paired_tests
+    from judge_gym.analysis.stats import comparisons, paired_tests
 
     def corrected(p: Sequence[float]) -> list[float]:
         found: list[float] = paired_tests.among_known(paired_tests.benjamini_hochberg, p).tolist()
@@ -166,10 +166,10 @@ def ablate(
     effects = []
     for name, theirs in sides.items():
         evals = sorted(ours.keys() | theirs.keys())
-        paired = paired_tests.paired_difference(
+        paired = comparisons.compare_pair(
             _shares(theirs, evals), _shares(ours, evals), key=["ablation", name]
         )
-        difference = paired.difference.clipped(-1.0, 1.0)
+        difference = paired.difference
         changes = tuple(replace(change, q=next(q)) for change in tested[name])
         known = {change.eval for change in changes}
         unpaired = tuple(path for path in evals if path not in known)

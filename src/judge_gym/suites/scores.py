@@ -113,7 +113,7 @@ def pooled(runs: Iterable[RunScore]) -> "Estimate":
     """
     import numpy as np
 
-    from judge_gym.analysis.stats.intervals import bounded, undefined
+    from judge_gym.analysis.stats.intervals import SHARE, estimate, undefined
 
     scored = [(run, run.score) for run in runs]
     known = [(run, score) for run, score in scored if score is not None]
@@ -128,7 +128,7 @@ def pooled(runs: Iterable[RunScore]) -> "Estimate":
     mean = float(np.mean([score for _, score in known]))
     # Rounded, because 0 and 1 must be 0 and 1 for the exact interval.
     values = np.round([mean + len(added) * added[path] for path in sorted(added)], 12)
-    return bounded(values)._replace(value=mean)
+    return estimate(values, scale=SHARE)._replace(value=mean)
 
 
 @dataclass(frozen=True, slots=True)

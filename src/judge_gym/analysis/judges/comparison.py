@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.endpoints import positions
 from judge_gym.analysis.frames import once_per_call
-from judge_gym.analysis.judges.standing import difference_interval
+from judge_gym.analysis.judges.table import as_quantity
+from judge_gym.analysis.stats.comparisons import compare
 from judge_gym.records.comparison import ComparedItem, Endpoint
 from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeTable, Quantity
 
@@ -119,14 +121,10 @@ def stage_difference(a: pd.DataFrame, b: pd.DataFrame) -> Quantity | None:
     shared = left.index.intersection(right.index)
     if shared.empty:
         return None
-    gaps = (left.loc[shared, "stage"] - right.loc[shared, "stage"]).to_numpy(float)
+    stages = np.column_stack([side.loc[shared, "stage"].to_numpy(float) for side in (left, right)])
     clusters = pd.factorize(left.loc[shared, "cluster"])[0]
-    groups = int(clusters.max()) + 1
-    value = float(gaps.mean())
-    low = high = None
-    if groups >= MIN_CLUSTERS:
-        low, high = difference_interval(gaps, clusters)
-    return {"value": value, "low": low, "high": high, "n": len(gaps)}
+    mean = compare(stages, clusters, against=1).differences[0]
+    return None if mean is None else as_quantity(mean)
 
 
 def _stages(rows: pd.DataFrame) -> pd.DataFrame:

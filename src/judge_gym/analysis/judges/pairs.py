@@ -14,12 +14,12 @@ import numpy as np
 
 from judge_gym.analysis.stats.agreement import krippendorff_alpha
 from judge_gym.analysis.stats.clusters import Codes, grouped_codes
-from judge_gym.analysis.stats.intervals import Estimate, bounded, signed
+from judge_gym.analysis.stats.comparisons import compare_pair
+from judge_gym.analysis.stats.intervals import DIFFERENCE, SHARE, Estimate, estimate
 from judge_gym.analysis.stats.paired_tests import (
     among_known,
     benjamini_hochberg,
     exact_sign_test,
-    paired_difference,
 )
 from judge_gym.errors import DesignError
 
@@ -164,7 +164,7 @@ def score_overall(pairs: Sequence[JudgedPair]) -> PairScore:
         inconsistent=fmean(_item_means(pairs, lambda p: p.inconsistent)) if both else None,
         nulls=sum(pair.decisions.count(None) for pair in pairs),
         position_bias=fmean(leanings) if both and leanings else None,
-        interval=_interval(bounded(right, clusters)),
+        interval=_interval(estimate(right, clusters, scale=SHARE)),
     )
 
 
@@ -303,11 +303,11 @@ def _contrast(
     )
     wins, losses = int((right & ~other_right).sum()), int((~right & other_right).sum())
     p = exact_sign_test(wins, losses)
-    interval = _interval(signed(right.astype(float) - other_right))
+    interval = _interval(estimate(right.astype(float) - other_right, scale=DIFFERENCE))
     codes = grouped_codes(_clusters(pairs[judge]), np.full(len(right), True))
     if codes is not None:
-        found = paired_difference(right, other_right, key=["pairs", judge, other], clusters=codes)
-        p, interval = found.p, _interval(found.difference.clipped(-1, 1))
+        found = compare_pair(right, other_right, codes, key=["pairs", judge, other])
+        p, interval = found.p, _interval(found.difference)
     ours, theirs = decisions[judge], decisions[other]
     decided = ~np.isnan(ours) & ~np.isnan(theirs)
     return JudgeContrast(

@@ -21,11 +21,12 @@ from judge_gym.analysis.stats.clusters import (
 )
 from judge_gym.analysis.stats.intervals import (
     LEVEL,
+    SHARE,
+    UNBOUNDED,
     Estimate,
     Floats,
-    bounded,
+    estimate,
     item_error,
-    student,
     t_quantile,
     undefined,
 )
@@ -82,7 +83,7 @@ def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFram
     rows = []
     for key, part in items.groupby(CELL, observed=True):
         clear = part[~part["tied"]]
-        found = bounded(clear["share"], cluster_codes(clear))
+        found = estimate(clear["share"], cluster_codes(clear), scale=SHARE)
         raters = people.loc[(people[CELL] == list(key)).all(axis=1), "rater"].nunique()
         tied = part.loc[part["tied"], "evidence"].nunique()
         rows.append([*key, *found, tied, raters])
@@ -241,7 +242,9 @@ def prediction_powered(frame: OrdinalFrame, labels: pd.DataFrame) -> pd.DataFram
             found, weight = prediction_powered_mean(
                 truth, f[known], f[~known], np.concatenate([codes[known], codes[~known]])
             )
-            on_scale = np.clip([*found[:3], *student(truth, codes[known])[:3]], 0, 1)
+            on_scale = np.clip(
+                [*found[:3], *estimate(truth, codes[known], scale=UNBOUNDED)[:3]], 0, 1
+            )
             counts = [found.n, int((~known).sum())]
             rows.append([*key, *on_scale[:3], weight, *counts, *on_scale[3:], f.mean()])
     columns = ["value", "low", "high", "weight", "labelled", "unlabelled"]
@@ -262,7 +265,7 @@ def prediction_powered_mean(
     n, others = len(truth), len(elsewhere)
     spread = float(np.concatenate([predicted, elsewhere]).var(ddof=1)) if n + others > 1 else 0.0
     if n < 4 or others < 2 or spread <= 1e-12:
-        return student(truth, None if clusters is None else clusters[:n]), 0.0
+        return estimate(truth, None if clusters is None else clusters[:n], scale=UNBOUNDED), 0.0
     covariance = float(np.cov(truth, predicted)[0, 1])
     weight = float(np.clip(covariance / ((1 + n / others) * spread), 0.0, 1.0))
     rest = truth - weight * predicted
@@ -277,7 +280,7 @@ def prediction_powered_mean(
     if not error > 0 or (codes is not None and freedom < MIN_FREEDOM):
         return undefined(n, value), weight
     half = float(t_quantile(freedom) * np.sqrt(error))
-    return Estimate(value, value - half, value + half, n), weight
+    return Estimate(value, value - half, value + half, n, n), weight
 
 
 def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimate:
@@ -305,7 +308,7 @@ def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimat
     error = error / (yes + no - 1)
     middle += 2 * z**2 * (middle * yes_error - (1 - middle) * no_error)
     low, high = np.clip([middle - z * error, middle + z * error], 0, 1)
-    return Estimate(value, float(low), float(high), len(called))
+    return Estimate(value, float(low), float(high), len(called), len(called))
 
 
 def _padded(values: Floats, items: float) -> tuple[float, float]:

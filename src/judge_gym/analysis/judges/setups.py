@@ -20,14 +20,15 @@ Levels = tuple[Any, ...]
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """A judge as it would be used, with its samples."""
+    """A judge as it would be used."""
 
     name: str
     judge: str
     knobs: Mapping[str, Any]
     """The level of each knob that varies between setups."""
     rubric: str
-    rows: pd.DataFrame
+    index: npt.NDArray[np.int64]
+    """The positions of its samples in the frame that it was made of."""
 
 
 def setups_of(own: pd.DataFrame) -> list[Setup]:
@@ -56,10 +57,10 @@ def setups_of(own: pd.DataFrame) -> list[Setup]:
     made = []
     for key, name in zip(whole, names, strict=True):
         masks = [mask for part, mask in parts.items() if part == key or _covers(part, key)]
-        rows = own[np.logical_or.reduce(masks)]
+        index = np.flatnonzero(np.logical_or.reduce(masks))
         named = dict(zip(knobs, key[1:], strict=True))
-        authors = [str(author) for author in rows["rubric.author"].unique()]
-        made.append(Setup(name, str(key[0]), named, ", ".join(sorted(authors)), rows))
+        authors = [str(author) for author in own["rubric.author"].iloc[index].unique()]
+        made.append(Setup(name, str(key[0]), named, ", ".join(sorted(authors)), index))
     return sorted(made, key=lambda setup: setup.name)
 
 

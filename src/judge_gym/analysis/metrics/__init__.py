@@ -1,10 +1,9 @@
 """Metrics of a panel of judges, one module each; a new module registers its metric by itself.
 
-Modules without a metric hold measures that several analyses share: distances, stated expert
-agreement, shapes of verdicts.
+Modules without a metric hold measures that several analyses share, such as shapes of verdicts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, NamedTuple
@@ -53,12 +52,17 @@ def metric(name: str, *, order: int) -> Callable[[Summarize], Summarize]:
     return register
 
 
-def metric_table(samples: Samples) -> pd.DataFrame:
-    """Returns a row per task, variant and metric: value, low, high, n (items) and a note."""
+def metric_table(samples: Samples, more: Sequence[Metric] = ()) -> pd.DataFrame:
+    """Returns a row per task, variant and metric: value, low, high, n (items) and a note.
+
+    Args:
+        samples: the samples, or a dataset of them.
+        more: metrics beside those that are registered here.
+    """
     data = Dataset.of(samples)
     rows = []
     for panel in data.panels:
-        for _, name, summarize in sorted(METRICS.values()):
+        for _, name, summarize in sorted([*METRICS.values(), *more]):
             found, note = summarize(data, panel)
             rows.append({**panel.key, "metric": name, **found._asdict(), "note": note})
     return pd.DataFrame(rows, columns=[*PANEL, "metric", "value", "low", "high", "n", "note"])

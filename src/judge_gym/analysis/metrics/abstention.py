@@ -13,7 +13,7 @@ from judge_gym.analysis.panels import (
     mean_of_cells,
     once_per_panel,
 )
-from judge_gym.analysis.stats.intervals import bounded
+from judge_gym.analysis.stats.intervals import SHARE
 
 
 def abstention(samples: Samples) -> pd.DataFrame:
@@ -28,7 +28,7 @@ def abstention(samples: Samples) -> pd.DataFrame:
 def _row(panel: Panel, place: int) -> dict[str, float]:
     row: dict[str, float] = {}
     for name, cells in RATES.items():
-        found = mean_of_cells(panel, cells, bounded, place)
+        found = mean_of_cells(panel, cells, SHARE, place)
         row |= found.columns(name) | {"items": found.n}
     mine = panel.judge == place if place != ALL_JUDGES else np.full(len(panel.judge), True)
     return row | {"n": int(mine.sum()), "effective_n": int((panel.mask[mine] != 0).sum())}
@@ -36,8 +36,8 @@ def _row(panel: Panel, place: int) -> dict[str, float]:
 
 @metric("abstention", order=5)
 def _summary(data: Dataset, panel: Panel) -> Summary:
-    unreadable = mean_of_cells(panel, _unreadable, bounded)
-    abstained = mean_of_cells(panel, _abstained, bounded)
+    unreadable = mean_of_cells(panel, _unreadable, SHARE)
+    abstained = mean_of_cells(panel, _abstained, SHARE)
     return Summary(abstained, f"unreadable {shown(unreadable.value)}")
 
 

@@ -1,119 +1,89 @@
-"""Accuracy on known answers, and the error of mean stages against reference values from 0 to 1.
+"""Accuracy on known answers, and means over items of a panel and of its judges."""
 
-A reference value, such as an index of a country, is about all items together: it is compared with
-the mean over items, not with each item.
-"""
-
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
 
-from judge_gym.analysis.endpoints import grouped, means_over_items, positions, right_by_item
-from judge_gym.analysis.frames import CELL, ITEM, PANEL, cluster_codes
+from judge_gym.analysis.endpoints import means_over_items, right_by_item
+from judge_gym.analysis.frames import CELL, PANEL, cluster_codes
 from judge_gym.analysis.metrics import Summary, metric
 from judge_gym.analysis.panels import Dataset, Panel
 from judge_gym.analysis.stats.intervals import (
+    SHARE,
     Estimate,
-    Estimator,
-    bounded,
-    estimate_over_items,
-    skewed,
+    Scale,
+    estimate,
     undefined,
     without_each_draw,
 )
 
-ESTIMATES: dict[str, Estimator] = {
-    "right": bounded,
-    "error": skewed,
-}
-"""The measures, with how each is estimated over items; an error by the mean stage."""
+ValuesByItem = Callable[[pd.DataFrame], pd.DataFrame]
+"""Computes the `value` of each configured judge on each item."""
+ItemsByPanel = dict[Any, pd.DataFrame]
 
 
 def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns how each configured judge does on items with a known answer or a reference value.
+    """Returns how often each configured judge is right on items with a known answer.
 
     Columns: task, variant, judge, `measure`, mean, low, high, items. `right` is the share of
-    verdicts on the known stage; `error` the mean normalised stage minus the reference value.
+    verdicts on the known stage.
     """
-    without = without_each_draw(frame, CELL, values_by_cell).values()
-    parts = [
-        means_over_items(
-            cells, CELL, "value", ESTIMATES[measure], [one[measure] for one in without]
-        ).assign(measure=measure)
-        for measure, cells in values_by_cell(frame).items()
-    ]
-    found = pd.concat([part for part in parts if len(part)] or parts[:1])
-    references = frame.groupby(CELL, observed=True)["reference"].first()
-    wrong = (found["measure"] == "error").to_numpy()
-    away = references.reindex(pd.MultiIndex.from_frame(found.loc[wrong, CELL])).to_numpy()
-    found.loc[wrong, ["mean", "low", "high"]] -= away[:, None]
-    columns = [*CELL, "measure", "mean", "low", "high", "items"]
-    columns += ["scope"] if "scope" in found else []
-    return found[columns].sort_values(CELL, kind="stable", ignore_index=True)
+    found = judge_means(frame, right_verdicts, SHARE)
+    found.insert(len(CELL), "measure", "right")
+    return found
 
 
-def values_by_cell(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Returns the value of each cell by measure; pairs of responses have their own rules.
+def judge_means(frame: pd.DataFrame, values: ValuesByItem, scale: Scale) -> pd.DataFrame:
+    """Averages values over the items of each configured judge: mean, low, high, items."""
+    without = without_each_draw(frame, CELL, values).values()
+    means = means_over_items(values(frame), CELL, "value", scale, without)
+    return means.sort_values(CELL, kind="stable", ignore_index=True)
 
-    Errors are computed from means over items, so that the value of a cell is its stage.
-    """
-    own = frame[~(frame["is_swap"] | frame["pair"]).to_numpy(dtype=bool)]
-    known = own["reference"].between(0, 1) & (own["rubric_kind"] != "nominal")
-    groups = grouped(own, [*ITEM, "reference"], known & (own["status"] == "scored"))
-    stage = groups.mean(positions(groups.rows))
-    return {"right": right_by_item(own, CELL), "error": groups.names.assign(value=stage)}
+
+def right_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Computes the share of right verdicts by item; pairs of responses have their own rules."""
+    return right_by_item(own_singles(frame), CELL)
+
+
+def own_singles(frame: pd.DataFrame) -> pd.DataFrame:
+    """Selects verdicts on single items under the rubric of the design."""
+    return frame[~(frame["is_swap"] | frame["pair"]).to_numpy(dtype=bool)]
 
 
 @metric("accuracy", order=4)
-def _accuracy(data: Dataset, panel: Panel) -> Summary:
-    return _summary(data, panel, "right", "share of verdicts on the known stage", "no known answer")
+def _summary(data: Dataset, panel: Panel) -> Summary:
+    found = panel_mean(data.compute(_right_without_each_draw), panel, SHARE)
+    if not found.n:
+        return Summary(found, "no known answer")
+    return Summary(found, "share of verdicts on the known stage")
 
 
-@metric("reference error", order=4)
-def _reference_error(data: Dataset, panel: Panel) -> Summary:
-    note = "mean stage of all judges minus the reference value"
-    found = _summary(data, panel, "error", note, "no reference value")
-    at = (data.frame["task"] == panel.key["task"]) & data.frame["reference"].notna()
-    if not at.any():
-        return found
-    value, low, high, n = found.estimate
-    away = float(data.frame.loc[at, "reference"].iloc[0])
-    return found._replace(estimate=Estimate(value - away, low - away, high - away, n))
+def _right_without_each_draw(frame: pd.DataFrame) -> list[ItemsByPanel]:
+    return values_without_each_draw(frame, right_verdicts)
 
 
-def _summary(data: Dataset, panel: Panel, measure: str, note: str, lacking: str) -> Summary:
-    """Summarises a measure over the items of a panel."""
-    whole, *without = data.compute(_with_each_draw_left_out)
-    key = tuple(panel.key.values())
-    if key not in whole or whole[key][measure].isna().all():
-        return Summary(undefined(), lacking)
+def values_without_each_draw(frame: pd.DataFrame, values: ValuesByItem) -> list[ItemsByPanel]:
+    """Averages values over the judges of each panel: of all samples, then without each draw."""
+
+    def by_panel(samples: pd.DataFrame) -> ItemsByPanel:
+        by_item = values(samples).groupby([*PANEL, "evidence", "cluster"], observed=True)
+        return dict(list(by_item["value"].mean().reset_index().groupby(PANEL, observed=True)))
+
+    return [by_panel(frame), *without_each_draw(frame, CELL, by_panel).values()]
+
+
+def panel_mean(parts: Sequence[ItemsByPanel], panel: Panel, scale: Scale) -> Estimate:
+    """Averages the values of `values_without_each_draw` over the items of a panel."""
+    key, (whole, *without) = tuple(panel.key.values()), parts
+    if key not in whole or whole[key]["value"].isna().all():
+        return undefined()
     items = whole[key]
     drawn = [
-        part[key].set_index("evidence")[measure].reindex(items["evidence"]).to_numpy(float)
+        part[key].set_index("evidence")["value"].reindex(items["evidence"]).to_numpy(float)
         for part in without
         if key in part
     ]
-    values = items[measure].to_numpy(float)
-    return Summary(
-        estimate_over_items(ESTIMATES[measure], values, drawn, cluster_codes(items)), note
+    return estimate(
+        items["value"].to_numpy(float), cluster_codes(items), scale=scale, without=drawn
     )
-
-
-_ByPanel = dict[Any, pd.DataFrame]
-
-
-def _with_each_draw_left_out(frame: pd.DataFrame) -> list[_ByPanel]:
-    """Returns the values by panel and item, first of all samples, then without each draw."""
-    return [_by_panel(frame), *without_each_draw(frame, CELL, _by_panel).values()]
-
-
-def _by_panel(frame: pd.DataFrame) -> _ByPanel:
-    """Returns each item's value on each measure by panel, with equal weight of judges."""
-    means = [
-        cells.groupby([*PANEL, "evidence", "cluster"], observed=True)["value"]
-        .mean()
-        .rename(measure)
-        for measure, cells in values_by_cell(frame).items()
-    ]
-    items = pd.concat(means, axis=1).reset_index()
-    return dict(list(items.groupby(PANEL, observed=True)))

@@ -36,17 +36,15 @@ from judge_gym.analysis.panels import (
     part_of,
     ratio,
 )
-from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha, supports_interval
+from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha
 from judge_gym.analysis.stats.intervals import (
-    HELD,
+    KAPPA,
+    VARIANCE,
     Estimate,
-    SumStatistic,
-    bootstrap,
-    jackknife_error,
+    Statistic,
+    estimate,
     seeded,
-    t_quantile,
     undefined,
-    variances,
 )
 from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg, holm
 
@@ -54,6 +52,8 @@ REVIEW_FROM = 0.5
 """The share of replicate pairs without a common stage from which a cell should be reviewed."""
 COMPONENTS = ("jitter", "sampling", "display")
 SHUFFLES = 999
+HELD = 1 << 22
+"""The number of values that a shuffle test holds in memory at once."""
 WARN_BELOW = 0.05
 """The corrected p-value of neighbouring replicates below which the table warns."""
 REPEATED_TEXTS = "most pairs have the same text: repeats are not drawn anew"
@@ -104,7 +104,7 @@ def _rows(panel: Panel) -> list[dict[str, Any]]:
 
     def estimates(place: int = ALL_JUDGES) -> dict[str, Estimate]:
         return {
-            name: mean_of_cells(panel, part_of(_variances, name), variances, place)
+            name: mean_of_cells(panel, part_of(_variances, name), VARIANCE, place)
             for name in COMPONENTS
         }
 
@@ -288,23 +288,18 @@ def _agreements(panel: Panel, judge: int) -> dict[str, Estimate]:
     if not scored.any():
         return {}
     repeated = np.bincount(item, minlength=len(panel.clusters)) > 1
-    if not panel.ordinal:
-        found = {"alpha": _alpha(item, panel.mask[scored], "nominal", panel.clusters)}
-        stages = panel.mask[scored]
-    else:
-        place = positions(panel.rows[scored])
-        key = ["icc", *map(str, panel.key.values()), str([panel.judges[judge]])]
-        icc = bootstrap(_icc(place, item), key=key, clusters=panel.clusters[repeated])
-        found = {
-            "alpha": _alpha(item, np.round(place, 9), "ordinal", panel.clusters),
-            "icc": icc.clipped(high=1.0),
-        }
-        stages = place * (panel.n_stages - 1)
+    place = positions(panel.rows[scored]) if panel.ordinal else panel.mask[scored]
+    stages = place * (panel.n_stages - 1) if panel.ordinal else place
     # The replicates of an item are not independent: each of its stages counts once.
     once = np.unique(np.column_stack([item, np.round(stages)]), axis=0)
-    if supports_interval(panel.clusters[repeated], once[:, 1]):
-        return found
-    return {name: undefined(one.n, one.value) for name, one in found.items()}
+    labels = tuple(np.unique(once[:, 1], return_counts=True)[1].tolist())
+    if not panel.ordinal:
+        return {"alpha": _alpha(item, place, "nominal", panel.clusters, labels)}
+    icc = _icc(place, item)._replace(labels=labels)
+    return {
+        "alpha": _alpha(item, np.round(place, 9), "ordinal", panel.clusters, labels),
+        "icc": estimate(icc, panel.clusters[repeated], scale=KAPPA),
+    }
 
 
 def _columns(parts: dict[str, Estimate]) -> dict[str, float]:
@@ -314,7 +309,7 @@ def _columns(parts: dict[str, Estimate]) -> dict[str, float]:
     return found
 
 
-def _icc(values: FloatArray, item: IntArray) -> SumStatistic:
+def _icc(values: FloatArray, item: IntArray) -> Statistic:
     """Returns the one-way intraclass correlation of one replicate, over items with several."""
     n = np.bincount(item).astype(float)
     gaps = values - values.mean()  # centred, so that squares lose no digits
@@ -330,28 +325,27 @@ def _icc(values: FloatArray, item: IntArray) -> SumStatistic:
         spread = between + (size - 1) * inside
         return ratio(between - inside, np.where(spread > 1e-15, spread, 0.0))
 
-    return SumStatistic(rows[n > 1], correlation)
+    return Statistic(rows[n > 1], correlation)
 
 
-def _alpha(item: IntArray, values: np.ndarray, level: Level, clusters: IntArray) -> Estimate:
+def _alpha(
+    item: IntArray, values: np.ndarray, level: Level, clusters: IntArray, labels: tuple[int, ...]
+) -> Estimate:
     """Returns Krippendorff's alpha with replicates as raters, with a jackknife interval over items.
 
-    `clusters` has the number of each item's cluster, whose items stay in one part. It is undefined
-    if no item has two values, or if all values are the same.
+    `clusters` has the number of each item's cluster, whose items stay in one part; `labels` is the
+    number of items with each stage. Alpha is undefined if no item has two values, or if all values
+    are the same.
     """
     domain, code = np.unique(values, return_inverse=True)
     counts = np.zeros((int(item.max()) + 1, len(domain)))
     np.add.at(counts, (item, code), 1)
     repeated = counts.sum(axis=1) > 1
     counts, clusters = counts[repeated], clusters[: len(counts)][repeated]
-    items = len(counts)
-    if not items:
+    if not len(counts):
         return undefined()
     number = np.unique(clusters, return_inverse=True)[1]
-    parts = min(int(number.max()) + 1, JACKKNIFE_PARTS)
-    whole = krippendorff_alpha(counts, level, number % parts)
-    error = float(jackknife_error(whole.rows, whole)) if parts > 2 else 0.0
-    if not error > 0:
-        return undefined(items, whole.value)
-    half = float(t_quantile(parts - 1)) * error
-    return Estimate(whole.value, whole.value - half, min(1.0, whole.value + half), items)
+    # Rows are as wide as the squared number of values, so that many items are held in few parts.
+    parts = number % min(int(number.max()) + 1, JACKKNIFE_PARTS)
+    whole = krippendorff_alpha(counts, level, parts)
+    return estimate(whole._replace(labels=labels, items=len(counts)), scale=KAPPA)

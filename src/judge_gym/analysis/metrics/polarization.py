@@ -25,7 +25,7 @@ from judge_gym.analysis.panels import (
     once_per_panel,
     panels,
 )
-from judge_gym.analysis.stats.intervals import Estimate, above_chance
+from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, Estimate
 from judge_gym.analysis.stats.label_permutation import PermutationNull, permutation_null
 from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg, holm
 
@@ -217,7 +217,7 @@ def _against_chance(panel: Panel, null_of: Callable[[Panel], PermutationNull]) -
     above = mean_over_items(
         panel,
         lambda one: excess_by_item(one, null if one is panel else null_of(one), "p"),
-        above_chance,
+        ABOVE_CHANCE,
     )
     return {
         "p": _mean(null.observed["p"]),

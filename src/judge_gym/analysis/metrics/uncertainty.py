@@ -12,7 +12,7 @@ from judge_gym.analysis.panels import (
     mean_of_cells,
     once_per_panel,
 )
-from judge_gym.analysis.stats.intervals import Bounded
+from judge_gym.analysis.stats.intervals import between
 
 
 def uncertainty(samples: Samples) -> pd.DataFrame:
@@ -26,7 +26,7 @@ def uncertainty(samples: Samples) -> pd.DataFrame:
 
 def _row(panel: Panel, place: int) -> dict[str, float]:
     gap = mean_of_cells(panel, _gap, place=place)
-    size = mean_of_cells(panel, _size, Bounded(1, panel.n_stages), place)
+    size = mean_of_cells(panel, _size, between(1, panel.n_stages), place)
     return {
         **gap.columns("gap"),
         **size.columns("size"),
@@ -45,7 +45,7 @@ def _gap_summary(data: Dataset, panel: Panel) -> Summary:
 @metric("subset_size", order=8)
 def _size_summary(data: Dataset, panel: Panel) -> Summary:
     return Summary(
-        mean_of_cells(panel, _size, Bounded(1, panel.n_stages)), f"of {panel.n_stages} stages"
+        mean_of_cells(panel, _size, between(1, panel.n_stages)), f"of {panel.n_stages} stages"
     )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import Groups, grouped, means_over_items
 from judge_gym.analysis.frames import CELL, ITEM
-from judge_gym.analysis.stats.intervals import bounded, signed, without_each_draw
+from judge_gym.analysis.stats.intervals import DIFFERENCE, SHARE, without_each_draw
 
 SHAPES = ("abstain", "singleton", "adjacent", "non_adjacent", "several", "broad")
 """The shapes of verdicts; `several` are options of a nominal rubric, which have no neighbours."""
@@ -54,11 +54,11 @@ def verdict_shapes(frame: pd.DataFrame) -> pd.DataFrame:
             continue
         drawn = [one[name] for one in without]
         counts = cells.groupby(CELL, observed=True)[["n", "probed"]].sum().astype(int)
-        confidence = means_over_items(cells, CELL, "confidence", bounded, drawn)
+        confidence = means_over_items(cells, CELL, "confidence", SHARE, drawn)
         confidence = confidence[[*CELL, "mean", "low", "high"]].set_axis(
             [*CELL, *CONFIDENCE], axis=1
         )
-        found = means_over_items(cells, CELL, "share", bounded, drawn).assign(shape=name)
+        found = means_over_items(cells, CELL, "share", SHARE, drawn).assign(shape=name)
         parts.append(found.merge(counts.reset_index(), on=CELL).merge(confidence, on=CELL))
     columns = [*CELL, "shape", "mean", "low", "high", "items", "n", *CONFIDENCE, "probed"]
     return pd.concat(parts)[columns].sort_values(CELL, kind="stable", ignore_index=True)
@@ -100,7 +100,7 @@ def display_bias(frame: pd.DataFrame) -> pd.DataFrame:
     without = [drawn for drawn, _ in without_each_draw(scored, CELL, _bias_by_item).values()]
     parts = [
         means_over_items(
-            of, CELL, "bias", signed, [one[at] for one in without if at in one]
+            of, CELL, "bias", DIFFERENCE, [one[at] for one in without if at in one]
         ).assign(kind=at[0], place=at[1])
         for at, of in cells.items()
     ]

@@ -1,6 +1,7 @@
 """The first page of a report: which judge, what each choice does, and where judges disagree."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -16,6 +17,7 @@ from judge_gym.analysis.report.page import (
     Chart,
     Disagreement,
     Quote,
+    Report,
     ReportInput,
     Summary,
 )
@@ -23,8 +25,6 @@ from judge_gym.analysis.stats.contrasts import ALL
 from judge_gym.analysis.stats.intervals import Floats
 from judge_gym.records.judge_table import JudgeTable, KnobEffect, Quantity
 
-ReadTexts = Callable[[Sequence[int]], Mapping[int, str]]
-"""Returns the texts of answers, by the number of their call."""
 CASES = 3
 """The number of disagreements that a summary shows."""
 LEAST_GAP = 0.25
@@ -33,13 +33,12 @@ LONGEST_QUOTE = 280
 LEVEL = 0.05
 
 
-def summarize(given: ReportInput, frame: pd.DataFrame, texts: ReadTexts | None = None) -> Summary:
-    """Returns the summary of a report.
+def summarize(given: ReportInput, frame: pd.DataFrame) -> Summary:
+    """Returns the summary of a report, with quotes that have no text yet.
 
     Args:
         given: what the report is made of.
         frame: the tidy samples with all their knobs.
-        texts: reads the answers that are quoted; None if they are unknown.
     """
     table = given.judges
     assert table is not None
@@ -48,7 +47,7 @@ def summarize(given: ReportInput, frame: pd.DataFrame, texts: ReadTexts | None =
         judges=judges_as_text(table),
         chart=_ranked(table),
         choices=tuple(_choices(given, table)),
-        disagreements=tuple(_disagreements(frame, texts)),
+        disagreements=tuple(_disagreements(frame)),
         caveats=(*table["notes"], *given.confounded),
     )
 
@@ -133,18 +132,41 @@ def _stage_effect(rows: pd.DataFrame, *, tasks: int) -> str:
 # --- disagreements -------------------------------------------------------------------------------
 
 
-def _disagreements(frame: pd.DataFrame, texts: ReadTexts | None) -> list[Disagreement]:
-    """Returns the items on which two setups differ most, each with an answer of both."""
+def quoted_calls(report: Report) -> tuple[int, ...]:
+    """Lists the calls whose answers the summary quotes."""
+    cases = report.summary.disagreements
+    calls = (quote.call_id for case in cases for quote in case.quotes)
+    return tuple(call for call in calls if call is not None)
+
+
+def with_quotes(report: Report, texts: Mapping[int, str]) -> Report:
+    """Adds the ends of the quoted answers to a report.
+
+    Args:
+        report: a report whose quotes have no text yet.
+        texts: the texts of answers, by the number of their call.
+    """
+
+    def quote(of: Quote) -> Quote:
+        text = "" if of.call_id is None else texts.get(of.call_id, "")
+        return replace(of, text=_end_of(text))
+
+    cases = tuple(
+        replace(case, quotes=(quote(case.quotes[0]), quote(case.quotes[1])))
+        for case in report.summary.disagreements
+    )
+    return replace(report, summary=replace(report.summary, disagreements=cases))
+
+
+def _disagreements(frame: pd.DataFrame) -> list[Disagreement]:
+    """Returns the items on which two setups differ most, each with a verdict of both."""
     cases = most_disputed(own_rows(frame), CASES)
-    calls = [row["call_id"] for _, rows in cases for _, row in rows]
-    known = [int(call) for call in calls if pd.notna(call)]
-    read = texts(known) if texts is not None and known else {}
     several = frame["concept"].nunique() > 1
     return [
         Disagreement(
             _item_name(rows[0][1]) + (f" ({rows[0][1]['concept']})" if several else ""),
             evidence,
-            (_quote(*rows[0], read), _quote(*rows[1], read)),
+            (_quote(*rows[0]), _quote(*rows[1])),
         )
         for evidence, rows in cases
     ]
@@ -217,7 +239,8 @@ def _typical(setup: Setup, task: str, item: str) -> pd.Series:
     return found
 
 
-def _quote(setup: str, row: pd.Series, texts: Mapping[int, str]) -> Quote:
+def _quote(setup: str, row: pd.Series) -> Quote:
+    """Returns a verdict, without the text of its answer."""
     stages = [n + 1 for n in range(int(row["n_stages"])) if int(row["mask"]) >> n & 1]
     if row["pair"]:
         names = {1: "the first is better", 2: "the second is better", 3: "a tie"}
@@ -228,7 +251,7 @@ def _quote(setup: str, row: pd.Series, texts: Mapping[int, str]) -> Quote:
     if row["times"] < row["of"]:
         verdict += f", in {row['times']} of {row['of']} verdicts"
     call = int(row["call_id"]) if pd.notna(row["call_id"]) else None
-    return Quote(setup, verdict, _end_of(texts.get(call, "") if call is not None else ""), call)
+    return Quote(setup, verdict, call_id=call)
 
 
 def _end_of(text: str) -> str:

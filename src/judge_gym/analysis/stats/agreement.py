@@ -8,7 +8,7 @@ an `OrdinalFrame`.
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,11 @@ from judge_gym.analysis.frames import (
 )
 from judge_gym.analysis.stats.clusters import Codes
 from judge_gym.analysis.stats.intervals import (
+    KAPPA,
     Estimate,
     Floats,
-    SumStatistic,
-    bootstrap,
+    Statistic,
+    estimate,
     jackknife_values,
     pseudo_values,
     undefined,
@@ -37,17 +38,11 @@ from judge_gym.analysis.stats.intervals import (
 )
 
 Level = Literal["nominal", "ordinal"]
-MIN_ITEMS = 20
-"""The number of items below which measures of agreement have no interval."""
-MIN_RATINGS = 5
-"""The number of ratings that each used stage must have for an interval."""
-MOST_ALIKE = 0.8
-"""The largest share of ratings that one stage may have for an interval."""
 CLOSE = 1e-9
 """Values that differ by less are equal: shares are sums of fractions."""
 
 
-def krippendorff_alpha(counts: Floats, level: Level, parts: Codes | None = None) -> SumStatistic:
+def krippendorff_alpha(counts: Floats, level: Level, parts: Codes | None = None) -> Statistic:
     """Returns Krippendorff's alpha from counts of ratings per item and stage (in order).
 
     Every item has two ratings or more. `parts` has the number, from 0 on, of the part that each
@@ -78,10 +73,10 @@ def krippendorff_alpha(counts: Floats, level: Level, parts: Codes | None = None)
             (together * distance).sum(axis=(-1, -2)), (by_chance * distance).sum(axis=(-1, -2))
         )
 
-    return SumStatistic(pairs.reshape(len(pairs), n_stages**2), alpha)
+    return Statistic(pairs.reshape(len(pairs), n_stages**2), alpha)
 
 
-def fleiss_kappa(counts: Floats) -> SumStatistic:
+def fleiss_kappa(counts: Floats) -> Statistic:
     """Returns Fleiss' kappa from counts of ratings per item and stage, equally many per item."""
     raters = counts.sum(axis=-1)
     alike = (counts * (counts - 1)).sum(axis=-1) / (raters * (raters - 1))
@@ -91,10 +86,10 @@ def fleiss_kappa(counts: Floats) -> SumStatistic:
         share = given / given.sum(axis=-1, keepdims=True)
         return _beyond_chance(1 - agreed / items, 1 - (share**2).sum(axis=-1))
 
-    return SumStatistic(np.column_stack([np.ones(len(counts)), alike, counts]), kappa)
+    return Statistic(np.column_stack([np.ones(len(counts)), alike, counts]), kappa)
 
 
-def cohen_kappa(rated: Floats, power: int) -> SumStatistic:
+def cohen_kappa(rated: Floats, power: int) -> Statistic:
     """Returns Cohen's kappa of stages by item and rater, averaged over pairs of raters (Light's).
 
     A disagreement is weighed by the distance between its stages, to the power 0, 1 or 2.
@@ -118,10 +113,10 @@ def cohen_kappa(rated: Floats, power: int) -> SumStatistic:
         mean: Floats = np.mean(found, axis=0)
         return mean
 
-    return SumStatistic(np.column_stack([weighed, given]), kappa)
+    return Statistic(np.column_stack([weighed, given]), kappa)
 
 
-def intraclass_correlation(rated: Floats) -> SumStatistic:
+def intraclass_correlation(rated: Floats) -> Statistic:
     """Returns ICC(2,1): absolute agreement of single raters, who are a random sample."""
     raters = rated.shape[1]
     gaps = rated - rated.mean()  # centred, so that squares lose no digits
@@ -139,23 +134,14 @@ def intraclass_correlation(rated: Floats) -> SumStatistic:
         return _beyond_chance(total - (between - error), total)
 
     columns = [np.ones(len(rated)), whole, (gaps**2).sum(axis=1), gaps]
-    return SumStatistic(np.column_stack(columns), correlation)
+    return Statistic(np.column_stack(columns), correlation)
 
 
-def supports_interval(clusters: Codes, ratings: npt.ArrayLike) -> bool:
-    """Whether the ratings suffice for an interval of an agreement.
-
-    It needs enough items, two stages or more, no rare stage, and none that nearly all ratings are.
-    `clusters` has the number of each item's cluster; items of one cluster count once. Otherwise
-    intervals of alpha, kappa and the intraclass correlation cover the truth far less often than
-    they say: at 12 items in 65 to 88 % of panels, where nearly all ratings are one stage in 16 to
-    90 %, and where all round to one hardly ever.
-    """
-    given = np.asarray(ratings, dtype=float)
-    _, counts = np.unique(given[~np.isnan(given)].round(), return_counts=True)
-    used = len(counts) > 1 and bool((counts >= MIN_RATINGS).all())
-    used = used and counts.max() <= MOST_ALIKE * counts.sum()
-    return used and len(np.unique(clusters)) >= MIN_ITEMS
+def items_by_label(ratings: npt.ArrayLike) -> tuple[int, ...]:
+    """Returns on how many items each label is used, from ratings by item and rater."""
+    labels: Floats = np.asarray(ratings, dtype=float).round()
+    used = np.unique(labels[~np.isnan(labels)])
+    return tuple(int((labels == label).any(axis=1).sum()) for label in used)
 
 
 def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
@@ -212,7 +198,7 @@ class _Measure(NamedTuple):
     """Whether the statistic takes counts of stages instead of ratings."""
     least: int | None
     """The number of raters that an item needs; None for all of them."""
-    statistic: Callable[[Floats], SumStatistic]
+    statistic: Callable[[Floats], Statistic]
 
 
 _NOMINAL = (
@@ -269,9 +255,9 @@ def _table(frame: pd.DataFrame, measures: Sequence[_Measure]) -> pd.DataFrame:
         )
         for measure in measures:
             table, *others = (one[measure.rating] for one in (wide, *lacking))
-            found = _estimate(table, others, measure, [*group, *judges], clusters)
+            found = _estimate(table, others, measure, clusters)
             dropped = len(items) - found.n
-            rows.append([*group, measure.name, len(judges), *found, dropped, shared])
+            rows.append([*group, measure.name, len(judges), *found[:4], dropped, shared])
     columns = ["measure", "judges", "value", "low", "high", "items", "dropped", "shared_rubric"]
     return pd.DataFrame(rows, columns=[*PANEL, *columns])
 
@@ -287,7 +273,7 @@ def _wide(rated: pd.DataFrame, items: pd.Index, judges: Sequence[str]) -> dict[s
 
 
 def _estimate(
-    wide: Floats, without: Sequence[Floats], measure: _Measure, key: list[Any], clusters: Codes
+    wide: Floats, without: Sequence[Floats], measure: _Measure, clusters: Codes
 ) -> Estimate:
     """Returns a measure with an interval over items and, if there are many, draws of rubrics.
 
@@ -298,16 +284,14 @@ def _estimate(
     if wide.shape[1] < 2 or n < 2:
         return undefined(n)
     statistic = _statistic(wide[kept], measure)
-    if not supports_interval(clusters[kept], wide[kept]):
-        return undefined(n, statistic.value)
-    found = bootstrap(statistic, key=[measure.name, *key], clusters=clusters[kept])
+    found = estimate(statistic, clusters[kept], scale=KAPPA)
     if without and found.known:
         values = np.full((1 + len(without), len(wide)), np.nan)
         for row, one in zip(values, (wide, *without), strict=True):
             some = _rated(one, measure)
             row[some] = jackknife_values(_statistic(one[some], measure))
         found = widened_by_draws(found, pseudo_values(values[0, kept], values[1:, kept]))
-    return found.clipped(high=1.0)
+    return found.clipped(KAPPA.low, KAPPA.high)
 
 
 def _rated(wide: Floats, measure: _Measure) -> npt.NDArray[np.bool_]:
@@ -318,8 +302,9 @@ def _rated(wide: Floats, measure: _Measure) -> npt.NDArray[np.bool_]:
     return enough
 
 
-def _statistic(rated: Floats, measure: _Measure) -> SumStatistic:
+def _statistic(rated: Floats, measure: _Measure) -> Statistic:
+    labels = items_by_label(rated)
     if measure.counted:
         stages = np.unique(rated[~np.isnan(rated)])
         rated = (rated[:, :, None] == stages).sum(axis=1).astype(float)
-    return measure.statistic(rated)
+    return measure.statistic(rated)._replace(labels=labels)

@@ -30,10 +30,13 @@ from judge_gym.analysis.frames import (
 )
 from judge_gym.analysis.panels import Dataset, Samples
 from judge_gym.analysis.stats.clusters import Codes, scope
+from judge_gym.analysis.stats.comparisons import PairedResult, compare_pair
 from judge_gym.analysis.stats.intervals import (
-    Bounded,
     Estimate,
     Floats,
+    between,
+    difference,
+    estimate,
     mean_bounds,
     pseudo_values,
     undefined,
@@ -41,7 +44,6 @@ from judge_gym.analysis.stats.intervals import (
 from judge_gym.analysis.stats.paired_tests import (
     among_known,
     benjamini_hochberg,
-    paired_difference,
 )
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
@@ -51,6 +53,12 @@ from judge_gym.studies.declarations import ENDPOINTS
 Side = tuple[str, str, str]
 """Task, variant and judge."""
 CALLS = ("call_id", "probe_call_id")
+FEW_ITEMS = 30
+"""The number of items below which a contrast has the interval of a bounded mean: large shifts of
+rare items are easily missed, and Student's t then excluded 0 wrongly in 10 to 39 % of samples."""
+ALPHA = 0.05
+CARRIED = 0.5
+"""The share of the sum of differences from which one or two items carry it."""
 Pairs = Sequence[tuple[Side, Side]]
 """A side and its base, one pair for each judge."""
 
@@ -434,18 +442,33 @@ def _rows(
         clusters = sides.clusters[contrast.task][both]
         key = [*contrast, judge, endpoint]
         reach = {"subset_size": sides.n_stages - 1, "entropy": np.log2(sides.n_stages)}
-        result = paired_difference(
-            *means, key=key, draws=draws, clusters=clusters, reach=reach.get(endpoint, 1.0)
-        )
+        widest = float(reach.get(endpoint, 1.0))
+        scale = difference(widest, cautious=len(means[0]) < FEW_ITEMS)
+        result = compare_pair(means[0], means[1], clusters, key=key, draws=draws, scale=scale)
         silent = int((~judges).sum())
         notes = [
             scope(means[0] - means[1], clusters),
             f"{silent} judges without values" if silent else "",
             f"{dropped} items dropped" if dropped else "",
+            _carriers(means[0] - means[1], result),
         ]
-        row |= result._asdict() | result.difference._asdict()
+        row |= result._asdict() | result.difference.named("value", "low", "high", "n")
         row |= sides.bounds(pairs, result.difference) if endpoint == "stage" else {}
         yield {**row, "note": "; ".join(filter(None, notes))}
+
+
+def _carriers(differences: Floats, result: PairedResult) -> str:
+    """Says that one or two items carry a difference that looks clear; empty if none do."""
+    mean = result.difference
+    clear = result.p < ALPHA or (mean.known and not mean.low <= 0 <= mean.high)
+    moved = np.sort(differences * np.sign(mean.value))
+    total = float(moved.sum())
+    if not clear or not total > 0:
+        return ""
+    for number, words in ((1, "one item carries"), (2, "two items carry")):
+        if len(moved) > 2 * number and moved[-number:].sum() > CARRIED * total:
+            return f"{words} the mean"
+    return ""
 
 
 def contrasts(
@@ -564,7 +587,7 @@ def _ranks(values: pd.DataFrame, knob: str, point: list[str], endpoint: str) -> 
     ranks = means.rank(axis=1, ascending=False)
     rows = []
     for level in ranks:
-        mean = Bounded(1, wide.shape[1])(ranks[level])
+        mean = estimate(ranks[level], scale=between(1, wide.shape[1]))
         if len(ranks) < 2:  # one point says nothing about others
             mean = undefined(len(ranks), mean.value)
         for rank, share in ranks[level].value_counts(normalize=True).sort_index().items():

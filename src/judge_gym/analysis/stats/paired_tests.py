@@ -4,81 +4,19 @@ A p-value from random draws counts the observed arrangement as one of them, so i
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from judge_gym.analysis.stats.clusters import (
-    Codes,
-    cluster_sums,
-    grouped_codes,
-    infers,
-)
-from judge_gym.analysis.stats.intervals import (
-    Estimate,
-    Floats,
-    draw_part,
-    item_error,
-    p_value,
-    seeded,
-    signed,
-    widened_by_draws,
-)
+from judge_gym.analysis.stats.intervals import Floats, seeded
 
 DRAWS = 5000
 EXACT_DISCORDANT = 25
 """The number of discordant pairs below which McNemar's test is exact."""
 NORMAL_FROM = 2000
 """The number of values from which the sign-flip test uses its normal limit."""
-
-
-class PairedResult(NamedTuple):
-    """The difference of two conditions on the items that both have."""
-
-    difference: Estimate
-    p: float
-    test: str
-    d_z: float
-    cliffs_delta: float
-
-
-def paired_difference(
-    left: npt.ArrayLike,
-    right: npt.ArrayLike,
-    *,
-    key: Any,
-    draws: npt.ArrayLike | None = None,
-    clusters: Codes | None = None,
-    reach: float = 1.0,
-) -> PairedResult:
-    """Compares two conditions, left minus right, on the items that have a value in both.
-
-    Values that are all 0 or 1 are tested by McNemar, others by flipping signs, seeded from the key.
-    The interval is that of `signed`; `reach` is the largest difference that the scale allows. With
-    many draws of rubrics (differences by draw and item), interval and test account for the draws,
-    by Student's t of items and of draws. In clusters signs are flipped by cluster; with too few
-    clusters there is neither interval nor test.
-    """
-    # Means of equal numbers may differ in their last digit; ranks and signs must not see that.
-    ours, theirs = (np.round(np.asarray(side, dtype=float), 12) for side in (left, right))
-    both = np.isfinite(ours) & np.isfinite(theirs)
-    ours, theirs, codes = ours[both], theirs[both], grouped_codes(clusters, both)
-    differences = ours - theirs
-    difference = signed(differences, codes, reach=reach)
-    difference = difference._replace(value=round(difference.value, 11) + 0.0)
-    spread = differences.std(ddof=1) if difference.known or codes is not None else np.nan
-    binary = np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all()
-    sizes = difference.value / (float(spread) or np.nan), cliffs_delta(ours, theirs)
-    if draws is not None and difference.known:
-        p = p_value(difference.value, [item_error(differences, codes), draw_part(draws)])
-        return PairedResult(widened_by_draws(difference, draws), p, "t of items and draws", *sizes)
-    if codes is not None:
-        p = sign_flip(cluster_sums(differences, codes), key=key) if infers(codes) else np.nan
-        return PairedResult(difference, p, "sign flip of clusters", *sizes)
-    p = mcnemar(ours, theirs) if binary else sign_flip(differences, key=key)
-    return PairedResult(difference, p, "McNemar" if binary else "sign flip", *sizes)
 
 
 def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.metrics import metric_table
-from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs, swap_sensitivity
 from judge_gym.analysis.stats.intervals import student
+from judge_gym.protocols.swap_sensitivity import swap_pairs, swap_sensitivity
 from panel_frames import JUDGE, samples
 
 

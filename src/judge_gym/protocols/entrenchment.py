@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.metrics import Summary, judge_rows, metric
+from judge_gym.analysis.metrics import Metric, Summary, judge_rows
 from judge_gym.analysis.metrics.polarization import excess_by_item, panel_null
 from judge_gym.analysis.panels import ALL_JUDGES, Dataset, Panel, Samples, mean_over_items
-from judge_gym.analysis.stats.intervals import Estimate, above_chance
+from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, Estimate
 
 
 def entrenchment(samples: Samples) -> pd.DataFrame:
@@ -25,7 +25,6 @@ def _row(panel: Panel, place: int) -> dict[str, float]:
     return {**found.named("mean", "low", "high", "items"), "dropped": dropped, **panel.rates}
 
 
-@metric("entrenchment", order=2)
 def _summary(data: Dataset, panel: Panel) -> Summary:
     return Summary(_entrenchment(panel), "mean over judges")
 
@@ -38,4 +37,7 @@ def _entrenchment(panel: Panel, place: int = ALL_JUDGES) -> Estimate:
         mean: FloatArray = each.mean(axis=1)  # NaN unless every judge has a value
         return mean if place == ALL_JUDGES else np.where(np.isnan(mean), np.nan, each[:, place])
 
-    return mean_over_items(panel, values, above_chance)
+    return mean_over_items(panel, values, ABOVE_CHANCE)
+
+
+ENTRENCHMENT = Metric(2, "entrenchment", _summary)

@@ -27,15 +27,15 @@ from judge_gym.analysis.frames import (
 from judge_gym.analysis.panels import Dataset, Samples, ratio
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import (
+    DISTANCE,
     LEVEL,
+    SHARE,
     Estimate,
-    Estimator,
     Floats,
+    Scale,
     bootstrap_sums,
-    bounded,
-    estimate_over_items,
-    signed,
-    skewed,
+    difference,
+    estimate,
     t_quantile,
     undefined,
     without_each_draw,
@@ -307,13 +307,15 @@ def calibration(
     """
     rows = []
     for key, part, items, drawn in _groups(verdicts, by, without):
-        signed_bias = partial(signed, alike=items.mostly_equal)
+        bias_scale = difference(1, cautious=items.mostly_equal)
         estimates = {
-            "bias": _estimated(signed_bias, lambda of: of.gaps, items, drawn),
-            "brier": _estimated(skewed, lambda of: of.p**2 - 2 * of.p * of.y + of.y, items, drawn),
+            "bias": _estimated(bias_scale, lambda of: of.gaps, items, drawn),
+            "brier": _estimated(
+                DISTANCE, lambda of: of.p**2 - 2 * of.p * of.y + of.y, items, drawn
+            ),
             "error": _calibration_error(items, key, drawn),
-            "hallucination": _estimated(bounded, _contradicted, items, drawn),
-            "hallucination_with_ties": _estimated(bounded, _not_confirmed, items, drawn),
+            "hallucination": _estimated(SHARE, _contradicted, items, drawn),
+            "hallucination_with_ties": _estimated(SHARE, _not_confirmed, items, drawn),
         }
         outcome = part["outcome"].to_numpy()
         rows.append(
@@ -341,7 +343,7 @@ def reliability(
     for key, _, items, drawn in _groups(verdicts, by, without):
         for number in np.unique(items.bins).tolist():
             here, *without_draw = (of.where(of.bins == number) for of in (items, *drawn))
-            found = _estimated(bounded, lambda of: of.y, here, without_draw)
+            found = _estimated(SHARE, lambda of: of.y, here, without_draw)
             rows.append(
                 key
                 | {"bin": number / BINS, "verdicts": len(here.p), "items": found.n}
@@ -369,7 +371,7 @@ def _groups(
 
 
 def _estimated(
-    estimate: Estimator,
+    scale: Scale,
     values: Callable[[VerdictsByItem], Floats],
     items: VerdictsByItem,
     without: Sequence[VerdictsByItem],
@@ -379,7 +381,7 @@ def _estimated(
         for one in without
     ]
     means = items.mean(values(items))
-    return estimate_over_items(estimate, means, drawn, items.clusters, mean_over_draws=False)
+    return estimate(means, items.clusters, scale=scale, without=drawn, mean_over_draws=False)
 
 
 def _contradicted(of: VerdictsByItem) -> Floats:
@@ -438,7 +440,7 @@ def _calibration_error(
     high = value - float(np.quantile(change[:, 1], (1 - LEVEL) / 2))
     if not high > low or (len(gaps) < n and not infers(items.clusters)):
         return undefined(n, value)
-    return Estimate(value, max(0.0, low), high, n)
+    return Estimate(value, max(0.0, low), high, n, len(gaps))
 
 
 def _binned(items: VerdictsByItem) -> tuple[Floats, Floats]:

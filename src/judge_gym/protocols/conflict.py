@@ -7,7 +7,7 @@ import pandas as pd
 
 from judge_gym.analysis.belief.disagreement import panel_conflict
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.metrics import TOO_FEW_JUDGES, Summary, metric, shown
+from judge_gym.analysis.metrics import TOO_FEW_JUDGES, Metric, Summary, shown
 from judge_gym.analysis.metrics.polarization import distance_columns
 from judge_gym.analysis.panels import (
     Dataset,
@@ -17,7 +17,7 @@ from judge_gym.analysis.panels import (
     once_per_panel,
     part_of,
 )
-from judge_gym.analysis.stats.intervals import Estimate, signed, skewed
+from judge_gym.analysis.stats.intervals import DIFFERENCE, DISTANCE, Estimate
 
 KINDS = ("pairwise", "own", "excess", "joint")
 
@@ -35,7 +35,7 @@ def conflict(samples: Samples) -> pd.DataFrame:
 def _row(panel: Panel) -> dict[str, Any]:
     k, own, excess, joint = (
         mean_over_items(
-            panel, part_of(conflict_by_item, kind), signed if kind == "excess" else skewed
+            panel, part_of(conflict_by_item, kind), DIFFERENCE if kind == "excess" else DISTANCE
         )
         for kind in KINDS
     )
@@ -67,7 +67,6 @@ def conflict_by_item(panel: Panel) -> dict[str, FloatArray]:
     }
 
 
-@metric("conflict", order=6)
 def _summary(data: Dataset, panel: Panel) -> Summary:
     row = _row(panel)
     found = Estimate(row["k"], row["low"], row["high"], row["items"])
@@ -78,3 +77,6 @@ def _summary(data: Dataset, panel: Panel) -> Summary:
         f"self-conflict {shown(row['excess'])}; squared distance {shown(row['distance'])}"
     )
     return Summary(found, note)
+
+
+CONFLICT = Metric(6, "conflict", _summary)

@@ -28,8 +28,6 @@ from judge_gym.analysis.frames import (
     select_rows,
 )
 from judge_gym.analysis.judges.pair_frames import pair_table
-from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.conflict import conflict_by_item
 from judge_gym.analysis.panels import (
     Panel,
     distances_without_draws,
@@ -39,21 +37,22 @@ from judge_gym.analysis.panels import (
 )
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, ErrorPart, cluster_robust
 from judge_gym.analysis.stats.intervals import (
-    NORMAL_FROM,
-    Bounded,
+    DISTANCE,
+    MANY_ITEMS,
+    SHARE,
+    VARIANCE,
     Estimate,
-    Estimator,
-    bounded,
+    Scale,
     draw_part,
-    estimate_over_items,
+    estimate,
     half_width,
     pseudo_values,
-    skewed,
     undefined,
-    variances,
     without_each_draw,
 )
 from judge_gym.errors import DesignError, unknown
+from judge_gym.protocols.conflict import conflict_by_item
+from judge_gym.protocols.reference_values import reference_errors
 
 MIN_ITEMS = 5
 MIN_CONCEPTS, MIN_DOSES = 6, 3
@@ -122,7 +121,7 @@ def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, 
     if scored < limits.effective:
         note = f"only {scored:.0%} of verdicts are scored: abstaining is not agreement"
         return _row(name, rule, found, "fail", note=note)
-    decision = _below(found, limits.control, "two judges with two scored repeats", skewed)
+    decision = _below(found, limits.control, "two judges with two scored repeats", DISTANCE)
     return _row(name, rule, found, *decision, note=f"{scored:.0%} scored")
 
 
@@ -130,7 +129,7 @@ def _control_conflict(controls: pd.DataFrame) -> dict[str, object]:
     """Describes k of every two judges on controls; k of more would grow with their number."""
     name, meaning = "conflict k", "k of two judges (equal fan-in); k is no distance"
     once = once_per_call(controls, [JUDGE])
-    found = _mean_over_items(once, PANEL, _pairwise_k, skewed)
+    found = _mean_over_items(once, PANEL, _pairwise_k, DISTANCE)
     if not found.n:
         return _description(name, meaning, found, "needs two judges with repeats")
     alone = _conflict(once, "own").mean()
@@ -144,8 +143,7 @@ def _control_reference(controls: pd.DataFrame) -> dict[str, object]:
     """
     name = "error against the reference"
     meaning = "mean stage minus the reference value, scale 0 to 1"
-    errors = ground_truth(controls)
-    errors = errors[errors["measure"] == "error"]
+    errors = reference_errors(controls)
     if errors.empty:
         return _description(name, meaning, undefined(), "needs a reference value")
     worst = errors.sort_values("mean", key=abs).iloc[-1]
@@ -162,7 +160,7 @@ def _mean_over_items(
     frame: pd.DataFrame,
     by: Sequence[str],
     values: Callable[[pd.DataFrame], pd.Series],
-    estimate: Estimator,
+    scale: Scale,
 ) -> Estimate:
     """Returns the mean over items of a value by item, with an interval that covers draws too."""
     whole = values(frame)
@@ -171,7 +169,7 @@ def _mean_over_items(
         for part in without_each_draw(frame, by, values, keep_others=True).values()
     ]
     clusters = clusters_of(frame, whole.index)
-    return estimate_over_items(estimate, whole.to_numpy(float), without, clusters)
+    return estimate(whole.to_numpy(float), clusters, scale=scale, without=without)
 
 
 def _pairwise_k(frame: pd.DataFrame) -> pd.Series:
@@ -220,7 +218,7 @@ def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, ob
     worst = rows.sort_values("mean").iloc[0]
     found = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
     note = f"the weakest judge, {worst[JUDGE]}; {PUBLISHED}"
-    decision = _above(found, limits.benchmark, "scored verdicts", bounded)
+    decision = _above(found, limits.benchmark, "scored verdicts", SHARE)
     return _row(name, rule, found, *decision, note=note)
 
 
@@ -231,9 +229,9 @@ def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     controls = ordinal[ordinal["task_type"] == "control"]
     used = ordinal if controls.empty else controls
     once = first_replicates(once_per_call(used, [JUDGE]))
-    found = _mean_over_items(once, CELL, _variance, variances)
+    found = _mean_over_items(once, CELL, _variance, VARIANCE)
     note = "on controls" if len(controls) else "no controls: on all ordinal tasks"
-    decision = _below(found, limits.consistency, "two scored repeats", variances)
+    decision = _below(found, limits.consistency, "two scored repeats", VARIANCE)
     return _row(name, rule, found, *decision, note=note)
 
 
@@ -293,8 +291,8 @@ def _distance(frame: pd.DataFrame) -> Estimate:
         for part in distances_without_draws(once, PANEL)
     ]
     clusters = clusters_of(frame, values.index)
-    return estimate_over_items(
-        skewed, values.to_numpy(float), without, clusters, mean_over_draws=False
+    return estimate(
+        values.to_numpy(float), clusters, scale=DISTANCE, without=without, mean_over_draws=False
     )
 
 
@@ -361,25 +359,23 @@ def _row(
     return {**decision, **numbers, "needs": needs, "note": note}
 
 
-def _below(found: Estimate, limit: float, data: str, scale: Bounded) -> tuple[str, str]:
+def _below(found: Estimate, limit: float, data: str, scale: Scale) -> tuple[str, str]:
     """Returns the result of a check whose quantity is to be below a limit, and what it needs."""
-    fewest = _fewest_items(lambda n: scale(np.full(n, scale.low)).high < limit)
+    fewest = _fewest_items(lambda n: estimate(np.full(n, scale.low), scale=scale).high < limit)
     return _decide(found, limit, ("pass", "fail"), data, fewest)
 
 
-def _above(
-    found: Estimate, limit: float, data: str, scale: Bounded | None = None
-) -> tuple[str, str]:
+def _above(found: Estimate, limit: float, data: str, scale: Scale | None = None) -> tuple[str, str]:
     """Returns the result of a check whose quantity is to be above a limit, and what it needs."""
     fewest = MIN_ITEMS
     if scale is not None:
-        fewest = _fewest_items(lambda n: scale(np.full(n, scale.high)).low > limit)
+        fewest = _fewest_items(lambda n: estimate(np.full(n, scale.high), scale=scale).low > limit)
     return _decide(found, limit, ("fail", "pass"), data, fewest)
 
 
 def _fewest_items(passes: Callable[[int], bool]) -> int:
     """Returns the least number of items with which a perfect instrument passes; 0 if none does."""
-    return next(filter(passes, range(MIN_ITEMS, NORMAL_FROM)), 0)
+    return next(filter(passes, range(MIN_ITEMS, MANY_ITEMS)), 0)
 
 
 def _decide(
@@ -389,7 +385,7 @@ def _decide(
 
     `sides` are the results below and above the limit, and `data` is what there is no value without.
     """
-    value, low, high, n = found
+    value, low, high, n = found[:4]
     if not np.isfinite(value):
         return LACKING, data
     if found.known and n >= MIN_ITEMS and not low <= limit <= high:

@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import CELL, JUDGE, PANEL, cluster_codes, first_rows
-from judge_gym.analysis.metrics import Summary, metric
+from judge_gym.analysis.metrics import Metric, Summary
 from judge_gym.analysis.panels import Dataset, Panel, Samples
 from judge_gym.analysis.stats.intervals import (
+    DIFFERENCE,
     Estimate,
-    estimate_over_items,
-    signed,
+    estimate,
     undefined,
     without_each_draw,
 )
@@ -75,7 +75,6 @@ def swap_sensitivity(samples: Samples) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-@metric("swap_sensitivity", order=3)
 def _summary(data: Dataset, panel: Panel) -> Summary:
     pairs = data.derive(_pairs_by_panel).get(tuple(panel.key.values()))
     if pairs is None:
@@ -109,4 +108,7 @@ def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
     drawn = [one.reindex(whole.index).to_numpy(float) for one in without]
     items = first_rows(pd.factorize(gaps["evidence"], sort=True)[0])
     clusters = cluster_codes(gaps[["evidence", "cluster"]].iloc[items])
-    return estimate_over_items(signed, whole.to_numpy(float), drawn, clusters)
+    return estimate(whole.to_numpy(float), clusters, scale=DIFFERENCE, without=drawn)
+
+
+SWAP_SENSITIVITY = Metric(3, "swap_sensitivity", _summary)
