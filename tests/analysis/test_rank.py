@@ -70,7 +70,7 @@ def test_a_constant_judge_has_no_rank_correlation() -> None:
     _, people = scores(4)
     result = rank_correlation(np.full(60, 4.0), people)
     assert np.isnan(result.jackknife.value)
-    assert "single label" in rank_interval(result).withheld
+    assert rank_interval(result).withheld == "the judge or people use a single stage"
 
 
 def test_a_correlation_has_no_interval_if_many_items_have_no_score() -> None:
@@ -78,9 +78,9 @@ def test_a_correlation_has_no_interval_if_many_items_have_no_score() -> None:
     judge[:6] = np.nan
     assert rank_interval(rank_correlation(judge, people)).withheld == ""
     judge[6] = np.nan
-    measured = rank_interval(rank_correlation(judge, people))
-    assert measured.withheld == "7 of 60 items have no score"
-    assert np.isfinite(measured.estimate.value) and np.isnan(measured.estimate.low)
+    estimate = rank_interval(rank_correlation(judge, people))
+    assert estimate.withheld == "7 of 60 items have no score"
+    assert np.isfinite(estimate.value) and np.isnan(estimate.low)
 
 
 def test_each_rater_is_compared_with_the_mean_of_the_others_and_so_is_the_judge() -> None:
@@ -111,10 +111,20 @@ def test_raters_who_share_few_items_are_left_out() -> None:
     assert among_people(ratings[:, :1]) is None
 
 
+def test_a_correlation_has_a_jackknife_interval_on_the_arctanh_scale() -> None:
+    judge, people = scores(8)
+    jackknife = rank_correlation(judge, people).jackknife
+    estimate = rank_interval(rank_correlation(judge, people))
+    half = stats.t.ppf(0.975, 59) * jackknife.error / (1 - jackknife.value**2)
+    middle = np.arctanh(jackknife.value)
+    ends = np.tanh([middle - half, middle + half]).tolist()
+    assert [estimate.low, estimate.high] == pytest.approx(ends)
+    assert rank_interval(rank_correlation(judge[:19], people[:19])).withheld.startswith("19 items")
+
+
 def test_influences_of_a_mean_are_the_values() -> None:
     values = np.array([1.0, 2.0, 6.0])
     without = (values.sum() - values) / 2
     jackknife = Jackknife(3.0, without, np.ones(3))
     np.testing.assert_allclose(jackknife.influences, values)
     assert jackknife.error == pytest.approx(values.std(ddof=1) / np.sqrt(3))
-    assert jackknife.freedom == 2

@@ -25,7 +25,7 @@ from judge_gym.analysis.measures.confusion import (
 )
 from judge_gym.analysis.measures.rank import Correlation, mean_stage
 from judge_gym.analysis.measures.terms import Ranks, Ratio, Sums, Terms
-from judge_gym.analysis.stats.intervals import KAPPA, SHARE, UNBOUNDED, Scale, between
+from judge_gym.analysis.stats.intervals import KAPPA, SHARE, UNBOUNDED, Scale, between, difference
 
 
 def rate(compared: Compared, measure: Rate | MeanOfRates, scale: Scale = SHARE) -> Ratio:
@@ -190,8 +190,7 @@ def _bias(compared: Compared) -> Terms | None:
     scale = compared.scale
     if scale is None or scale.kind != "ordinal":
         return None
-    reach = scale.stages - 1.0
-    return rate(compared, signed_bias(scale.stages), between(-reach, reach))
+    return rate(compared, signed_bias(scale.stages), difference(scale.stages - 1.0))
 
 
 @quality(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from judge_gym.analysis.stats.intervals import SumStatistic
+from judge_gym.analysis.stats.intervals import Statistic
 
 Floats = npt.NDArray[np.float64]
 MatrixFunction = Callable[[Floats], Floats]
@@ -54,14 +54,14 @@ def averaged_confusion(tables: Floats) -> Floats:
     return _divide(matrix, matrix.sum())
 
 
-def statistic(tables: Floats, measure: MatrixFunction) -> SumStatistic:
+def statistic(tables: Floats, measure: MatrixFunction) -> Statistic:
     """Expresses a measure as a function of sums over items, for intervals and comparisons."""
     shape = tables.shape[1:]
 
     def of(sums: Floats) -> Floats:
         return measure(sums.reshape(*sums.shape[:-1], *shape))
 
-    return SumStatistic(tables.reshape(len(tables), -1), of)
+    return Statistic(tables.reshape(len(tables), -1), of)
 
 
 # --- measures that are ratios --------------------------------------------------------------------

@@ -30,5 +30,3 @@ def split(
         own = setup == index
         if bottoms[own].any():
             yield int(index), Ratio(unit[own], tops[own], bottoms[own], scale)
-
-

@@ -93,9 +93,7 @@ class Ratio:
 
     def on(self, rows: Any) -> "Ratio":
         """Selects rows."""
-        return replace(
-            self, units=self.units[rows], above=self.above[rows], below=self.below[rows]
-        )
+        return replace(self, units=self.units[rows], above=self.above[rows], below=self.below[rows])
 
     def joined(self, others: Sequence["Ratio"]) -> "Ratio":
         """Puts rows together."""
@@ -122,9 +120,8 @@ class Sums:
     @property
     def statistic(self) -> Statistic:
         """The function of sums, with the number of units of each used label."""
-        counts = np.round(self.labels).sum(axis=0).astype(int)
-        used = self.labels.sum(axis=0) > 0
-        return Statistic(self.rows, self.of, tuple(counts[used].tolist()))
+        counts = (self.labels > 0).sum(axis=0)
+        return Statistic(self.rows, self.of, tuple(counts[counts > 0].tolist()))
 
     @property
     def value(self) -> float:
@@ -144,9 +141,7 @@ class Sums:
 
     def on(self, rows: Any) -> "Sums":
         """Selects rows."""
-        return replace(
-            self, units=self.units[rows], rows=self.rows[rows], labels=self.labels[rows]
-        )
+        return replace(self, units=self.units[rows], rows=self.rows[rows], labels=self.labels[rows])
 
     def joined(self, others: Sequence["Sums"]) -> "Sums":
         """Puts rows together."""
