@@ -138,7 +138,23 @@ def test_a_rate_without_items_is_withheld_in_words() -> None:
     crossed = tables([1, 1], [1, 1])
     assert rate_estimate(crossed, specificity(1)).withheld == "no value"
     few = rate_estimate(tables(*panel(40)), exact(2), np.arange(40) // 20)
-    assert few.withheld == "2 clusters are too few to infer beyond them"
+    assert few.withheld == "the items form 2 clusters, too few to infer beyond them"
+
+
+# --- means of rates ------------------------------------------------------------------------------
+
+
+def test_balanced_accuracy_has_no_interval_if_a_label_is_rare() -> None:
+    def balanced_estimate(rare: int) -> Estimate:
+        people = [1] * rare + [0] * 60
+        parts = [rate.by_item(tables([0, *people[1:]], people)) for rate in balanced(2).rates]
+        above, below = (np.column_stack([part[end] for part in parts]) for end in (0, 1))
+        return estimate(above, scale=SHARE, below=below)
+
+    assert balanced_estimate(4).withheld == "a label has 4 items, and 5 are needed"
+    interval = balanced_estimate(5)
+    assert interval.value == pytest.approx((4 / 5 + 1) / 2)
+    assert interval.low < 0.75 and 0.95 < interval.high <= 1
 
 
 # --- beyond chance -------------------------------------------------------------------------------

@@ -179,6 +179,10 @@ def estimate(
         return _statistic_estimate(values, clusters, scale, level)
     if below is not None:
         linear = linearised(values, below, scale)
+        rarest = _rarest(below)
+        if rarest < MIN_LABELLED:  # a label without mistakes by luck: 68 to 90 % cover
+            reason = f"a label has {rarest} items, and {MIN_LABELLED} are needed"
+            return undefined(len(linear.values), linear.value, reason)
         codes = None if clusters is None else clusters[linear.used]
         return _ratio_estimate(linear, codes, scale, level)
     numbers: Floats = np.asarray(values, dtype=float)
@@ -452,6 +456,12 @@ def linearised(above: npt.ArrayLike, below: npt.ArrayLike, scale: Scale) -> Line
         low, high = scale.low, scale.high
     # Rounding must not move an item beyond the ends.
     return Linearised(value, np.clip(values, low, high), used, low, high)
+
+
+def _rarest(below: npt.ArrayLike) -> int:
+    """Counts the items of the ratio that has the fewest, of several; one alone needs no more."""
+    bottoms = np.asarray(below, dtype=float)
+    return int((bottoms > 0).sum(axis=0).min()) if bottoms.ndim == 2 else MIN_LABELLED
 
 
 def influences(
