@@ -19,10 +19,10 @@ import pandas as pd
 
 from judge_gym.analysis.endpoints import cell_endpoints, judge_endpoints
 from judge_gym.analysis.frames import CELL, tidy
-from judge_gym.analysis.metrics import metric_table
-from judge_gym.analysis.metrics.consistency import consistency
-from judge_gym.analysis.metrics.polarization import pairwise, polarization
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
+from judge_gym.analysis.measures import panel_table
+from judge_gym.analysis.measures.consistency import consistency
+from judge_gym.analysis.measures.polarization import pairwise, polarization
+from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.report import build_report
 from judge_gym.analysis.stats.agreement import nominal_agreement
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts, ranking
@@ -43,7 +43,7 @@ PARTS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "conflict": conflict,
     "agreement": nominal_agreement,
     "consistency": consistency,
-    "metrics": metric_table,
+    "metrics": panel_table,
     "calibration": lambda frame: calibration(probed_verdicts(frame), CELL),
     "swaps": swap_sensitivity,
     "contrasts": contrasts,

@@ -18,13 +18,13 @@ from judge_gym.analysis.stats.agreement import (
     cohen_kappa,
     fleiss_kappa,
     intraclass_correlation,
+    items_by_label,
     krippendorff_alpha,
     nominal_agreement,
     ordinal_agreement,
     ratings,
-    supports_interval,
 )
-from judge_gym.analysis.stats.intervals import Floats, SumStatistic, bootstrap
+from judge_gym.analysis.stats.intervals import KAPPA, Floats, Statistic, estimate
 from judge_gym.errors import DesignError
 
 NONE = np.nan
@@ -144,7 +144,7 @@ def test_intraclass_correlation_of_shrout_and_fleiss() -> None:
     ],
 )
 def test_sums_over_some_items_give_what_these_items_give_alone(
-    measure: Callable[[Floats], SumStatistic],
+    measure: Callable[[Floats], Statistic],
 ) -> None:
     rng = np.random.default_rng(4)
     table = rng.multinomial(5, [0.5, 0.3, 0.2], 12).astype(float)
@@ -281,22 +281,61 @@ def draw(rng: np.random.Generator, items: int) -> Floats:
     return np.digitize(seen, [-0.7, 0.0, 0.7]).astype(float) + 1
 
 
-def test_intervals_of_alpha_cover_at_12_items() -> None:
+@pytest.mark.parametrize("items", [20, 30])
+def test_intervals_of_alpha_cover_from_20_items_on(items: int) -> None:
     rng = np.random.default_rng(7)
     measure = partial(krippendorff_alpha, level="ordinal")
     truth = measure(counted(draw(rng, 200_000), 4)).value
     hits = 0
-    for number in range(panels := 100):
-        found = bootstrap(measure(counted(draw(rng, 12), 4)), key=number)
-        hits += found.low <= truth <= found.high
-    reach = stats.binomtest(hits, panels).proportion_ci(0.99, "wilson")
-    assert reach.low <= 0.97
-    assert reach.high >= 0.92
+    for _ in range(panels := 300):
+        alpha = estimate(measure(counted(draw(rng, items), 4)), scale=KAPPA)
+        hits += alpha.low <= truth <= alpha.high
+    assert stats.binomtest(hits, panels).proportion_ci(0.99, "wilson").high >= 0.93
+    assert hits <= 0.99 * panels
 
 
-def test_an_interval_needs_items_and_ratings_that_differ() -> None:
-    items = np.arange(60)
-    assert supports_interval(items, np.repeat([1, 2], [45, 15]))
-    assert not supports_interval(items, np.repeat([1, 2], [50, 10])), "nearly all are one stage"
-    assert not supports_interval(items, np.repeat([1, 2, 3], [30, 26, 4])), "a stage is rare"
-    assert not supports_interval(items % 19, np.repeat([1, 2], [45, 15])), "clusters are few"
+def pass_fail(rng: np.random.Generator, items: int, reliable: float, passes: float) -> Floats:
+    """Two raters who know the label of an item with a probability, and guess otherwise."""
+    label = rng.random((items, 1)) < passes
+    guess = rng.random((items, 2)) < passes
+    return np.where(rng.random((items, 2)) < reliable, label, guess).astype(float)
+
+
+@pytest.mark.parametrize(("reliable", "passes"), [(0.95, 0.5), (0.95, 0.8), (0.8, 0.7)])
+@pytest.mark.parametrize("items", [20, 60])
+def test_intervals_of_kappa_cover_on_two_labels(reliable: float, passes: float, items: int) -> None:
+    rng = np.random.default_rng(items)
+    truth = cohen_kappa(pass_fail(rng, 200_000, reliable, passes), 0).value
+    estimates = []
+    for _ in range(300):
+        rated = pass_fail(rng, items, reliable, passes)
+        kappa = cohen_kappa(rated, 0)._replace(labels=items_by_label(rated))
+        estimates.append(estimate(kappa, scale=KAPPA))
+    hits = [kappa.low <= truth <= kappa.high for kappa in estimates if kappa.known]
+    assert len(hits) > 60
+    assert stats.binomtest(sum(hits), len(hits)).proportion_ci(0.99, "wilson").high >= 0.93
+
+
+def test_one_disagreement_leaves_kappa_uncertain() -> None:
+    rated = np.repeat([[1.0, 1.0], [2.0, 2.0]], 10, axis=0)
+    rated[0, 1] = 2.0
+    kappa = estimate(cohen_kappa(rated, 0), scale=KAPPA)
+    assert kappa.value == pytest.approx(0.9)
+    assert kappa.low < 0.6 and 0.97 < kappa.high < 1, "was [0.90, 1.00]"
+
+
+def test_an_interval_needs_items_clusters_and_labels_that_differ() -> None:
+    def reason(rated: Floats, clusters: int) -> str:
+        kappa = cohen_kappa(rated, 0)._replace(labels=items_by_label(rated))
+        return estimate(kappa, np.arange(len(rated)) % clusters, scale=KAPPA).withheld
+
+    rng = np.random.default_rng(2)
+    rated = pass_fail(rng, 60, 0.8, 0.6) + 1
+    assert reason(rated, 60) == "" == reason(rated, 10)
+    assert reason(rated, 9) == "9 clusters, and 10 are needed"
+    assert reason(rated[:19], 19) == "19 items, and 20 are needed"
+    rare = np.repeat([[1.0, 1.0], [2.0, 2.0], [3.0, 2.0]], [30, 26, 4], axis=0)
+    assert items_by_label(rare) == (30, 30, 4)
+    assert reason(rare, 60) == "a label has 4 items, and 5 are needed"
+    same = np.repeat([[1.0, 1.0], [2.0, 2.0]], 30, axis=0)
+    assert reason(same, 60) == "no item differs from the others"

@@ -12,18 +12,21 @@ from judge_gym.analysis.frames import CELL, ordinal, tidy
 from judge_gym.analysis.judges.pairs import JudgedPair, compare_judges, score_pairs
 from judge_gym.analysis.stats.agreement import nominal_agreement
 from judge_gym.analysis.stats.clusters import Codes, Floats, cluster_robust, mean_error, scope
+from judge_gym.analysis.stats.comparisons import compare_pair
 from judge_gym.analysis.stats.contrasts import contrasts
 from judge_gym.analysis.stats.intervals import (
+    CORRELATION,
+    DISTANCE,
+    SHARE,
+    UNBOUNDED,
     Estimate,
-    SumStatistic,
-    bootstrap,
-    bounded,
+    Scale,
+    Statistic,
+    estimate,
     mean_bounds,
     seeded,
-    skewed,
-    student,
 )
-from judge_gym.analysis.stats.paired_tests import paired_difference, sign_flip
+from judge_gym.analysis.stats.paired_tests import sign_flip
 from judge_gym.protocols.hypotheses import one_sample, two_samples
 
 
@@ -71,50 +74,52 @@ def test_the_error_of_a_mean_is_that_of_cluster_means_where_clusters_are_equal()
     values, codes = seeded("equal").random(24), np.repeat(np.arange(6), 4)
     means = values.reshape(6, 4).mean(axis=1)
     assert mean_error(values, codes) == pytest.approx((stats.sem(means), 5))
-    found = student(values, codes)
+    found = estimate(values, codes, scale=UNBOUNDED)
     assert found.n == 24 and found.value == pytest.approx(values.mean())
     ends = stats.t.interval(0.95, 5, means.mean(), stats.sem(means))
     assert (found.low, found.high) == pytest.approx(ends)
 
 
-@pytest.mark.parametrize("estimate", [student, bounded, skewed])
-def test_items_that_are_their_own_clusters_change_nothing(estimate: Any) -> None:
+@pytest.mark.parametrize("scale", [UNBOUNDED, SHARE, DISTANCE])
+def test_items_that_are_their_own_clusters_change_nothing(scale: Scale) -> None:
     values = seeded("own").beta(0.5, 2, 15)
     values[3] = np.nan
-    assert estimate(values, np.arange(15)) == estimate(values)
+    assert estimate(values, np.arange(15), scale=scale) == estimate(values, scale=scale)
     codes = np.arange(15)
     codes[3] = 0  # it shares a cluster, but its value is missing
-    assert estimate(values, codes) == estimate(values)
+    assert estimate(values, codes, scale=scale) == estimate(values, scale=scale)
 
 
 def test_a_rate_at_the_end_of_its_scale_has_as_many_observations_as_clusters() -> None:
     codes = np.repeat(np.arange(10), 6)
     upper = 1 - 0.025 ** (1 / 10)
-    assert bounded(np.zeros(60), codes)[:3] == pytest.approx((0, 0, upper))
-    assert bounded(np.ones(60), codes)[:3] == pytest.approx((1, 1 - upper, 1))
-    assert bounded(np.zeros(60)).high == pytest.approx(1 - 0.025 ** (1 / 60))
+    assert estimate(np.zeros(60), codes, scale=SHARE)[:3] == pytest.approx((0, 0, upper))
+    assert estimate(np.ones(60), codes, scale=SHARE)[:3] == pytest.approx((1, 1 - upper, 1))
+    assert estimate(np.zeros(60), scale=SHARE).high == pytest.approx(1 - 0.025 ** (1 / 60))
 
 
 def test_a_rate_has_the_interval_of_korn_and_graubard() -> None:
     by_cluster = [0, 0, 1, 1, 2, 3, 3, 4]
     values = np.concatenate([[1.0] * right + [0.0] * (4 - right) for right in by_cluster])
-    found = bounded(values, np.repeat(np.arange(8), 4))
+    found = estimate(values, np.repeat(np.arange(8), 4), scale=SHARE)
     p, error = values.mean(), stats.sem(np.array(by_cluster) / 4)
     n = p * (1 - p) / error**2 * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 7)) ** 2
     ends = (
         stats.beta.ppf(0.025, n * p, n * (1 - p) + 1),
         stats.beta.ppf(0.975, n * p + 1, n * (1 - p)),
     )
-    assert found == pytest.approx((p, *ends, 32))
+    assert found[:4] == pytest.approx((p, *ends, 32))
+    assert found.effective_n == pytest.approx(values.var(ddof=1) / error**2)
 
 
-@pytest.mark.parametrize("estimate", [student, bounded, skewed])
-def test_four_clusters_have_a_value_and_no_interval(estimate: Any) -> None:
+@pytest.mark.parametrize("scale", [UNBOUNDED, SHARE, DISTANCE])
+def test_four_clusters_have_a_value_and_no_interval(scale: Scale) -> None:
     values, codes = seeded("four").random(40), np.repeat(np.arange(4), 10)
-    found = estimate(values, codes)
+    found = estimate(values, codes, scale=scale)
     assert found.value == pytest.approx(values.mean()) and found.n == 40
     assert np.isnan([found.low, found.high]).all()
-    assert estimate(values, np.repeat(np.arange(5), 8)).known, "five of equal size"
+    assert found.withheld == "the items form 4 clusters, too few to infer beyond them"
+    assert estimate(values, np.repeat(np.arange(5), 8), scale=scale).known, "five of equal size"
     assert np.isnan(mean_bounds(values, values + 0.1, codes)).all()
     within = np.sqrt(values.reshape(4, 10).var(axis=1, ddof=1).mean() / 40)
     half = stats.t.ppf(0.975, 36) * within
@@ -125,21 +130,24 @@ def test_four_clusters_have_a_value_and_no_interval(estimate: Any) -> None:
 def test_a_paired_difference_flips_the_signs_of_clusters() -> None:
     rng = seeded("paired")
     left, right, codes = rng.random(30), rng.random(30), np.repeat(np.arange(6), 5)
-    found = paired_difference(left, right, key="k", clusters=codes)
+    found = compare_pair(left, right, codes, key="k")
     assert found.test == "sign flip of clusters"
     assert found.p == sign_flip((left - right).reshape(6, 5).sum(axis=1), key="k")
-    assert found.difference == pytest.approx(student(left - right, codes))
-    few = paired_difference(left, right, key="k", clusters=np.repeat(np.arange(3), 10))
+    expected = estimate(left - right, codes, scale=UNBOUNDED)
+    assert found.difference[:4] == pytest.approx(expected[:4])
+    few = compare_pair(left, right, np.repeat(np.arange(3), 10), key="k")
     assert np.isnan([few.p, few.difference.low]).all() and few.d_z == pytest.approx(found.d_z)
 
 
-def test_a_bootstrap_draws_whole_clusters() -> None:
+def test_a_statistic_leaves_out_whole_clusters() -> None:
     values, codes = seeded("whole").random(60), np.repeat(np.arange(20), 3)
     columns = np.column_stack([values, np.ones(60)])
-    mean = SumStatistic(columns, lambda sums: sums[..., 0] / sums[..., 1])
+    mean = Statistic(columns, lambda sums: sums[..., 0] / sums[..., 1])
     by_hand = mean._replace(rows=columns.reshape(20, 3, 2).sum(axis=1))
-    assert bootstrap(mean, key=1, clusters=codes)[:3] == bootstrap(by_hand, key=1)[:3]
-    few = bootstrap(mean, key=1, clusters=np.repeat(np.arange(4), 15))
+    over_clusters = estimate(mean, codes, scale=CORRELATION)
+    assert over_clusters[:3] == pytest.approx(estimate(by_hand, scale=CORRELATION)[:3])
+    assert over_clusters.n == 60 and over_clusters.effective_n == 20
+    few = estimate(mean, np.repeat(np.arange(4), 15), scale=CORRELATION)
     assert few.n == 60 and few.value == pytest.approx(values.mean()) and not few.known
 
 
@@ -151,17 +159,17 @@ def outlets(count: int, panels: int, rng: np.random.Generator) -> tuple[list[Flo
     return list((latent < stats.norm.ppf(0.3)).astype(float)), codes
 
 
-@pytest.mark.parametrize("estimate", [bounded, student])
-def test_intervals_cover_with_eight_outlets_where_item_errors_do_not(estimate: Any) -> None:
+@pytest.mark.parametrize("scale", [SHARE, UNBOUNDED])
+def test_intervals_cover_with_eight_outlets_where_item_errors_do_not(scale: Scale) -> None:
     panels, codes = outlets(8, 400, seeded("outlets"))
 
     def covered(found: list[Estimate]) -> int:
         return sum(one.low <= 0.3 <= one.high for one in found)
 
-    over_outlets = [estimate(values, codes) for values in panels]
+    over_outlets = [estimate(values, codes, scale=scale) for values in panels]
     assert all(one.known for one in over_outlets)
     assert stats.binomtest(covered(over_outlets), 400).proportion_ci(0.99).high >= 0.93
-    assert covered([estimate(values) for values in panels]) < 0.92 * 400
+    assert covered([estimate(values, scale=scale) for values in panels]) < 0.92 * 400
 
 
 # --- through the analyses ------------------------------------------------------------------------
@@ -219,9 +227,9 @@ def test_pairs_on_one_question_are_one_cluster() -> None:
     ours, theirs = (rng.random(8)[np.arange(48) % 8] < rng.random(48) for _ in range(2))
     codes = np.arange(48) % 8
     score = score_pairs(judged(ours, 8))
-    assert score.interval == pytest.approx(bounded(ours.astype(float), codes)[1:3])
+    assert score.interval == pytest.approx(estimate(ours, codes, scale=SHARE)[1:3])
     [found] = compare_judges({"a": judged(ours, 8), "b": judged(theirs, 8)}).contrasts
-    expected = paired_difference(ours, theirs, key=["pairs", "a", "b"], clusters=codes)
+    expected = compare_pair(ours, theirs, codes, key=["pairs", "a", "b"])
     assert found.p == expected.p and found.interval == pytest.approx(expected.difference[1:3])
     [few] = compare_judges({"a": judged(ours, 3), "b": judged(theirs, 3)}).contrasts
     assert few.interval is None and few.to_json()["p"] is None
@@ -238,7 +246,8 @@ def test_hypotheses_over_few_clusters_are_about_these() -> None:
     assert few.estimate.value == pytest.approx(values.mean()) and np.isnan(few.p)
     assert few.scope == "for these 4 clusters" and few.note.startswith("± ")
     eight = one_sample(values, clusters=np.arange(40) % 8)
-    assert eight.estimate == pytest.approx(student(values, np.arange(40) % 8))
+    expected = estimate(values, np.arange(40) % 8, scale=UNBOUNDED)
+    assert eight.estimate[:4] == pytest.approx(expected[:4])
     assert eight.p < 0.05 and eight.scope == ""
     welch = two_samples(values[:20], values[20:], (np.arange(20), np.arange(20)))
     assert welch.p == pytest.approx(two_samples(values[:20], values[20:]).p)

@@ -20,7 +20,7 @@ from judge_gym.analysis.decision import (
     quantities,
 )
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.stats.intervals import seeded, student
+from judge_gym.analysis.stats.intervals import UNBOUNDED, estimate, seeded
 from judge_gym.analysis.variance import measured
 from judge_gym.errors import DesignError
 from tables import each_row
@@ -90,7 +90,7 @@ def observed(rows: pd.DataFrame, quantity: Quantity) -> float:
     wide = rows.pivot_table(index=["cluster", "evidence"], columns="judge.model", values="value")
     weights = {judge: weight for (_, judge), weight in quantity.weights.items()}
     each = (wide[list(weights)] * list(weights.values())).sum(axis=1)
-    found = student(each.groupby(level="cluster").mean())
+    found = estimate(each.groupby(level="cluster").mean(), scale=UNBOUNDED)
     return (found.high - found.low) / 2
 
 

@@ -22,7 +22,7 @@ from judge_gym.analysis.endpoints import (
     status_rates,
 )
 from judge_gym.analysis.frames import CELL, OrdinalFrame, once_per_call, ordinal, tidy
-from judge_gym.analysis.stats.intervals import mean_bounds, seeded, skewed
+from judge_gym.analysis.stats.intervals import DISTANCE, estimate, mean_bounds, seeded
 from judge_gym.errors import DesignError
 from judge_gym.records import STATUSES
 from panel_frames import samples, simulated
@@ -217,7 +217,7 @@ def test_the_expected_stage_agrees_with_a_plain_computation(rows: list[dict[str,
     ]
     assert cell(found, "mean", judge="a") == pytest.approx(np.mean(means))
     if len(means) > 1:
-        assert cell(found, "low", judge="a") == pytest.approx(skewed(means).low)
+        assert cell(found, "low", judge="a") == pytest.approx(estimate(means, scale=DISTANCE).low)
 
 
 # --- every endpoint of a cell --------------------------------------------------------------------
@@ -334,10 +334,12 @@ def test_a_configured_judge_has_an_interval_over_items_and_its_rates() -> None:
     )
     found: Any = judge_endpoints(made).set_index("endpoint")
     row = found.loc["stage"]
-    assert row[["mean", "low", "high"]].tolist() == pytest.approx(skewed(PER_ITEM)[:3])
+    assert row[["mean", "low", "high"]].tolist() == pytest.approx(
+        estimate(PER_ITEM, scale=DISTANCE)[:3]
+    )
     # The same on the scale of stages.
     stage = found.loc["expected_stage", ["mean", "low", "high"]].to_numpy(float)
-    assert stage == pytest.approx(1 + 3 * np.array(skewed(PER_ITEM)[:3]))
+    assert stage == pytest.approx(1 + 3 * np.array(estimate(PER_ITEM, scale=DISTANCE)[:3]))
     assert row[["items", "n", "effective_n"]].tolist() == [3, 6, 4]
     assert row[["abstained", "unreadable"]].tolist() == pytest.approx([1 / 6, 1 / 6])
     singletons = found.loc["singleton_rate"]

@@ -6,42 +6,54 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from judge_gym.analysis.stats.intervals import (
-    Bounded,
+    ABOVE_CHANCE,
+    CORRELATION,
+    DIFFERENCE,
+    DISTANCE,
+    MEDIAN,
+    SHARE,
+    SIGNED_SHARE,
+    UNBOUNDED,
     Estimate,
     Floats,
-    SumStatistic,
-    above_chance,
-    bootstrap,
-    bounded,
+    Statistic,
+    between,
+    difference,
+    estimate,
+    influences,
     jackknife_error,
     mean_bounds,
     seeded,
-    skewed,
-    student,
 )
+
+
+def covers(interval: Estimate, truth: float) -> bool:
+    return interval.low <= truth <= interval.high
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (0, 60), (3, 7), (12, 12), (40, 100), (2, 3000)])
 def test_a_proportion_has_clopper_and_pearsons_interval(right: int, n: int) -> None:
-    found = bounded([1.0] * right + [0.0] * (n - right))
+    found = estimate([1.0] * right + [0.0] * (n - right), scale=SHARE)
     exact = proportion_confint(right, n, method="beta")
     assert (found.low, found.high) == pytest.approx(exact, abs=1e-12)
 
 
 def test_a_bounded_mean_of_two_levels_has_the_interval_of_their_proportion() -> None:
     # Away from the ends of the scale there is no closed form; the limit towards them is known.
-    inside = bounded(np.clip([1.0] * 7 + [0.0] * 5, 1e-9, 1 - 1e-9))
+    inside = estimate(np.clip([1.0] * 7 + [0.0] * 5, 1e-9, 1 - 1e-9), scale=SHARE)
     exact = proportion_confint(7, 12, method="beta")
     assert (inside.low, inside.high) == pytest.approx(exact, abs=0.01)
 
 
 def test_a_bounded_interval_scales_with_its_quantity_and_ends_with_its_scale() -> None:
     values = stats.beta.ppf((np.arange(12) + 0.5) / 12, 0.3, 1)
-    unit, stages = bounded(values), Bounded(1, 5)(1 + 4 * values)
+    unit = estimate(values, scale=SHARE)
+    stages = estimate(1 + 4 * values, scale=between(1, 5))
     assert stages[:3] == pytest.approx(1 + 4 * np.array(unit[:3]))
     dipping = [-0.02, -0.01, 0.0, 0.01, 0.02, 0.01, -0.02, 0.0]
-    assert skewed(dipping).low == 0 and skewed(dipping).high < 0.4
-    assert above_chance(dipping).low < 0 and above_chance(dipping).high == skewed(dipping).high
+    distance, excess = (estimate(dipping, scale=scale) for scale in (DISTANCE, ABOVE_CHANCE))
+    assert distance.low == 0 and distance.high < 0.4
+    assert excess.low < 0 and excess.high == distance.high
 
 
 @pytest.mark.parametrize("n", [8, 30])
@@ -55,8 +67,8 @@ def test_bounded_means_are_covered_where_students_interval_is_not(world: str, n:
     }
     drawn, truth = worlds[world]
     ours, students = (
-        np.mean([low <= truth <= high for _, low, high, _ in map(estimate, drawn)])
-        for estimate in (bounded, student)
+        np.mean([covers(estimate(values, scale=scale), truth) for values in drawn])
+        for scale in (SHARE, UNBOUNDED)
     )
     assert students < 0.93 <= ours
 
@@ -64,14 +76,14 @@ def test_bounded_means_are_covered_where_students_interval_is_not(world: str, n:
 def test_a_mean_has_students_interval() -> None:
     values = seeded("student").normal(size=12)
     theirs = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    found = student([*values, np.nan])
+    found = estimate([*values, np.nan], scale=UNBOUNDED)
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
     assert found.n == 12
 
 
 def test_bounds_without_a_gap_are_students_interval() -> None:
     values = seeded("bounds").normal(size=15)
-    assert mean_bounds(values, values) == pytest.approx(student(values)[1:3])
+    assert mean_bounds(values, values) == pytest.approx(estimate(values, scale=UNBOUNDED)[1:3])
 
 
 def test_with_a_wide_gap_each_bound_has_a_one_sided_error() -> None:
@@ -89,19 +101,139 @@ def test_bounds_cover_a_mean_whose_low_values_are_missing() -> None:
     least, most = np.where(missing, 0.0, values), np.where(missing, 1.0, values)
     ends = [mean_bounds(*one) for one in zip(least, most, strict=True)]
     assert np.mean([low <= 0.5 <= high for low, high in ends]) >= 0.93
-    kept = [student(one[~gone]) for one, gone in zip(values, missing, strict=True)]
-    assert np.mean([low <= 0.5 <= high for _, low, high, _ in kept]) < 0.9
+    complete = [
+        estimate(one[~gone], scale=UNBOUNDED) for one, gone in zip(values, missing, strict=True)
+    ]
+    assert np.mean([covers(interval, 0.5) for interval in complete]) < 0.9
 
 
-# --- bootstrap -----------------------------------------------------------------------------------
-
-ALIKE, UNLIKE = 0.08, 0.12
-"""Shares of an interval's width: within the noise of 999 draws, and beyond it."""
+# --- differences ---------------------------------------------------------------------------------
 
 
-def mean_of(values: Floats) -> SumStatistic:
+def test_a_difference_has_students_interval_where_most_items_differ() -> None:
+    gaps = np.random.default_rng(3).normal(0.1, 0.2, 30)
+    low, high = stats.t.interval(0.95, 29, gaps.mean(), stats.sem(gaps))
+    assert estimate(gaps, scale=DIFFERENCE)[1:3] == pytest.approx((low, high))
+    cautious = estimate(gaps, scale=difference(1, cautious=True))
+    assert cautious.low < low and cautious.high > high
+
+
+def test_a_difference_that_never_occurred_is_bounded_by_what_may_have_been_missed() -> None:
+    never = estimate(np.zeros(20), scale=DIFFERENCE)
+    # A share of 1 - .025^(1/20) of items may differ by the whole scale either way.
+    assert never.high == pytest.approx(1 - 0.025 ** (1 / 20), abs=0.01) and never.low < -0.15
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(0.99, 0.95), (0.95, 0.95), (0.85, 0.75)])
+def test_differences_of_good_setups_are_covered_at_20_items(ours: float, theirs: float) -> None:
+    rng, panels = np.random.default_rng(5), 400
+    gaps = 1.0 * (rng.random((panels, 20)) < ours) - (rng.random((panels, 20)) < theirs)
+    hits = [covers(estimate(row, scale=DIFFERENCE), ours - theirs) for row in gaps]
+    assert np.mean(hits) >= 0.93
+
+
+# --- many items ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [900, 1000, 3000])
+def test_rare_values_are_covered_at_any_number_of_items(n: int) -> None:
+    rng = np.random.default_rng(n)
+    values = (rng.random((200, n)) < 0.003) * rng.choice([1 / 3, 2 / 3, 1.0], (200, n))
+    assert np.mean([covers(estimate(row, scale=SHARE), 0.002) for row in values]) >= 0.93
+
+
+def test_many_values_of_any_size_have_the_interval_of_fewer_levels() -> None:
+    rng = np.random.default_rng(8)
+    rare = np.where(rng.random(5000) < 0.004, rng.beta(2, 2, 5000), rng.beta(1, 400, 5000))
+    fine, coarse = estimate(rare, scale=SHARE), estimate(rare.round(3), scale=SHARE)
+    assert fine[:3] == pytest.approx(coarse[:3], abs=2e-4)
+    assert fine.high - fine.value > 1.05 * (fine.value - fine.low), "longer on the rare side"
+
+
+def test_a_mean_of_many_items_that_is_not_skewed_has_students_interval() -> None:
+    values = np.random.default_rng(9).random(1000)
+    students = estimate(values, scale=UNBOUNDED)
+    assert estimate(values, scale=SHARE) == students
+
+
+# --- ratios --------------------------------------------------------------------------------------
+
+
+def test_a_ratio_with_equal_denominators_is_the_mean() -> None:
+    values = np.random.default_rng(1).random(25)
+    mean = estimate(values, scale=SHARE)
+    assert estimate(3 * values, scale=SHARE, below=np.full(25, 3.0))[:3] == pytest.approx(mean[:3])
+
+
+def equal_pairs(rng: np.random.Generator, items: int) -> tuple[Floats, Floats]:
+    """The numbers of equal and of all pairs among four repeats, of which 10 % are unreadable."""
+    passes = rng.random((items, 4)) < rng.beta(4, 1, (items, 1))
+    readable = rng.random((items, 4)) < 0.9
+    n, yes = readable.sum(axis=1), (passes & readable).sum(axis=1)
+    return (yes * (yes - 1) + (n - yes) * (n - yes - 1)) / 2, n * (n - 1) / 2
+
+
+@pytest.mark.parametrize("items", [60, 600])
+def test_consistency_is_covered_with_unreadable_repeats(items: int) -> None:
+    rng = np.random.default_rng(items)
+    equal, pairs = equal_pairs(rng, 1_000_000)
+    truth, hits = equal.sum() / pairs.sum(), []
+    for _ in range(200):
+        equal, pairs = equal_pairs(rng, items)
+        hits.append(covers(estimate(equal, scale=SHARE, below=pairs), truth))
+    assert np.mean(hits) >= 0.93
+
+
+def test_a_ratio_stays_within_its_scale_and_is_not_moved_by_it() -> None:
+    above, below = np.array([4.0, 1, 0, 1] * 10), np.array([4.0, 1, 1, 1] * 10)
+    ratio = estimate(above, scale=SHARE, below=below)
+    assert ratio.value == pytest.approx(6 / 7) and 0 <= ratio.low < 6 / 7 < ratio.high <= 1
+    leaning = estimate(above, scale=SIGNED_SHARE, below=below)
+    assert leaning.value == ratio.value and leaning.low < ratio.low
+    assert np.isnan(estimate(above, scale=SHARE, below=np.zeros(40)).value)
+
+
+def test_balanced_accuracy_is_the_mean_of_two_ratios() -> None:
+    fails = np.arange(60) < 12
+    right = np.where(fails, np.arange(60) % 4 > 0, np.arange(60) % 8 > 0)
+    kinds = np.column_stack([fails, ~fails]).astype(float)
+    balanced = estimate(kinds * right[:, None], scale=SHARE, below=kinds)
+    rates = [float(right[kind].mean()) for kind in (fails, ~fails)]
+    assert balanced.value == pytest.approx(np.mean(rates))
+    assert balanced.low < balanced.value - 0.07 < balanced.value + 0.05 < balanced.high
+    perfect = estimate(kinds, scale=SHARE, below=kinds)
+    # 12 failures were seen: those that were missed may be many.
+    assert perfect.value == 1 == perfect.high and perfect.low == pytest.approx(0.847, abs=0.01)
+
+
+def test_the_mean_of_influences_is_the_estimate() -> None:
+    rng = np.random.default_rng(4)
+    below = rng.integers(0, 4, (30, 2)).astype(float)
+    above = below * rng.random((30, 2))
+    ratios = above.sum(axis=0) / below.sum(axis=0)
+    assert influences(above, below).mean(axis=0) == pytest.approx(ratios)
+    pair = [mean_of(above[:, setup]) for setup in range(2)]
+    assert influences(pair) == pytest.approx(above), "pseudo-values of a mean are its values"
+
+
+# --- medians -------------------------------------------------------------------------------------
+
+
+def test_a_median_has_an_interval_of_order_statistics() -> None:
+    seconds = np.random.default_rng(6).lognormal(1, 1, 99)
+    median = estimate(seconds, scale=MEDIAN)
+    assert median.value == np.median(seconds)
+    ranks = [int((seconds <= end).sum()) for end in median[1:3]]
+    below = stats.binom.cdf(ranks[0] - 1, 99, 0.5), stats.binom.sf(ranks[1] - 1, 99, 0.5)
+    assert max(below) <= 0.025 < 0.04
+
+
+# --- statistics ----------------------------------------------------------------------------------
+
+
+def mean_of(values: Floats) -> Statistic:
     """A mean as a statistic of sums: a column of ones counts the clusters."""
-    return SumStatistic(
+    return Statistic(
         np.column_stack([np.ones(len(values)), values]), lambda s: s[..., 1] / s[..., 0]
     )
 
@@ -111,48 +243,36 @@ def skewed_sample(n: int) -> Floats:
     return np.asarray(stats.lognorm.ppf((np.arange(n) + 0.5) / n, 1.3))
 
 
-def textbook(values: Floats, *, studentised: bool, draws: int = 40_000) -> tuple[float, float]:
-    """The bootstrap interval of a mean as Efron and Tibshirani (1993) write it, chapters 12, 13."""
-    n, mean = len(values), values.mean()
-    drawn = values[np.random.default_rng(1).integers(0, n, (draws, n))]
-    if not studentised:
-        low, high = np.quantile(drawn.mean(axis=1), [0.025, 0.975])
-        return float(low), float(high)
-    t = (drawn.mean(axis=1) - mean) / (drawn.std(axis=1, ddof=1) / np.sqrt(n))
-    low, high = np.quantile(t, [0.025, 0.975])
-    error = values.std(ddof=1) / np.sqrt(n)
-    return float(mean - high * error), float(mean - low * error)
+def pearson(x: Floats, y: Floats) -> Statistic:
+    def correlation(sums: Floats) -> Floats:
+        n, sx, sy, xx, yy, xy = np.moveaxis(sums, -1, 0)
+        r: Floats = (n * xy - sx * sy) / np.sqrt((n * xx - sx**2) * (n * yy - sy**2))
+        return r
+
+    return Statistic(np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y]), correlation)
 
 
-def gap(found: Estimate, interval: tuple[float, float]) -> float:
-    """The larger distance of two ends, as a share of the width."""
-    low, high = interval
-    return max(abs(found.low - low), abs(found.high - high)) / (high - low)
+def test_a_correlation_has_nearly_fishers_interval() -> None:
+    rng = np.random.default_rng(11)
+    x = rng.normal(size=400)
+    y = 0.8 * x + 0.6 * rng.normal(size=400)
+    fisher = stats.pearsonr(x, y).confidence_interval()
+    interval = estimate(pearson(x, y), scale=CORRELATION)
+    assert interval.value == pytest.approx(stats.pearsonr(x, y).statistic)
+    assert interval[1:3] == pytest.approx((fisher.low, fisher.high), abs=0.012)
 
 
-@pytest.mark.parametrize("n", [12, 60, 199])
-def test_below_200_items_the_bootstrap_is_studentised(n: int) -> None:
-    values = skewed_sample(n)
-    found = bootstrap(mean_of(values), key="any")
-    assert found.value == pytest.approx(values.mean()) and found.n == n
-    assert gap(found, textbook(values, studentised=True)) < ALIKE
-    # Neither of the simpler intervals would pass for it.
-    assert gap(found, textbook(values, studentised=False)) > UNLIKE
-    assert gap(found, student(values)[1:3]) > UNLIKE
-
-
-@pytest.mark.parametrize("n", [200, 300])
-def test_from_200_items_on_the_bootstrap_goes_by_percentiles(n: int) -> None:
-    values = skewed_sample(n)
-    found = bootstrap(mean_of(values), key="any")
-    assert gap(found, textbook(values, studentised=False)) < ALIKE
-    assert gap(found, textbook(values, studentised=True)) > UNLIKE
+def test_a_statistic_without_ends_has_students_interval() -> None:
+    values = skewed_sample(40)
+    interval = estimate(mean_of(values), scale=UNBOUNDED)
+    assert interval[:4] == pytest.approx(estimate(values, scale=UNBOUNDED)[:4])
 
 
 def test_a_bounded_interval_is_never_narrower_than_students_nor_wider_than_its_scale() -> None:
     even = np.linspace(0.2, 0.8, 12)
-    assert skewed(even).low <= student(even).low and skewed(even).high >= student(even).high
-    assert Bounded(0, 0.5)([0.4, 0.5, 0.45, 0.5, 0.48, 0.5, 0.0]).high <= 0.5
+    bounded, students = (estimate(even, scale=scale) for scale in (DISTANCE, UNBOUNDED))
+    assert bounded.low <= students.low and bounded.high >= students.high
+    assert estimate([0.4, 0.5, 0.45, 0.5, 0.48, 0.5, 0.0], scale=between(0, 0.5)).high <= 0.5
 
 
 @pytest.mark.parametrize("n", [3, 12, 50])

@@ -15,7 +15,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from judge_gym.analysis.judges.pair_frames import pair_table, pairs_of
 from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair, Order, compare_judges, score_pairs
-from judge_gym.analysis.stats.intervals import bounded
+from judge_gym.analysis.stats.intervals import SHARE, estimate
 from judge_gym.errors import DesignError
 from tables import each_row
 
@@ -269,7 +269,7 @@ def test_replicates_are_averaged_and_the_interval_is_over_items() -> None:
     score = score_pairs(pairs)
     means = [1.0, 0.5, 0.0, 0.5]
     assert (score.n, score.accuracy) == (4, 0.5)
-    assert score.interval == pytest.approx(bounded(means)[1:3])
+    assert score.interval == pytest.approx(estimate(means, scale=SHARE)[1:3])
 
 
 def test_replicates_that_all_agree_tell_no_more_than_one() -> None:
@@ -532,7 +532,7 @@ def test_the_tables_interval_takes_items_as_the_sample_and_not_replicates() -> N
     means = [1, 0.5, 0, 0.75, 0.25]
     assert table["n"].item() == 5
     assert table["accuracy"].item() == pytest.approx(0.5)
-    assert table[["low", "high"]].to_numpy()[0] == pytest.approx(bounded(means)[1:3])
+    assert table[["low", "high"]].to_numpy()[0] == pytest.approx(estimate(means, scale=SHARE)[1:3])
 
 
 def test_a_group_of_one_order_has_nulls_and_not_zeros() -> None:

@@ -19,7 +19,7 @@ from judge_gym.analysis.judges.people import (
     prediction_powered_mean,
     rogan_gladen,
 )
-from judge_gym.analysis.stats.intervals import Floats, student
+from judge_gym.analysis.stats.intervals import UNBOUNDED, Floats, estimate
 from judge_gym.errors import DesignError
 
 
@@ -222,7 +222,10 @@ def test_useless_predictions_leave_the_labels_unchanged() -> None:
     found, weight = prediction_powered_mean(truth, -truth, np.array([0.3, 0.1, 0.6]))
     assert weight == 0
     assert found.value == pytest.approx(truth.mean())
-    assert prediction_powered_mean(truth, truth, np.array([])) == (student(truth), 0.0)
+    assert prediction_powered_mean(truth, truth, np.array([])) == (
+        estimate(truth, scale=UNBOUNDED),
+        0.0,
+    )
 
 
 def test_verdicts_beyond_the_labels_sharpen_peoples_mean() -> None:

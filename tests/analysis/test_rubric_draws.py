@@ -14,25 +14,26 @@ from judge_gym.analysis.endpoints import (
     means_over_items,
 )
 from judge_gym.analysis.frames import CELL, ordinal, tidy
-from judge_gym.analysis.metrics.abstention import abstention
-from judge_gym.analysis.metrics.polarization import distance_columns, polarization
-from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.panels import Dataset, Panel, panels
+from judge_gym.analysis.measures.abstention import abstention
+from judge_gym.analysis.measures.polarization import distance_columns, polarization
+from judge_gym.analysis.measures.uncertainty import uncertainty
 from judge_gym.analysis.stats import label_permutation
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.clusters import ErrorPart
 from judge_gym.analysis.stats.contrasts import Sides, contrasts, judge_contrasts
 from judge_gym.analysis.stats.intervals import (
+    DISTANCE,
+    UNBOUNDED,
     Estimate,
     draw_part,
+    estimate,
     half_width,
     p_value,
     pseudo_values,
-    skewed,
-    student,
     widened_by_draws,
 )
 from judge_gym.analysis.stats.paired_tests import sign_flip
+from judge_gym.analysis.verdicts import Dataset, Verdicts, panels
 from judge_gym.protocols.conflict import conflict
 from judge_gym.protocols.entrenchment import entrenchment
 from judge_gym.protocols.hypotheses import (
@@ -116,7 +117,9 @@ def test_one_part_is_students_t_and_the_p_value_belongs_to_the_interval() -> Non
     values = np.random.default_rng(4).normal(0.3, 1, 20)
     theirs = stats.ttest_1samp(values, 0)
     items = ErrorPart(float(stats.sem(values)), 19)
-    assert half_width([items]) == pytest.approx(student(values).high - values.mean())
+    assert half_width([items]) == pytest.approx(
+        estimate(values, scale=UNBOUNDED).high - values.mean()
+    )
     assert p_value(float(values.mean()), [items]) == pytest.approx(theirs.pvalue)
     parts = [items, ErrorPart(0.2, 4)]
     assert p_value(half_width(parts), parts) == pytest.approx(0.05)
@@ -146,7 +149,7 @@ def test_coverage_of_a_mean_over_items_and_draws(draws: int, items: int) -> None
     for _ in range(count):
         effects = rng.normal(0, 0.5, (draws, 1)) + rng.normal(0, 1, items)
         table = effects + rng.normal(0, 1, (draws, items))
-        plain.append(student(table.mean(axis=0)))
+        plain.append(estimate(table.mean(axis=0), scale=UNBOUNDED))
         blocks.append(widened_by_draws(plain[-1], table))
     lows, highs = (np.array(part) for part in list(zip(*blocks, strict=True))[1:3])
     assert 0.92 - error_of(0.92, count) <= held(lows, highs, 0) <= 0.97 + error_of(0.97, count)
@@ -154,8 +157,8 @@ def test_coverage_of_a_mean_over_items_and_draws(draws: int, items: int) -> None
     assert held(lows, highs, 0) < 0.9, "items alone are too sure"
 
 
-def by_items_alone(panel: Panel) -> Estimate:
-    return student(panel.distances.mean(axis=1))
+def by_items_alone(panel: Verdicts) -> Estimate:
+    return estimate(panel.distances.mean(axis=1), scale=UNBOUNDED)
 
 
 @pytest.mark.simulation
@@ -221,7 +224,7 @@ def test_few_draws_leave_intervals_over_items() -> None:
     found = list(panels(drawn_rubrics(3, 4, 12)))
     for panel in found:
         assert not panel.many_draws
-        expected = skewed(panel.distances.mean(axis=1))
+        expected = estimate(panel.distances.mean(axis=1), scale=DISTANCE)
         assert tuple(distance_columns(panel).values()) == pytest.approx(tuple(expected))
 
 
@@ -259,7 +262,7 @@ def test_coverage_of_a_judges_means(judged: pd.DataFrame) -> None:
     of_draw, of_item = OF_DRAW**2 / 3, OF_ITEM**2 / 3
     rate = covers(first[first["endpoint"] == "stage"], 1 - LEAN[0], "mean low high")
     cells = cell_endpoints(judged)
-    alone = means_over_items(cells[cells[JUDGE] == "judge 0"], CELL, "stage", student)
+    alone = means_over_items(cells[cells[JUDGE] == "judge 0"], CELL, "stage", UNBOUNDED)
     assert held(alone["low"], alone["high"], 1 - LEAN[0]) < rate, "items alone are too sure"
     # Within a rubric chances vary by c (1 - c); what draws and items move is no jitter.
     jitter = LEAN[0] * (1 - LEAN[0]) - of_draw - of_item

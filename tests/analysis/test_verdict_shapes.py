@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, shapes, verdict_shapes
-from judge_gym.analysis.stats.intervals import bounded, student
+from judge_gym.analysis.measures.verdict_shapes import display_bias, shapes, verdict_shapes
+from judge_gym.analysis.stats.intervals import SHARE, UNBOUNDED, estimate
 from panel_frames import JUDGE, samples
 
 
@@ -47,7 +47,9 @@ def test_shares_are_of_what_was_read_and_confidence_is_the_probe() -> None:
     )
     found: Any = verdict_shapes(made).set_index("shape")
     row = found.loc["adjacent"]
-    assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(bounded([0.5, 2 / 3, 0]))
+    assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(
+        estimate([0.5, 2 / 3, 0], scale=SHARE)[:4]
+    )
     assert row[["n", "probed"]].tolist() == [3, 3]
     assert row["confidence"] == pytest.approx((0.5 + 0.4) / 2)
     assert found.loc["singleton", ["n", "probed"]].tolist() == [2, 1]
@@ -67,7 +69,7 @@ def test_bias_by_hand() -> None:
     )
     found: Any = display_bias(made).set_index(["kind", "place"])
     # Item 1 is always decided for the first; item 2 gives it a quarter.
-    first = student([0.5, -0.25]).clipped(-1, 1)
+    first = estimate([0.5, -0.25], scale=UNBOUNDED).clipped(-1, 1)
     row = found.loc[("position", "1")]
     assert row[["mean", "low", "high", "items"]].tolist() == pytest.approx(list(first))
     assert found.loc[("position", "2"), "mean"] == pytest.approx(-first.value)

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.metrics.polarization import polarization
-from judge_gym.analysis.panels import Dataset
+from judge_gym.analysis.measures.polarization import polarization
+from judge_gym.analysis.verdicts import Dataset
 from judge_gym.protocols.hypotheses import (
     HYPOTHESES,
     contested_distance,

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.metrics.polarization import polarization
+from judge_gym.analysis.measures.polarization import polarization
 from judge_gym.errors import DesignError
 from judge_gym.protocols.validity import Thresholds, control_descriptions, validity
 from verdict_frames import Chances, draw_verdicts

@@ -44,7 +44,16 @@ PANEL_COLUMNS = (
 """The columns of samples that panels are made of."""
 SETUP_COLUMNS = (
     *(*CELL_OF_REPLICATES, "concept", "tag", "cluster", "truth", "replicate", "status"),
-    *("rubric.author", "mask", "n_stages", "stage_names", "rubric_kind", "pair", "call_id", "repeats"),
+    *(
+        "rubric.author",
+        "mask",
+        "n_stages",
+        "stage_names",
+        "rubric_kind",
+        "pair",
+        "call_id",
+        "repeats",
+    ),
     *("usd", "seconds"),
 )
 """The columns of samples that the verdicts of setups are made of."""
@@ -313,7 +322,7 @@ def of_setups(
             rubric, usd, seconds. They count in full for each setup that needs them.
     """
     every = _with_preparation(own[[*dict.fromkeys([JUDGE, *SETUP_COLUMNS])]], preparation)
-    unit = every.groupby(UNIT, observed=True).ngroup().to_numpy()
+    unit = every.groupby(UNIT, observed=True).ngroup().to_numpy().astype(np.int64)
     first = first_rows(unit)
     units = every[UNIT].iloc[first]
     asked = (every["status"] != "provider_error").to_numpy()
@@ -384,9 +393,7 @@ def _labels(rows: pd.DataFrame, people: pd.DataFrame | None) -> pd.DataFrame:
     return people[["tag", "evidence", "rater", "stage"]].merge(items, on=["tag", "evidence"])
 
 
-def _references(
-    rows: pd.DataFrame, labels: pd.DataFrame
-) -> Iterator[tuple[TruthKind, Reference]]:
+def _references(rows: pd.DataFrame, labels: pd.DataFrame) -> Iterator[tuple[TruthKind, Reference]]:
     """Yields what the verdicts can be compared with: known answers, people's labels."""
     stages = int(rows["n_stages"].max()) if len(rows) else 0
     truth = pd.to_numeric(rows["truth"], errors="coerce").to_numpy(dtype=float)

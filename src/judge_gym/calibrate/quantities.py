@@ -14,12 +14,12 @@ import pandas as pd
 from judge_gym.analysis.declared import HypothesisResult
 from judge_gym.analysis.endpoints import cell_endpoints, judge_endpoints, stage_bounds
 from judge_gym.analysis.frames import CELL, JUDGE, ordinal
-from judge_gym.analysis.metrics.abstention import abstention
-from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.consistency import consistency
-from judge_gym.analysis.metrics.polarization import pairwise, polarization
-from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
+from judge_gym.analysis.measures.abstention import abstention
+from judge_gym.analysis.measures.consistency import consistency
+from judge_gym.analysis.measures.known_answers import ground_truth
+from judge_gym.analysis.measures.polarization import pairwise, polarization
+from judge_gym.analysis.measures.uncertainty import uncertainty
+from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
 from judge_gym.calibrate import judge_tables, scenarios

@@ -166,7 +166,8 @@ class Reports:
         frame = tidy(stored_samples(self._store, found), source=target)
         in_pair = {tuple(row["tags"]): row["setup"] for row in pair["rows"]}
         names = [in_pair[tuple(row["tags"])] for row in sides]
-        samples = {setup.name: setup.rows for setup in setups_of(own_rows(frame))}
+        own = own_rows(frame)
+        samples = {setup.name: own.iloc[setup.index] for setup in setups_of(own)}
         left, right = (samples[name] for name in names)
         stage = comparison.stage_difference(left, right)
         contrast = comparison.main_contrast(pair, names[0], names[1], stage)
@@ -365,7 +366,7 @@ class Reports:
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """Returns the pairs of judges that diverge most, where a swap of rubrics tells most."""
         from judge_gym.analysis.frames import tidy
-        from judge_gym.analysis.metrics.polarization import divergent_pairs
+        from judge_gym.analysis.measures.polarization import divergent_pairs
 
         frame = self._experiments.samples(target)
         if frame.empty:

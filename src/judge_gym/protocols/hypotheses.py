@@ -25,9 +25,10 @@ from judge_gym.analysis.frames import (
     select_rows,
     varied_knobs,
 )
-from judge_gym.analysis.metrics.polarization import excess_by_item, panel_null
-from judge_gym.analysis.panels import (
-    COLUMNS,
+from judge_gym.analysis.measures.polarization import excess_by_item, panel_null
+from judge_gym.analysis.stats.intervals import DIFFERENCE, MANY_DRAWS, estimate
+from judge_gym.analysis.verdicts import (
+    PANEL_COLUMNS,
     Dataset,
     Samples,
     common_rubrics,
@@ -35,7 +36,6 @@ from judge_gym.analysis.panels import (
     item_distances,
     row_means,
 )
-from judge_gym.analysis.stats.intervals import DIFFERENCE, MANY_DRAWS, estimate
 from judge_gym.protocols.stated_agreement import (
     OWN_RUBRICS,
     PEOPLE,
@@ -180,7 +180,7 @@ def forced_choice_distance(frame: pd.DataFrame) -> HypothesisResult:
         return no_result("needs verdict.method single and subset")
     kept = (~frame["is_swap"] & frame["verdict.method"].isin(["single", "subset"])).to_numpy()
     by = ["task", "verdict.method", *_matched_knobs(frame[kept])]
-    own = frame.loc[kept, [name for name in dict.fromkeys([*by, *COLUMNS]) if name in frame]]
+    own = frame.loc[kept, [name for name in dict.fromkeys([*by, *PANEL_COLUMNS]) if name in frame]]
     own = once_per_call(own.assign(**{k: own[k].astype(str) for k in by[1:]}), [JUDGE])
     key = [column for column in by if column != "verdict.method"] + ["judge", "other"]
     gaps = _single_minus_subset(item_distances(own, by), key, "distance")
@@ -209,7 +209,7 @@ def _forced_divergence(data: Dataset) -> str:
         above = excess_by_item(panel, panel_null(panel), "p")
         task, variant = str(panel.key["task"]), str(panel.key["variant"])
         named = levels.loc[[(task, variant)]].iloc[0].to_dict()
-        values = {"task": task, "evidence": panel.evidence, "above": above, **named}
+        values = {"task": task, "evidence": panel.units, "above": above, **named}
         parts.append(pd.DataFrame(values))
     gaps = _single_minus_subset(pd.concat(parts), ["task", *knobs], "above")
     found = estimate(gaps, clusters_of(data.frame, gaps.index), scale=DIFFERENCE)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, once_per_call
-from judge_gym.analysis.panels import Dataset, common_rubrics, item_distances
 from judge_gym.analysis.stats.power import MIN_CONCEPTS, MIN_UNITS, Endpoint, Spread
+from judge_gym.analysis.verdicts import Dataset, common_rubrics, item_distances
 from judge_gym.protocols import hypotheses as h
 from judge_gym.protocols.swap_sensitivity import swap_pairs
 

@@ -8,16 +8,16 @@ import pandas as pd
 
 from judge_gym.analysis.endpoints import grouped, positions
 from judge_gym.analysis.frames import CELL, ITEM
-from judge_gym.analysis.metrics import Metric, Summary
-from judge_gym.analysis.metrics.accuracy import (
+from judge_gym.analysis.measures import Summary, of_panels
+from judge_gym.analysis.measures.known_answers import (
     ItemsByPanel,
     judge_means,
     own_singles,
     panel_mean,
     values_without_each_draw,
 )
-from judge_gym.analysis.panels import Dataset, Panel
-from judge_gym.analysis.stats.intervals import DISTANCE, Estimate
+from judge_gym.analysis.stats.intervals import DISTANCE
+from judge_gym.analysis.verdicts import Dataset, Verdicts
 
 
 def reference_errors(frame: pd.DataFrame) -> pd.DataFrame:
@@ -40,20 +40,20 @@ def _stages(frame: pd.DataFrame) -> pd.DataFrame:
     return groups.names.assign(value=groups.mean(positions(groups.rows)))
 
 
-def _summary(data: Dataset, panel: Panel) -> Summary:
+def _summary(data: Dataset, panel: Verdicts) -> Summary:
     found = panel_mean(data.compute(_stages_without_each_draw), panel, DISTANCE)
     note = "mean stage of all judges minus the reference value" if found.n else "no reference value"
     of_task = data.frame["task"] == panel.key["task"]
     references = data.frame.loc[of_task, "reference"].dropna()
     if references.empty:
         return Summary(found, note)
-    value, low, high, n = found
     away = float(references.iloc[0])
-    return Summary(Estimate(value - away, low - away, high - away, n), note)
+    error = found._replace(value=found.value - away, low=found.low - away, high=found.high - away)
+    return Summary(error, note)
 
 
 def _stages_without_each_draw(frame: pd.DataFrame) -> list[ItemsByPanel]:
     return values_without_each_draw(frame, _stages)
 
 
-REFERENCE_ERROR = Metric(4, "reference error", _summary)
+REFERENCE_ERROR = of_panels(4, "reference error", _summary)

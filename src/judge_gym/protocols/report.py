@@ -15,13 +15,13 @@ from judge_gym.analysis.belief.rules import rule_sensitivity
 from judge_gym.analysis.declared import contrast_tests
 from judge_gym.analysis.endpoints import expected_stage
 from judge_gym.analysis.frames import CELL, JUDGE, ordinal
-from judge_gym.analysis.metrics import Metric
-from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.panels import Dataset, Panel, item_distances, per_item
+from judge_gym.analysis.measures import Measure
+from judge_gym.analysis.measures.uncertainty import uncertainty
 from judge_gym.analysis.report import disagreement
 from judge_gym.analysis.report import findings as ordinary
 from judge_gym.analysis.report.page import Chart, ReportInput, Section, Table, section
 from judge_gym.analysis.stats.intervals import Estimate
+from judge_gym.analysis.verdicts import Dataset, Verdicts, item_distances, per_item
 from judge_gym.axes import CONTESTED
 from judge_gym.protocols import figures
 from judge_gym.protocols.conflict import CONFLICT, conflict
@@ -50,7 +50,7 @@ from judge_gym.protocols.validity import (
     validity,
 )
 
-METRICS: tuple[Metric, ...] = (ENTRENCHMENT, SWAP_SENSITIVITY, REFERENCE_ERROR, CONFLICT)
+METRICS: tuple[Measure, ...] = (ENTRENCHMENT, SWAP_SENSITIVITY, REFERENCE_ERROR, CONFLICT)
 """The protocol's metrics, beside those of every study."""
 
 
@@ -277,7 +277,7 @@ def decisiveness(given: ReportInput) -> Section | None:
     )
 
 
-def _beliefs(panels: Sequence[Panel]) -> pd.DataFrame:
+def _beliefs(panels: Sequence[Verdicts]) -> pd.DataFrame:
     """Returns belief, pignistic probability and plausibility by judge and stage, over items."""
     rows = []
     for panel in panels:
@@ -290,7 +290,7 @@ def _beliefs(panels: Sequence[Panel]) -> pd.DataFrame:
             "open belief": opened.belief(),
             "open plausibility": opened.plausibility(),
         }
-        for place, judge in enumerate(panel.judges):
+        for place, judge in enumerate(panel.setups):
             known = panel.scored[:, place] > 0
             if not known.any():
                 continue
@@ -303,7 +303,7 @@ def _beliefs(panels: Sequence[Panel]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _rules(panels: Sequence[Panel]) -> pd.DataFrame:
+def _rules(panels: Sequence[Verdicts]) -> pd.DataFrame:
     """Returns the result of each combination rule over the items of each panel."""
     rows: list[dict[str, Any]] = []
     for panel in panels:

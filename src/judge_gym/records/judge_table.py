@@ -1,8 +1,8 @@
 """The judge table: which setup to use, how good it is, and at what price."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from judge_gym.records.responses import UNTRUSTED, AnyRow, UntrustedText
 

@@ -145,10 +145,14 @@ def replicate_conflict(verdicts: Replicates, *, items: int) -> FloatArray:
 def _scored(verdicts: Replicates) -> Replicates:
     kept = verdicts.chosen != 0
     item, replicate, chosen, draw = verdicts
-    return Replicates(item[kept], replicate[kept], chosen[kept], None if draw is None else draw[kept])
+    return Replicates(
+        item[kept], replicate[kept], chosen[kept], None if draw is None else draw[kept]
+    )
 
 
-def _mean_over_pairs(ours: Replicates, theirs: Replicates, kernel: Kernel, items: int) -> FloatArray:
+def _mean_over_pairs(
+    ours: Replicates, theirs: Replicates, kernel: Kernel, items: int
+) -> FloatArray:
     """Returns the mean of the kernel over pairs of verdicts on an item in different replicates.
 
     The sum is over all pairs, minus those of the same replicate; likewise for draws of rubrics.

@@ -9,9 +9,7 @@ from judge_gym.analysis.stats.intervals import seeded
 FOLDS = 10
 
 
-def choose(
-    values: FloatArray, clusters: IntArray, prices: FloatArray, margin: float | None
-) -> int:
+def choose(values: FloatArray, clusters: IntArray, prices: FloatArray, margin: float | None) -> int:
     """Chooses the setup with the highest mean, or a cheaper one that is as good.
 
     A cheaper one is only taken if it is at most the margin worse than the best.

@@ -75,7 +75,7 @@ def compared_setups(
     first = np.unique(cell, return_index=True)[1]
 
     def mean(values: FloatArray) -> FloatArray:
-        return np.bincount(cell, weight * values, count)
+        return np.bincount(cell, weight * values, count).astype(float)
 
     scored = verdicts.mask[rows] != 0
     right, answered = mean(reference.right), mean(scored.astype(float))
@@ -114,7 +114,7 @@ def _means_of_known(
     values: FloatArray, cell: IntArray, flipped: BoolArray, count: int
 ) -> FloatArray:
     known = ~np.isnan(values)
-    means = np.full(count, np.nan)
+    means: FloatArray = np.full(count, np.nan)
     if known.any():
         code, weight = _weights(cell[known], flipped[known])
         means[np.unique(cell[known])] = np.bincount(code, weight * values[known])

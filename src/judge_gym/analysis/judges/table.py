@@ -15,17 +15,18 @@ import pandas as pd
 
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
 from judge_gym.analysis.frames import own_rows
+from judge_gym.analysis.judges.choice import choose, cross_fitted
 from judge_gym.analysis.judges.compared import (
     compared_setups,
     label_scale,
     people_with_each_other,
 )
+from judge_gym.analysis.judges.quantities import as_quantity
 from judge_gym.analysis.judges.sentence import sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
-from judge_gym.analysis.judges.choice import choose, cross_fitted
 from judge_gym.analysis.measures import Compared, LabelScale, Measure, registered
 from judge_gym.analysis.measures.confusion import UNSCORED
-from judge_gym.analysis.measures.rank import among_people, mean_stage, rank_interval
+from judge_gym.analysis.measures.rank import among_people, rank_interval
 from judge_gym.analysis.measures.scales import Loss, best_constant, default_measure
 from judge_gym.analysis.measures.terms import Ratio, Terms
 from judge_gym.analysis.stats.comparisons import compare, simultaneous_level
@@ -33,7 +34,6 @@ from judge_gym.analysis.stats.intervals import (
     LEVEL,
     SHARE,
     SIGNED_SHARE,
-    Estimate,
     difference,
     estimate,
 )
@@ -68,8 +68,10 @@ DECIDERS: Mapping[Decider, str] = {
 }
 """What can decide standings, and the measure that each is."""
 LOWER_IS_BETTER = ("error", "loss")
-OWN_KEYS = ("consistency", "position_bias", "abstained", "unreadable", "usd_per_1000", "seconds")
-OWN_KEYS += ("answered", "right_of_answered", "majority", "disagreement")
+OWN_KEYS: tuple[str, ...] = (
+    *("consistency", "position_bias", "abstained", "unreadable", "usd_per_1000", "seconds"),
+    *("answered", "right_of_answered", "majority", "disagreement"),
+)
 """Measures that are keys of a row; the others stand under `measures`."""
 OTHER: Mapping[TruthKind, TruthKind] = {"accuracy": "agreement", "agreement": "accuracy"}
 Column = Mapping[int, Terms]
@@ -164,7 +166,7 @@ def judge_table(
 
 
 def _parts(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> tuple[BoolArray, BoolArray]:
-    """Says of each row whether its item is in test, and in train; without a split, all are in test."""
+    """Says of each row whether its item is in test, and in train; all are in test without a split."""
     if not in_test:
         every = np.full(len(verdicts.rows), True)
         return every, ~every
@@ -178,11 +180,12 @@ def _unsplit(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> int:
 
 def _leading_kind(verdicts: Verdicts, test: BoolArray) -> TruthKind | None:
     """Chooses what more units have: known answers, or labels of people."""
-    units = {
+    units: dict[TruthKind, int] = {
         kind: len(np.unique(verdicts.unit[test & ~np.isnan(reference.right)]))
         for kind, reference in verdicts.references.items()
     }
-    return max(units, key=lambda kind: units[kind]) if any(units.values()) else None
+    kind: TruthKind = max(units, key=units.__getitem__) if units else "accuracy"
+    return kind if units.get(kind) else None
 
 
 class _Basis:
@@ -254,7 +257,7 @@ class _Basis:
                 continue
             terms = measure.quality(people)
             if terms is not None and not np.isnan(terms.value):
-                measures[measure.name] = _quantity(terms.estimate(clusters))
+                measures[measure.name] = as_quantity(terms.estimate(clusters))
         return {"measures": measures | self._people_ranks()}
 
     def _people_ranks(self) -> dict[str, Quantity]:
@@ -269,7 +272,8 @@ class _Basis:
         for kind in ("tau_b", "spearman"):
             correlation = among_people(wide.to_numpy(dtype=float), None, codes, kind)
             if correlation is not None:
-                ranks[kind] = _quantity(rank_interval(correlation.people))
+                measured = rank_interval(correlation.people)
+                ranks[kind] = as_quantity(measured.estimate._replace(withheld=measured.withheld))
         return ranks
 
 
@@ -335,7 +339,7 @@ def _quantities(column: Column, setups: int, clusters: IntArray) -> list[Quantit
     """Estimates a column, with intervals that hold for all of its rows together."""
     level = _level(column, clusters)
     return [
-        _quantity(column[index].estimate(clusters, level)) if index in column else None
+        as_quantity(column[index].estimate(clusters, level)) if index in column else None
         for index in range(setups)
     ]
 
@@ -353,14 +357,6 @@ def _influence(terms: Terms, clusters: IntArray) -> FloatArray:
     sums = np.zeros(int(clusters.max()) + 1)
     np.add.at(sums, clusters[terms.units], (values - values.mean()) / len(values))
     return sums
-
-
-def _quantity(estimate: Estimate) -> Quantity:
-    value, low, high, n = (estimate.value, estimate.low, estimate.high, estimate.n)
-    if np.isnan([low, high]).any():
-        withheld = estimate.withheld or "no interval"
-        return {"value": value, "low": None, "high": None, "n": n, "withheld": withheld}
-    return {"value": value, "low": min(low, value), "high": max(high, value), "n": n}
 
 
 # --- which setups are best ----------------------------------------------------------------------
@@ -443,12 +439,12 @@ def _compared(
             if not np.isnan(behind)
         },
         differences={
-            index: _signed(_quantity(gap), sign)
+            index: _signed(as_quantity(gap), sign)
             for index, gap in zip(indexes, comparison.differences, strict=True)
             if gap is not None
         },
         chosen=indexes[choice],
-        quality=_quantity(quality.estimate(clusters, level)),
+        quality=as_quantity(quality.estimate(clusters, level)),
         method=method,
         left_out=left_out,
     )
@@ -525,8 +521,8 @@ def _effects(
         knob, level, base = (key[0], *map(_plain, key[1:]))
         # What a unit adds to a measure other than a mean may exceed the scale of the measure.
         reach = max(1.0, float(mean.abs().max()))
-        gap = estimate(mean, clusters[mean.index], scale=difference(reach), level=together)
-        quantity = _quantity(gap)
+        change = estimate(mean, clusters[mean.index], scale=difference(reach), level=together)
+        quantity = as_quantity(change)
         pairs = len(gaps[key])
         effects.append({"knob": knob, "level": level, "base": base, "setups": pairs, **quantity})
     return effects
@@ -545,7 +541,7 @@ def _row(
 ) -> JudgeRow:
     of_setup = {name: column[index] for name, column in quantities.items()}
     own = verdicts.rows[verdicts.setup == index]
-    other = of_setup.pop("other", None)
+    other, kind = of_setup.pop("other", None), None if basis is None else basis.kind
     row: dict[str, Any] = {
         "setup": setup.name,
         "judge": setup.judge,
@@ -558,9 +554,9 @@ def _row(
         "on_frontier": None,
         "difference": compared.differences.get(index),
         "at_most_worse": compared.at_most_worse.get(index),
-        "truth": _quality(of_setup.get("exact"), basis and basis.kind),
+        "truth": _quality(of_setup.get("exact"), kind),
         "standing": compared.standings.get(index, "unknown"),
-        "other_truth": _quality(other, basis and OTHER[basis.kind]),
+        "other_truth": _quality(other, None if kind is None else OTHER[kind]),
         "measures": {
             name: quantity
             for name, quantity in of_setup.items()
@@ -621,7 +617,9 @@ def _heads(
 ) -> list[ColumnHead]:
     """Lists the columns that any setup has, the deciding measure first, with the labels' words."""
     first = DECIDERS[decider]
-    titles = {"exact": "accuracy" if basis and basis.kind == "accuracy" else "agreement with people"}
+    titles = {
+        "exact": "accuracy" if basis and basis.kind == "accuracy" else "agreement with people"
+    }
     scale = None if basis is None else basis.scale
     if scale is not None and scale.kind == "binary" and scale.positive is not None:
         titles["sensitivity"] = f"finds “{scale.names[scale.positive]}”"
@@ -655,16 +653,15 @@ def _confusion(
     """Crosses verdicts and labels of the chosen setup."""
     if basis is None or basis.scale is None or compared.chosen is None:
         return None
-    tables = basis.on_test[compared.chosen].tables
+    tables, stages = basis.on_test[compared.chosen].tables, basis.scale.stages
     shares = tables.mean(axis=0)
-    statuses = [name for name, row in zip(UNSCORED, shares[basis.scale.stages :], strict=True) if row.any()]
-    kept = [*range(basis.scale.stages)]
-    kept += [basis.scale.stages + UNSCORED.index(name) for name in statuses]
+    statuses = [name for name, row in zip(UNSCORED, shares[stages:], strict=True) if row.any()]
+    rows = [*range(stages), *(stages + UNSCORED.index(name) for name in statuses)]
     return {
         "setup": setups[compared.chosen].name,
         "verdicts": [*basis.scale.names, *(name.replace("_", " ") for name in statuses)],
         "labels": [*basis.scale.names],
-        "shares": shares[kept].tolist(),
+        "shares": shares[rows].tolist(),
         "n": len(tables),
     }
 

@@ -12,7 +12,6 @@ import pandas as pd
 
 from judge_gym.analysis.frames import CELL, JUDGE, tidy, varied_knobs
 from judge_gym.analysis.judges.table import judge_table
-from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.report import disagreement, findings, purchases, summary, verdicts
 from judge_gym.analysis.report.judges import knob_effects, position_bias, which_judge
 from judge_gym.analysis.report.page import (
@@ -26,6 +25,7 @@ from judge_gym.analysis.report.page import (
     simulation_banner,
 )
 from judge_gym.analysis.report.summary import quoted_calls, with_quotes
+from judge_gym.analysis.verdicts import Dataset
 from judge_gym.axes import BLUEPRINT_KNOBS, Design
 from judge_gym.errors import DesignError
 from judge_gym.records.judge_table import JudgeTable

@@ -4,8 +4,7 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE, OrdinalFrame, scored_rows
-from judge_gym.analysis.metrics.polarization import pairwise, polarization
-from judge_gym.analysis.panels import Dataset
+from judge_gym.analysis.measures.polarization import pairwise, polarization
 from judge_gym.analysis.report.page import (
     Chart,
     ReportInput,
@@ -14,6 +13,7 @@ from judge_gym.analysis.report.page import (
     section,
 )
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
+from judge_gym.analysis.verdicts import Dataset
 
 POLARIZATION = (
     "Raw P is biased upward with few samples: `null` is what identical judges would give here, "

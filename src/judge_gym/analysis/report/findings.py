@@ -12,8 +12,7 @@ from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes, ordinal_
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
 from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
-from judge_gym.analysis.judges.sentence import dollars
-from judge_gym.analysis.metrics import Metric, metric_table
+from judge_gym.analysis.measures import Measure, panel_table
 from judge_gym.analysis.report.page import (
     Chart,
     ReportInput,
@@ -24,6 +23,7 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
+from judge_gym.records.numbers import dollars
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
 from judge_gym.studies.declarations import margin_name
@@ -51,7 +51,7 @@ def outcomes_of_tests(given: ReportInput, tests: Sequence[Tested]) -> tuple[str,
     return _outcomes(tested), Table("Hypotheses", note, shown, main=True)
 
 
-def metrics(given: ReportInput, more: Sequence[Metric] = ()) -> Section | None:
+def metrics(given: ReportInput, more: Sequence[Measure] = ()) -> Section | None:
     """Shows every metric of each task and variant, with `more` of them."""
     return section(
         "Every metric",
@@ -60,7 +60,7 @@ def metrics(given: ReportInput, more: Sequence[Metric] = ()) -> Section | None:
             Table(
                 "Metrics",
                 f"By task and variant, {_rubrics_used(given.data.own)}; n is the number of items.",
-                metric_table(given.data, more),
+                panel_table(given.data, more),
             )
         ],
     )

@@ -12,9 +12,9 @@ from markupsafe import Markup, escape
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE, once_per_call
-from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.stats.contrasts import contrasts
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
+from judge_gym.analysis.verdicts import Dataset
 from judge_gym.errors import NotFoundError, unknown
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.numbers import number

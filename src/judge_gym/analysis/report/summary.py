@@ -9,9 +9,7 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import first_rows, level_name, own_rows
-from judge_gym.analysis.judges.sentence import points, signed_points
-from judge_gym.analysis.judges.setups import Setup, setups_of
-from judge_gym.analysis.panels import ratio
+from judge_gym.analysis.judges.setups import setups_of
 from judge_gym.analysis.report.judges import judges_as_text
 from judge_gym.analysis.report.page import (
     Chart,
@@ -23,7 +21,9 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.contrasts import ALL
 from judge_gym.analysis.stats.intervals import Floats
+from judge_gym.analysis.verdicts import ratio
 from judge_gym.records.judge_table import JudgeTable, KnobEffect, Quantity
+from judge_gym.records.numbers import points, signed_points
 
 CASES = 3
 """The number of disagreements that a summary shows."""
@@ -196,9 +196,11 @@ def most_disputed(own: pd.DataFrame, count: int) -> list[Case]:
     tasks, items = judged["task"].tolist(), judged["evidence"].tolist()
     last = judged["n_stages"].to_numpy() - 1
     ordered = (judged["rubric_kind"] == "ordinal").to_numpy()
-    setups = setups_of(scored.assign(judged=about))
+    setups, samples = setups_of(scored), scored.assign(judged=about)
+    rows_of = {setup.name: samples.iloc[setup.index] for setup in setups}
     shares = {
-        setup.name: _stage_shares(setup, len(judged), int(last.max()) + 1) for setup in setups
+        name: _stage_shares(rows, len(judged), int(last.max()) + 1)
+        for name, rows in rows_of.items()
     }
     found: list[tuple[float, str, str, str, str]] = []
     for one, other in combinations(shares, 2):
@@ -208,30 +210,28 @@ def most_disputed(own: pd.DataFrame, count: int) -> list[Case]:
         both = np.flatnonzero(~np.isnan(gap))
         for place in both[np.argsort(-gap[both], kind="stable")[:count]]:
             found.append((float(gap[place]), str(tasks[place]), str(items[place]), one, other))
-    by_name = {setup.name: setup for setup in setups}
     cases: dict[str, Case] = {}
     for gap, task, item, one, other in sorted(found, key=lambda row: (-row[0], *row[1:])):
         if gap >= LEAST_GAP and item not in cases and len(cases) < count:
-            left_row, right_row = (_typical(by_name[name], task, item) for name in (one, other))
+            left_row, right_row = (_typical(rows_of[name], task, item) for name in (one, other))
             cases[item] = (item, ((one, left_row), (other, right_row)))
     return list(cases.values())
 
 
-def _stage_shares(setup: Setup, judged: int, most: int) -> Floats:
+def _stage_shares(rows: pd.DataFrame, judged: int, most: int) -> Floats:
     """Returns the share of each stage among a setup's verdicts on what it judged, NaN elsewhere."""
-    code, masks = setup.rows["judged"].to_numpy(), setup.rows["mask"].to_numpy()
+    code, masks = rows["judged"].to_numpy(), rows["mask"].to_numpy()
     bits = (masks[:, None] >> np.arange(most)) & 1
     each = bits / np.maximum(bits.sum(axis=1, keepdims=True), 1)
     sums = np.column_stack([np.bincount(code, column, judged) for column in each.T])
     return ratio(sums, np.bincount(code, minlength=judged)[:, None])
 
 
-def _typical(setup: Setup, task: str, item: str) -> pd.Series:
+def _typical(every: pd.DataFrame, task: str, item: str) -> pd.Series:
     """Returns the first sample with the verdict that a setup gives most often on an item.
 
     Its `times` is how often the setup gives it, `of` how many verdicts there are.
     """
-    every = setup.rows
     of_task = every[every["task"] == task]
     rows = of_task[of_task["evidence"].astype(str) == item]
     usual = rows[rows["mask"] == rows["mask"].mode().iloc[0]]

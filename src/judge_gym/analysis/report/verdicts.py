@@ -13,8 +13,8 @@ from judge_gym.analysis.endpoints import (
     status_rates,
 )
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, ordinal
-from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency, independence
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
+from judge_gym.analysis.measures.consistency import conflicting_cells, consistency, independence
+from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.report.page import (
     Chart,
     ReportInput,

@@ -7,8 +7,7 @@ import pandas as pd
 
 from judge_gym.analysis.endpoints import means_over_items, right_by_item
 from judge_gym.analysis.frames import CELL, PANEL, cluster_codes
-from judge_gym.analysis.metrics import Summary, metric
-from judge_gym.analysis.panels import Dataset, Panel
+from judge_gym.analysis.measures import Summary, panel_measure
 from judge_gym.analysis.stats.intervals import (
     SHARE,
     Estimate,
@@ -17,6 +16,7 @@ from judge_gym.analysis.stats.intervals import (
     undefined,
     without_each_draw,
 )
+from judge_gym.analysis.verdicts import Dataset, Verdicts
 
 ValuesByItem = Callable[[pd.DataFrame], pd.DataFrame]
 """Computes the `value` of each configured judge on each item."""
@@ -51,8 +51,8 @@ def own_singles(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[~(frame["is_swap"] | frame["pair"]).to_numpy(dtype=bool)]
 
 
-@metric("accuracy", order=4)
-def _summary(data: Dataset, panel: Panel) -> Summary:
+@panel_measure("accuracy", order=4)
+def _summary(data: Dataset, panel: Verdicts) -> Summary:
     found = panel_mean(data.compute(_right_without_each_draw), panel, SHARE)
     if not found.n:
         return Summary(found, "no known answer")
@@ -73,7 +73,7 @@ def values_without_each_draw(frame: pd.DataFrame, values: ValuesByItem) -> list[
     return [by_panel(frame), *without_each_draw(frame, CELL, by_panel).values()]
 
 
-def panel_mean(parts: Sequence[ItemsByPanel], panel: Panel, scale: Scale) -> Estimate:
+def panel_mean(parts: Sequence[ItemsByPanel], panel: Verdicts, scale: Scale) -> Estimate:
     """Averages the values of `values_without_each_draw` over the items of a panel."""
     key, (whole, *without) = tuple(panel.key.values()), parts
     if key not in whole or whole[key]["value"].isna().all():
