@@ -1,5 +1,6 @@
 """Measures of the averaged confusion matrix, against scikit-learn and worked examples."""
 
+import csv
 import json
 from collections import Counter
 from pathlib import Path
@@ -300,3 +301,27 @@ def test_macro_f1_of_pandalm_holds_if_garbage_is_a_tie() -> None:
     assert measured(exact(3), unreadable, label) == pytest.approx(0.6977, abs=5e-5)
     assert measured(exact(3), own, label) == pytest.approx(0.6677, abs=5e-5)
     assert measured(macro_f1(3), own, label) == pytest.approx(0.5743, abs=5e-5)
+
+
+@pytest.mark.skipif(
+    not LLM_RUBRIC.is_dir(), reason="the published data of LLM-Rubric is not beside the repository"
+)
+def test_error_of_the_most_probable_stage_of_llm_rubric_is_reproduced() -> None:
+    def read(name: str) -> list[dict[str, str]]:
+        with (LLM_RUBRIC / name).open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file, delimiter="\t"))
+
+    people = {
+        row["text_id"]: int(row["Q0"])
+        for row in read("human_judges_real_convs_FIXED_ANON.tsv")
+        if row["Q0"].isdigit()
+    }
+    judged = {
+        row["text_id"]: int(np.argmax([float(row[f"answer{stage}_prob"]) for stage in range(1, 5)]))
+        for row in read("gpt-3.5-turbo-16k_real_evaluations_FIXED.tsv")
+        if row["criterion"] == "Q0"
+    }
+    items = sorted(people.keys() & judged.keys())
+    verdict = single_verdicts([judged[item] for item in items], 4)
+    label = labels([people[item] - 1 for item in items], 4)
+    assert measured(squared_error(4), verdict, label) ** 0.5 == pytest.approx(1.201643, abs=5e-7)
