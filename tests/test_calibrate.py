@@ -12,7 +12,7 @@ import judge_gym.calibrate
 from conftest import Call
 from judge_gym.analysis.belief.disagreement import Verdicts, squared_distances
 from judge_gym.analysis.belief.masses import sources, stage_masks
-from judge_gym.analysis.stats.intervals import seeded, student
+from judge_gym.analysis.stats.intervals import UNBOUNDED, estimate, seeded
 from judge_gym.axes import Design
 from judge_gym.calibrate import (
     Calibration,
@@ -417,7 +417,7 @@ Distance = Callable[[Verdicts, Verdicts, int], np.ndarray]
 
 
 def right(values: np.ndarray) -> tuple[float, float, float]:
-    return student(values)[:3]
+    return estimate(values, scale=UNBOUNDED)[:3]
 
 
 def half_as_wide(values: np.ndarray) -> tuple[float, float, float]:
@@ -466,7 +466,7 @@ def distance_by(distance: Distance) -> Quantity:
                 own = (part["condition"] == name).to_numpy()
                 columns = [part[column].to_numpy()[own] for column in ("replicate", "mask")]
                 sides.append(Verdicts(item[own], *columns))
-            rows.append(student(distance(sides[0], sides[1], 12))[:3])
+            rows.append(estimate(distance(sides[0], sides[1], 12), scale=UNBOUNDED)[:3])
         return pd.DataFrame(rows, columns=["value", "low", "high"])
 
     return Quantity(distance.__name__, estimate, lambda known: known.distance("twin", "leaning"))
@@ -503,7 +503,9 @@ def test_the_percentile_bootstrap_is_caught_at_12_items_and_students_t_is_not() 
     picks = rng.integers(12, size=(199, 12))
     ends = np.quantile(panels[:, picks].mean(axis=2), [0.025, 0.975], axis=1)
     by_percentile = pd.DataFrame({"value": panels.mean(axis=1), "low": ends[0], "high": ends[1]})
-    by_t = pd.DataFrame([student(row)[:3] for row in panels], columns=["value", "low", "high"])
+    by_t = pd.DataFrame(
+        [estimate(row, scale=UNBOUNDED)[:3] for row in panels], columns=["value", "low", "high"]
+    )
     truth = float(values.mean())
     assert decided(coverage(by_percentile.assign(truth=truth), printed=True), 300)
     assert not decided(coverage(by_t.assign(truth=truth), printed=True), 300)
