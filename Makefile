@@ -48,6 +48,7 @@ docs: $(VENV)/run
 	$(BIN)/python -m judge_gym.cli.reference > docs/cli.md
 	$(BIN)/python scripts/generate_from_verbs.py
 	$(BIN)/python scripts/architecture.py
+	$(BIN)/python scripts/measures_page.py
 
 # The documentation as pages with search, which need no network: build/site/index.html.
 site: $(VENV)/run

@@ -19,19 +19,19 @@ import pandas as pd
 
 from judge_gym.analysis.endpoints import cell_endpoints, judge_endpoints
 from judge_gym.analysis.frames import CELL, tidy
-from judge_gym.analysis.hypotheses import hypotheses
-from judge_gym.analysis.metrics import metric_table
-from judge_gym.analysis.metrics.conflict import conflict
-from judge_gym.analysis.metrics.consistency import consistency
-from judge_gym.analysis.metrics.polarization import pairwise, polarization
-from judge_gym.analysis.metrics.stated_agreement import calibration, probed_verdicts
-from judge_gym.analysis.metrics.swap_sensitivity import swap_sensitivity
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
+from judge_gym.analysis.measures import panel_table
+from judge_gym.analysis.measures.consistency import consistency
+from judge_gym.analysis.measures.polarization import pairwise, polarization
+from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.report import build_report
 from judge_gym.analysis.stats.agreement import nominal_agreement
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts, ranking
-from judge_gym.analysis.stats.regressions import regressions
-from judge_gym.analysis.validity import validity
+from judge_gym.protocols.conflict import conflict
+from judge_gym.protocols.hypotheses import hypotheses
+from judge_gym.protocols.regressions import regressions
+from judge_gym.protocols.stated_agreement import calibration, probed_verdicts
+from judge_gym.protocols.swap_sensitivity import swap_sensitivity
+from judge_gym.protocols.validity import validity
 
 PARTS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "endpoints by cell": cell_endpoints,
@@ -43,7 +43,7 @@ PARTS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "conflict": conflict,
     "agreement": nominal_agreement,
     "consistency": consistency,
-    "metrics": metric_table,
+    "metrics": panel_table,
     "calibration": lambda frame: calibration(probed_verdicts(frame), CELL),
     "swaps": swap_sensitivity,
     "contrasts": contrasts,

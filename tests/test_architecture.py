@@ -20,6 +20,7 @@ verbs
 axes client
 studies stages
 analysis
+protocols
 triage
 models store sources suites
 engine

@@ -10,7 +10,7 @@ import pytest
 
 import judge_gym.calibrate
 from conftest import Call
-from judge_gym.analysis.belief.disagreement import Verdicts, squared_distances
+from judge_gym.analysis.belief.disagreement import squared_distances
 from judge_gym.analysis.belief.masses import sources, stage_masks
 from judge_gym.analysis.stats.intervals import UNBOUNDED, estimate, seeded
 from judge_gym.axes import Design

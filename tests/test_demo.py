@@ -19,7 +19,7 @@ from nbclient import NotebookClient
 from scipy.stats import entropy
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.validity import validity
+from judge_gym.protocols.validity import validity
 from judge_gym.triage import lint_report
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, defaults
+from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, complete, defaults
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import prepare_file
@@ -891,7 +891,7 @@ def test_long_levels_are_cut_in_a_tag_and_stay_distinct() -> None:
 # --- knobs that cannot act -----------------------------------------------------------------------
 
 
-def test_the_editor_is_idle_where_evidence_is_raw() -> None:
+def test_the_editor_is_inactive_where_evidence_is_raw() -> None:
     study = read(
         judges=["sim:balanced"],
         vary={
@@ -917,7 +917,7 @@ def test_the_editor_is_idle_where_evidence_is_raw() -> None:
         ("prompt.slots.rubricer.persona", ["a nurse", "a surgeon"]),
     ],
 )
-def test_rubric_knobs_are_idle_under_a_provided_rubric(knob: str, levels: list[Any]) -> None:
+def test_rubric_knobs_are_inactive_under_a_provided_rubric(knob: str, levels: list[Any]) -> None:
     made = sweep(read(judges=["sim:balanced"], tasks=[ECC, GIVEN], vary={knob: levels}))
     own = [one for one in made.experiments if one.task.rubric is None]
     given = [one for one in made.experiments if one.task.rubric]
@@ -951,7 +951,7 @@ def test_a_knob_that_no_task_can_use_is_refused(changes: dict[str, Any], knob: s
 
 
 @pytest.mark.parametrize("section", ["design", "vary"])
-def test_the_refusal_of_an_idle_knob_names_file_and_line(
+def test_the_refusal_of_an_inactive_knob_names_file_and_line(
     section: str, write_study: Callable[..., Path], store: Store
 ) -> None:
     levels: Any = {"design": "given", "vary": ["given", "both"]}[section]
@@ -1170,7 +1170,11 @@ NOT_ASKED = {"evidence.editor": None, "rubric.critic": None}
 
 @given(SETTLED_TASKS, LEVELS)
 def test_a_digest_is_that_of_the_first_version(task: Task, chosen: dict[str, Any]) -> None:
-    """It hashed the knobs that were not at its defaults, which named editor and critic."""
+    """It hashed the knobs that were not at its defaults, which named editor and critic.
+
+    Knobs that were added since are left out at the level of before.
+    """
+    before = {**{path: knob.before for path, knob in Design.knobs().items()}, **V1_DEFAULTS}
     task = replace(task, protocol=CONTESTED)
     design, _ = resolve_design(task, chosen, assistant=V1_DEFAULTS["rubric.critic"])
     facts = {
@@ -1183,7 +1187,7 @@ def test_a_digest_is_that_of_the_first_version(task: Task, chosen: dict[str, Any
         "design": {
             path: level
             for path, level in design.values().items()
-            if path == "judge.model" or level not in (V1_DEFAULTS[path], NOT_ASKED.get(path, ...))
+            if path == "judge.model" or level not in (before[path], NOT_ASKED.get(path, ...))
         },
     }
     assert Experiment("tag", task, design, 3).digest == sha(facts)
@@ -1194,14 +1198,14 @@ def test_a_knob_without_an_effect_does_not_change_the_digest(
     task: Task, chosen: dict[str, Any], others: dict[str, Any]
 ) -> None:
     """So that a changed default of such a knob renames no experiment."""
-    design, active = resolve_design(task, {**V1_DEFAULTS, **chosen})
-    idle = {
+    design, active = resolve_design(task, {**complete({}), **chosen})
+    inactive = {
         path: level
         for path, level in others.items()
         if path not in {*active, "judge.model", "rubric.author", "evidence.view", "probe.context"}
     }
     experiment = Experiment("tag", task, design, 3)
-    assert replace(experiment, design=design.replace(idle)).digest == experiment.digest
+    assert replace(experiment, design=design.replace(inactive)).digest == experiment.digest
 
 
 def test_a_digest_is_the_hash_of_these_facts_and_no_others() -> None:
@@ -1308,7 +1312,7 @@ def test_a_pair_is_another_text_than_its_question() -> None:
         ("prompt.slots.rubricer.persona", ["a clerk", "a poet"]),
     ],
 )
-def test_a_knob_that_acts_on_single_texts_alone_is_idle_on_pairs(
+def test_a_knob_that_acts_on_single_texts_alone_is_inactive_on_pairs(
     knob: str, levels: list[Any]
 ) -> None:
     made = pair_sweep(read(**ON_BOTH, vary={knob: levels}))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency
+from judge_gym.analysis.measures.consistency import conflicting_cells, consistency
 from panel_frames import JUDGE, samples, simulated
 
 

@@ -8,15 +8,15 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from judge_gym.analysis.belief.disagreement import Verdicts, squared_distances
-from judge_gym.analysis.metrics import METRICS, Summary, metric, metric_table
-from judge_gym.analysis.metrics.abstention import abstention
-from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.conflict import conflict
-from judge_gym.analysis.metrics.entrenchment import entrenchment
-from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.panels import Dataset, Panel
+from judge_gym.analysis.belief.disagreement import squared_distances
+from judge_gym.analysis.measures import METRICS, Summary, metric, panel_table
+from judge_gym.analysis.measures.abstention import abstention
+from judge_gym.analysis.measures.known_answers import ground_truth
+from judge_gym.analysis.measures.uncertainty import uncertainty
 from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, DISTANCE, estimate, undefined
+from judge_gym.analysis.verdicts import Dataset, Verdicts
+from judge_gym.protocols.conflict import conflict
+from judge_gym.protocols.entrenchment import entrenchment
 from panel_frames import JUDGE, samples, simulated, verdicts
 
 
@@ -121,7 +121,7 @@ def test_a_reference_is_compared_to_the_mean_of_the_normalised_stage() -> None:
     expected = [mean.value - 0.5, mean.low - 0.5, mean.high - 0.5, 3]
     assert found["measure"] == "error"
     assert [found[name] for name in ("mean", "low", "high", "items")] == pytest.approx(expected)
-    table = metric_table(made).set_index("metric")
+    table = panel_table(made).set_index("metric")
     row = table.loc["reference error"]
     assert [row[name] for name in ("value", "low", "high")] == pytest.approx(expected[:3])
     assert table.loc["accuracy", "note"] == "no known answer"
@@ -198,7 +198,7 @@ def test_every_panel_has_a_row_for_every_metric() -> None:
     rng = np.random.default_rng(3)
     made = simulated(rng.dirichlet(np.ones(4), (2, 4, 3)), 3, rng)
     more: dict[str, Any] = {"truth": 2.0, "reference": np.nan, "pair": False}
-    found = metric_table(made.assign(rubric_author="provided", **more))
+    found = panel_table(made.assign(rubric_author="provided", **more))
     assert list(found.columns) == ["task", "variant", "metric", "value", "low", "high", "n", "note"]
     names = [one.name for one in sorted(METRICS.values())]
     assert len(names) == len(METRICS) and found["metric"].tolist() == names * 2
@@ -210,13 +210,13 @@ def test_every_panel_has_a_row_for_every_metric() -> None:
 
 
 def test_a_registered_metric_is_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge_gym.analysis.metrics.METRICS", dict(METRICS))
+    monkeypatch.setattr("judge_gym.analysis.measures.METRICS", dict(METRICS))
 
     @metric("items", order=0)
-    def items(data: Dataset, panel: Panel) -> Summary:
-        return Summary(undefined(len(panel.evidence), 0.5), f"of {data.frame.shape[0]} samples")
+    def items(data: Dataset, panel: Verdicts) -> Summary:
+        return Summary(undefined(len(panel.units), 0.5), f"of {data.frame.shape[0]} samples")
 
-    found = metric_table(verdicts(("a", 1, "1"), ("b", 1, "2"), ("a", 2, "1")))
+    found = panel_table(verdicts(("a", 1, "1"), ("b", 1, "2"), ("a", 2, "1")))
     row = found.iloc[0]
     assert row[["metric", "value", "n", "note"]].tolist() == ["items", 0.5, 2, "of 3 samples"]
     assert len(found) == len(METRICS) + 1
@@ -229,7 +229,7 @@ def test_series_are_pooled_for_consistency_alone() -> None:
         for name in "ab" for item in (1, 2, 3) for series in ("x", "y")
         for replicate, stage in enumerate("12" if series == "x" else f"1{item}")
     ]  # fmt: skip
-    found = metric_table(samples(*rows)).set_index(["variant", "metric"])
+    found = panel_table(samples(*rows)).set_index(["variant", "metric"])
     steady = found.xs("consistency", level="metric")
     assert steady.index.tolist() == ["series=x", "series=y"]
     # By item, the second display was read as 2 and as the item's number; the first never varies.
@@ -248,6 +248,6 @@ def test_series_are_pooled_for_consistency_alone() -> None:
     ],
 )
 def test_undefined_metrics_are_null_and_never_an_error(made: pd.DataFrame) -> None:
-    found = metric_table(made).set_index("metric")
+    found = panel_table(made).set_index("metric")
     assert found.loc[["polarization", "entrenchment", "conflict"], "value"].isna().all()
     assert found.loc[["polarization", "entrenchment", "conflict"], "n"].tolist() == [0, 0, 0]

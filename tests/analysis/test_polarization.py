@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy, norm, wasserstein_distance
 
-from judge_gym.analysis.metrics.polarization import (
+from judge_gym.analysis.measures.polarization import (
     distance_columns,
     divergence,
     divergent_pairs,
@@ -22,8 +22,8 @@ from judge_gym.analysis.metrics.polarization import (
     scaled_divergence,
     wasserstein,
 )
-from judge_gym.analysis.panels import panels as panels_of
 from judge_gym.analysis.stats import label_permutation
+from judge_gym.analysis.verdicts import panels as panels_of
 from panel_frames import samples, simulated, verdicts
 
 JUDGE = "judge.model"

@@ -19,7 +19,6 @@ from engines import replace_engine
 from judge_gym.analysis import report as reports
 from judge_gym.analysis.frames import JUDGE, tidy
 from judge_gym.analysis.judges.table import judge_table
-from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.report import (
     Report,
     ReportInput,
@@ -35,6 +34,7 @@ from judge_gym.analysis.report.digest import digest
 from judge_gym.analysis.report.findings import rubrics_evidence_cost
 from judge_gym.analysis.report.judges import position_bias, which_judge
 from judge_gym.analysis.report.page import scored_share
+from judge_gym.analysis.verdicts import Dataset
 from judge_gym.cli import display, main
 from judge_gym.cli.report_display import print_summary
 from judge_gym.engine import Engine

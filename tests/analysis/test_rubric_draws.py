@@ -14,23 +14,9 @@ from judge_gym.analysis.endpoints import (
     means_over_items,
 )
 from judge_gym.analysis.frames import CELL, ordinal, tidy
-from judge_gym.analysis.hypotheses import (
-    forced_choice_distance,
-    one_sample,
-    overstated_agreement,
-    two_samples,
-)
-from judge_gym.analysis.metrics.abstention import abstention
-from judge_gym.analysis.metrics.conflict import conflict
-from judge_gym.analysis.metrics.entrenchment import entrenchment
-from judge_gym.analysis.metrics.polarization import distance_columns, polarization
-from judge_gym.analysis.metrics.stated_agreement import (
-    calibration,
-    probed_verdicts,
-    verdicts_without_draws,
-)
-from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.panels import Dataset, Panel, panels
+from judge_gym.analysis.measures.abstention import abstention
+from judge_gym.analysis.measures.polarization import distance_columns, polarization
+from judge_gym.analysis.measures.uncertainty import uncertainty
 from judge_gym.analysis.stats import label_permutation
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.clusters import ErrorPart
@@ -47,7 +33,21 @@ from judge_gym.analysis.stats.intervals import (
     widened_by_draws,
 )
 from judge_gym.analysis.stats.paired_tests import sign_flip
-from judge_gym.analysis.validity import _slope, validity
+from judge_gym.analysis.verdicts import Dataset, Verdicts, panels
+from judge_gym.protocols.conflict import conflict
+from judge_gym.protocols.entrenchment import entrenchment
+from judge_gym.protocols.hypotheses import (
+    forced_choice_distance,
+    one_sample,
+    overstated_agreement,
+    two_samples,
+)
+from judge_gym.protocols.stated_agreement import (
+    calibration,
+    probed_verdicts,
+    verdicts_without_draws,
+)
+from judge_gym.protocols.validity import _slope, validity
 from panel_frames import simulated
 
 JUDGE = "judge.model"
@@ -157,7 +157,7 @@ def test_coverage_of_a_mean_over_items_and_draws(draws: int, items: int) -> None
     assert held(lows, highs, 0) < 0.9, "items alone are too sure"
 
 
-def by_items_alone(panel: Panel) -> Estimate:
+def by_items_alone(panel: Verdicts) -> Estimate:
     return estimate(panel.distances.mean(axis=1), scale=UNBOUNDED)
 
 

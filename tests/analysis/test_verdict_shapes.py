@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, shapes, verdict_shapes
+from judge_gym.analysis.measures.verdict_shapes import display_bias, shapes, verdict_shapes
 from judge_gym.analysis.stats.intervals import SHARE, UNBOUNDED, estimate
 from panel_frames import JUDGE, samples
 

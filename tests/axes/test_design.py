@@ -1,10 +1,5 @@
 """The design: which knobs there are, what they default to, and what they refuse."""
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-import judge_gym
+from added_axes import ask_with_group
 from judge_gym.axes import (
     CONTESTED,
     PROTOCOLS,
@@ -83,6 +78,14 @@ DEFAULTS = VERSION1 | {
     "prompt.slots.prober.persona": "an expert evaluator",
     "prompt.slots.prober.panel": "experts",
 }
+LATER = {
+    path: knob
+    for path, knob in Design.knobs().items()
+    if path not in VERSION1 and path != "judge.model"
+}
+"""The knobs that version 1 did not have; each states its level of before."""
+EARLIER = VERSION1 | {path: knob.before for path, knob in LATER.items()}
+DEFAULTS |= {path: knob.default for path, knob in LATER.items()}
 CLOSED: dict[str, tuple[Any, ...]] = {
     "evidence.view": ("raw", "neutralized"),
     "presentation.labels": ("shuffled", "fixed", "opaque"),
@@ -110,7 +113,8 @@ def test_the_defaults_of_the_first_version_are_frozen() -> None:
 
 def test_the_blueprints_protocol_has_the_words_and_the_view_of_the_first_version() -> None:
     models = {"evidence.editor": None, "rubric.critic": None}
-    assert defaults(CONTESTED) == VERSION1 | models | {"judge.model": None}
+    usual = defaults(CONTESTED)
+    assert {path: usual[path] for path in VERSION1} == VERSION1 | models
     chosen = Design.of({**defaults(CONTESTED), **JUDGE}).chosen(CONTESTED)
     assert chosen == JUDGE
 
@@ -271,12 +275,12 @@ def test_chosen_returns_the_knobs_off_their_default_and_rebuilds_the_design(
     assert design.chosen() == {
         path: value
         for path, value in values.items()
-        if path == "judge.model" or value != DEFAULTS.get(path, Design.knobs()[path].default)
+        if path == "judge.model" or value != DEFAULTS[path]
     }
     assert design.identity() == {
         path: value
         for path, value in (DEFAULTS | values).items()
-        if path == "judge.model" or value != VERSION1[path]
+        if path == "judge.model" or value != EARLIER[path]
     }
     again = Design.of(design.chosen())
     assert again == design and hash(again) == hash(design)
@@ -286,8 +290,8 @@ def test_chosen_returns_the_knobs_off_their_default_and_rebuilds_the_design(
 def test_a_design_stored_by_the_first_version_is_completed_with_its_defaults(
     values: dict[str, Any],
 ) -> None:
-    stored = {k: v for k, v in values.items() if k == "judge.model" or v != VERSION1[k]}
-    assert complete(stored) == VERSION1 | values
+    stored = {k: v for k, v in values.items() if k == "judge.model" or v != EARLIER[k]}
+    assert complete(stored) == EARLIER | values
     assert Design.of(complete(stored)).identity() == stored
 
 
@@ -485,30 +489,7 @@ print(json.dumps({
 
 
 def test_a_group_is_added_with_one_file_and_one_line(tmp_path: Path) -> None:
-    package = tmp_path / "judge_gym"
-    shutil.copytree(
-        Path(judge_gym.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
-    )
-    (package / "axes" / "tone.py").write_text(TONE)
-    design = package / "axes" / "__init__.py"
-    last = "    prompt: PromptAxes = PromptAxes()\n"
-    source = design.read_text()
-    assert source.count(last) == 1
-    line = f"{last}    tone: ToneAxes = ToneAxes()\n"
-    imported = source.replace(
-        "from judge_gym.axes.verdict import",
-        "from judge_gym.axes.tone import ToneAxes\nfrom judge_gym.axes.verdict import",
-    )
-    design.write_text(imported.replace(last, line))
-    done = subprocess.run(
-        [sys.executable, "-c", ASK],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["knobs"] == ["tone.tone"] and said["schema"]
-    assert said["system"].endswith("Be stern.")
-    assert said["stored"] == "plain"
+    answers = ask_with_group(tmp_path, "tone", TONE, ASK)
+    assert answers["knobs"] == ["tone.tone"] and answers["schema"]
+    assert answers["system"].endswith("Be stern.")
+    assert answers["stored"] == "plain"

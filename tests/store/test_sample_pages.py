@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.metrics.consistency import conflicting_cells
+from judge_gym.analysis.measures.consistency import conflicting_cells
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.store import Selection, samples

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from documents import parse, region, rows, text
 from hostile import HOSTILE, PATHS, SHORT, TAG, hostile_lab
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.metrics.consistency import conflicting_cells
+from judge_gym.analysis.measures.consistency import conflicting_cells
 from judge_gym.stages.fidelity import check_view, marked
 from judge_gym.store import tables as t
 from judge_gym.web import analysis_cache

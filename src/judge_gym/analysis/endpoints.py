@@ -22,7 +22,6 @@ from judge_gym.analysis.frames import (
     ordinal,
     select_rows,
 )
-from judge_gym.analysis.panels import Dataset, Samples, ratio
 from judge_gym.analysis.stats.clusters import scope
 from judge_gym.analysis.stats.intervals import (
     DISTANCE,
@@ -34,6 +33,7 @@ from judge_gym.analysis.stats.intervals import (
     mean_bounds,
     without_each_draw,
 )
+from judge_gym.analysis.verdicts import Dataset, Samples, ratio
 from judge_gym.records import STATUSES
 
 _READ = (

@@ -161,10 +161,13 @@ NEEDED = (JUDGE, "evidence", "replicate", "status", "stages", "n_stages")
 KINDS = ("ordinal", "nominal")
 """The kinds of rubrics."""
 _TASK = ["concept", "task_type", "country", "pool"]
+NAMES_APART = " | "
+"""What separates the names of stages in the column `stage_names`."""
 _TEXTS = {
     **dict.fromkeys(
         ("stages", "tag", "study", "protocol", *_TASK, "series", "display", "cluster", "answer"), ""
     ),
+    "stage_names": "",
     **{"rubric_author": "provided", "probe_status": None},
 }
 """Text columns, with the value of an empty cell."""

@@ -4,37 +4,41 @@ Groups are listed in pipeline order. A new knob is a field in its group's file; 
 file and a line in `Design`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from judge_gym.axes._knobs import Alias, Axes, Knob, knobs_of
+from judge_gym.axes._knobs import TASK, Alias, Axes, Knob, TaskTrait, knobs_of
 from judge_gym.axes._version1 import V1_DEFAULTS
 from judge_gym.axes.evidence import EvidenceAxes
 from judge_gym.axes.judge import JudgeAxes
 from judge_gym.axes.presentation import PresentationAxes
 from judge_gym.axes.probe import ProbeAxes
 from judge_gym.axes.prompt import PromptAxes
-from judge_gym.axes.protocols import CONTESTED, PROTOCOLS, ProtocolName
+from judge_gym.axes.protocols import BLUEPRINT_KNOBS, CONTESTED, PROTOCOLS, ProtocolName
 from judge_gym.axes.rubric import RubricAxes
 from judge_gym.axes.verdict import VerdictAxes
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import StageName
 
 __all__ = [
+    "BLUEPRINT_KNOBS",
     "CONTESTED",
     "PROTOCOLS",
+    "TASK",
     "V1_DEFAULTS",
     "Axes",
     "Design",
     "Knob",
     "ProtocolName",
+    "TaskTrait",
     "complete",
     "defaults",
     "expand",
     "find_knob",
+    "inactive_knobs",
 ]
 
 
@@ -130,6 +134,17 @@ def find_knob(path: str) -> Knob:
     siblings = [name for name in knobs if group and name.startswith(f"{group}.")]
     choices = siblings or sorted({name.split(".")[0] + ".*" for name in knobs})
     raise DesignError(unknown("knob", path, choices), choices=choices)
+
+
+def inactive_knobs(levels: Mapping[str, Any], task: Collection[TaskTrait] = ()) -> set[str]:
+    """Lists the knobs that cannot act under these levels, on a task with these traits.
+
+    >>> "rubric.critic" in inactive_knobs({"rubric.author": "provided"})
+    True
+    >>> inactive_knobs({}, ["pairs"]) & {"evidence.view", "verdict.method"}
+    {'evidence.view'}
+    """
+    return {path for path, knob in Design.knobs().items() if knob.is_inactive(levels, task)}
 
 
 @cache

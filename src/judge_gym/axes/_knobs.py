@@ -1,6 +1,6 @@
 """The base of every axis group: a frozen model whose fields describe themselves."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args, get_origin
 
@@ -13,6 +13,12 @@ from judge_gym.records import StageName
 
 Alias = str | Mapping[Any, Mapping[str, Any]]
 """A blueprint name: the knob that it means, or for each of its values the knobs that it sets."""
+TaskTrait = Literal["pairs", "single texts", "given rubric"]
+"""What a task is: pairs of responses or single texts, and whether its rubric is given."""
+TASK = "task"
+"""The name of conditions on the task."""
+Conditions = Mapping[str, tuple[Any, ...]]
+"""By the path of another knob, levels of it; by `task`, traits of a task. Any of them suffices."""
 
 
 def knob(
@@ -22,6 +28,7 @@ def knob(
     cite: str = "",
     examples: tuple[Any, ...] = (),
     before: Any = ...,
+    inactive: Conditions | None = None,
     **limits: Any,
 ) -> Any:
     """Declares a field of an axis group.
@@ -33,9 +40,13 @@ def knob(
         examples: levels to show and to test if the type does not list them.
         before: the level that describes experiments from before the knob existed: stored designs
             get it, and digests leave it out. Required of knobs that version 1 did not have.
+        inactive: when the knob cannot act: the levels of other knobs, or the traits of a task,
+            under which it changes nothing. Designs have its default there.
         limits: pydantic's constraints (`ge`, `le`, `min_length`).
     """
-    stated = {} if before is ... else {"before": before}
+    stated: dict[str, Any] = {} if before is ... else {"before": before}
+    if inactive:
+        stated["inactive"] = {name: list(levels) for name, levels in inactive.items()}
     return Field(
         default,
         description=question,
@@ -74,6 +85,23 @@ class Knob:
     question: str
     cite: str
     limits: str
+    inactive: Conditions
+    """When it cannot act; empty if it always can."""
+
+    def is_inactive(self, levels: Mapping[str, Any], task: Collection[TaskTrait] = ()) -> bool:
+        """Whether the knob cannot act in a design, on a task with these traits.
+
+        Args:
+            levels: the levels of the other knobs by path; an unknown one meets no condition. Unset
+                is None in a design, and empty or NaN in a frame.
+            task: what is known of the task; nothing, if two designs of one task are compared.
+        """
+        return any(
+            any(trait in choices for trait in task)
+            if name == TASK
+            else name in levels and _is_among(levels[name], choices)
+            for name, choices in self.inactive.items()
+        )
 
     @property
     def choices(self) -> str:
@@ -83,6 +111,11 @@ class Knob:
                 filter(None, [", ".join(map(repr, self.levels[:-1])), repr(self.levels[-1])])
             )
         return f"{self.type}{self.limits}"
+
+
+def _is_among(level: Any, choices: Collection[Any]) -> bool:
+    unset = level is None or level == "" or level != level
+    return level in choices or (unset and None in choices)
 
 
 def knobs_of(model: type[BaseModel], prefix: str = "") -> Iterator[Knob]:
@@ -123,7 +156,13 @@ def _knob(path: str, field: FieldInfo) -> Knob:
         question=field.description or "",
         cite=str(extra.get("cite", "")),
         limits=limits,
+        inactive=_inactive(extra),
     )
+
+
+def _inactive(extra: Mapping[str, Any]) -> Conditions:
+    declared: Mapping[str, list[Any]] = extra.get("inactive", {})
+    return {name: tuple(levels) for name, levels in declared.items()}
 
 
 def _before(path: str, field: FieldInfo, extra: Mapping[str, Any]) -> Any:

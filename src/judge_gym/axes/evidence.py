@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from judge_gym.axes._knobs import Axes, knob
+from judge_gym.axes._knobs import TASK, Axes, Conditions, knob
 from judge_gym.errors import DesignError
+
+UNEDITED: Conditions = {"evidence.view": ("raw",), TASK: ("pairs",)}
+"""When no editor is asked: a summary of two responses would be a third response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,14 @@ class EvidenceAxes(Axes):
         "raw",
         question="Does the tone of a text change the verdict, or only its content?",
         cite="Wu & Aji 2023; Stureborg et al. 2024",
+        inactive={TASK: ("pairs",)},
     )
     editor: str | None = knob(
         None,
         question="Does it matter which model writes the neutral summary? "
         "Unset is the study's assistant.",
         examples=("sim:editor",),
+        inactive=UNEDITED,
         min_length=1,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from judge_gym.axes._knobs import Axes, knob
+from judge_gym.axes._knobs import TASK, Axes, knob
 
 LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 # Names without rank: no vowel, so no word, and no alphabetical sequence.
@@ -59,6 +59,7 @@ class PresentationAxes(Axes):
         "both",
         question="Does the first response of a pair win because it is first?",
         cite="Zheng et al. 2023 (MT-Bench); Tan et al. 2024 (JudgeBench)",
+        inactive={TASK: ("single texts",)},
     )
 
     def resolve(self) -> PresentationStrategy:

@@ -6,42 +6,68 @@ protocol replaces them, and a study on code review or medicine may name its own.
 
 from pydantic import BaseModel
 
-from judge_gym.axes._knobs import Axes, knob
+from judge_gym.axes._knobs import Axes, Conditions, knob
+from judge_gym.axes.evidence import UNEDITED
+from judge_gym.axes.rubric import UNCRITICISED, UNWRITTEN
 from judge_gym.records import StageName
 
 PERSONA = "Does the persona given to the model matter?"
 LANGUAGE = "Does the language or register of the instructions matter? Empty adds nothing."
 FRAMING = "Does a sentence of context change the answer? Empty adds nothing."
 MATERIAL = "What are the texts called?"
+NO_CRITIC: Conditions = {**UNCRITICISED, "rubric.critic": (None,)}
+CONTINUED: Conditions = {"probe.context": ("same",)}
+"""When the probe continues the conversation of the verdict, in the persona of the judge."""
 
 
 class NeutralizerSlots(Axes):
     """Slots of the neutralizer's prompt."""
 
-    persona: str = knob("a clinical editor", question=PERSONA, examples=("a court reporter",))
-    material: str = knob("text", question=MATERIAL, examples=("review comment",))
-    language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
-    framing: str = knob("", question=FRAMING, examples=("The text is one of many.",))
+    persona: str = knob(
+        "a clinical editor", question=PERSONA, examples=("a court reporter",), inactive=UNEDITED
+    )
+    material: str = knob("text", question=MATERIAL, examples=("review comment",), inactive=UNEDITED)
+    language: str = knob(
+        "", question=LANGUAGE, examples=("Write in plain English.",), inactive=UNEDITED
+    )
+    framing: str = knob(
+        "", question=FRAMING, examples=("The text is one of many.",), inactive=UNEDITED
+    )
 
 
 class RubricerSlots(Axes):
     """Slots of the rubric author's prompt."""
 
-    persona: str = knob("an expert evaluator", question=PERSONA, examples=("a senior engineer",))
-    material: str = knob("text", question=MATERIAL, examples=("code review comments",))
-    language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
-    framing: str = knob("", question=FRAMING, examples=("The rubric will be used by others.",))
+    persona: str = knob(
+        "an expert evaluator", question=PERSONA, examples=("a senior engineer",), inactive=UNWRITTEN
+    )
+    material: str = knob(
+        "text", question=MATERIAL, examples=("code review comments",), inactive=UNWRITTEN
+    )
+    language: str = knob(
+        "", question=LANGUAGE, examples=("Write in plain English.",), inactive=UNWRITTEN
+    )
+    framing: str = knob(
+        "", question=FRAMING, examples=("The rubric will be used by others.",), inactive=UNWRITTEN
+    )
 
 
 class CriticSlots(Axes):
     """Slots of the critic's prompt."""
 
     persona: str = knob(
-        "an auditor of measurement quality", question=PERSONA, examples=("a psychometrician",)
+        "an auditor of measurement quality",
+        question=PERSONA,
+        examples=("a psychometrician",),
+        inactive=NO_CRITIC,
     )
-    material: str = knob("text", question=MATERIAL, examples=("code review comments",))
-    language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
-    framing: str = knob("", question=FRAMING, examples=("Be strict.",))
+    material: str = knob(
+        "text", question=MATERIAL, examples=("code review comments",), inactive=NO_CRITIC
+    )
+    language: str = knob(
+        "", question=LANGUAGE, examples=("Write in plain English.",), inactive=NO_CRITIC
+    )
+    framing: str = knob("", question=FRAMING, examples=("Be strict.",), inactive=NO_CRITIC)
 
 
 class ScorerSlots(Axes):
@@ -55,7 +81,9 @@ class ScorerSlots(Axes):
 class ProberSlots(Axes):
     """Slots of the probe's prompt."""
 
-    persona: str = knob("an expert evaluator", question=PERSONA, examples=("a senior engineer",))
+    persona: str = knob(
+        "an expert evaluator", question=PERSONA, examples=("a senior engineer",), inactive=CONTINUED
+    )
     panel: str = knob(
         "experts",
         question="Whose agreement is predicted?",

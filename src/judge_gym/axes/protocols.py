@@ -13,6 +13,9 @@ CONTESTED: ProtocolName = "contested-concepts"
 Its tasks have a type and a country, a critic rates each rubric, and its report tests the
 blueprint's hypotheses and checks the validity of the instrument."""
 
+BLUEPRINT_KNOBS = ("verdict.method", "rubric.scale", "evidence.view")
+"""The knobs that the blueprint's regressions name, also where they do not vary."""
+
 PROTOCOLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "": {},

@@ -2,12 +2,18 @@
 
 from dataclasses import dataclass
 
-from judge_gym.axes._knobs import Axes, knob
+from judge_gym.axes._knobs import TASK, Axes, Conditions, knob
 
 # An even scale has no neutral middle; on an odd one the middle has a fixed meaning, so that authors
 # do not use it for "in between" and for "undecided".
 NO_MIDPOINT = "There is no middle stage: every stage commits to a direction."
 MIDPOINT = 'Stage {midpoint} is the middle and is labelled "Ambiguous / Mixed Evidence".'
+
+
+UNWRITTEN: Conditions = {TASK: ("given rubric",)}
+"""When no model writes a rubric. A provided one may still be loaded, so its author says less."""
+UNCRITICISED: Conditions = {"rubric.author": ("provided",)}
+"""When no critic is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,7 @@ class RubricAxes(Axes):
         question="Do more stages, or a middle stage, change what is measured?",
         cite="Kim et al. 2024 (Prometheus 2); Garland 1991",
         examples=(4, 5),
+        inactive=UNWRITTEN,
         ge=2,
         le=26,
     )
@@ -47,6 +54,7 @@ class RubricAxes(Axes):
         1,
         question="How much of the variance comes from the particular rubric that was drawn?",
         examples=(1, 5),
+        inactive=UNWRITTEN,
         ge=1,
         le=1000,
     )
@@ -56,6 +64,7 @@ class RubricAxes(Axes):
         "Unset is the assistant under a protocol, else no critic.",
         cite="Dubois et al. 2024 (AlpacaEval 2)",
         examples=("sim:critic",),
+        inactive=UNCRITICISED,
         min_length=1,
     )
 

@@ -11,32 +11,29 @@ from typing import Literal
 
 import pandas as pd
 
+from judge_gym.analysis.declared import HypothesisResult
 from judge_gym.analysis.endpoints import cell_endpoints, judge_endpoints, stage_bounds
 from judge_gym.analysis.frames import CELL, JUDGE, ordinal
-from judge_gym.analysis.hypotheses import (
-    HypothesisResult,
-    contested_distance,
-    forced_choice_distance,
-)
-from judge_gym.analysis.metrics.abstention import abstention
-from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.conflict import conflict
-from judge_gym.analysis.metrics.consistency import consistency
-from judge_gym.analysis.metrics.entrenchment import entrenchment
-from judge_gym.analysis.metrics.polarization import pairwise, polarization
-from judge_gym.analysis.metrics.stated_agreement import calibration, probed_verdicts
-from judge_gym.analysis.metrics.swap_sensitivity import swap_sensitivity
-from judge_gym.analysis.metrics.uncertainty import uncertainty
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
+from judge_gym.analysis.measures.abstention import abstention
+from judge_gym.analysis.measures.consistency import consistency
+from judge_gym.analysis.measures.known_answers import ground_truth
+from judge_gym.analysis.measures.polarization import pairwise, polarization
+from judge_gym.analysis.measures.uncertainty import uncertainty
+from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
-from judge_gym.analysis.stats.regressions import regressions
 from judge_gym.calibrate import judge_tables, scenarios
 from judge_gym.calibrate.gates import PRINTED_FROM
 from judge_gym.calibrate.prompted import Prompted
 from judge_gym.calibrate.synthetic import LOGISTIC_BIAS, SECONDS, USD, Synthetic
 from judge_gym.calibrate.truth import Endpoint, TrueValues
 from judge_gym.calibrate.worlds import BIASED, LEANING, PLAIN, Analysis, Panels, Shape, Source
+from judge_gym.protocols.conflict import conflict
+from judge_gym.protocols.entrenchment import entrenchment
+from judge_gym.protocols.hypotheses import contested_distance, forced_choice_distance
+from judge_gym.protocols.regressions import regressions
+from judge_gym.protocols.stated_agreement import calibration, probed_verdicts
+from judge_gym.protocols.swap_sensitivity import swap_sensitivity
 
 Estimator = Callable[[Panels], pd.DataFrame]
 

@@ -13,18 +13,18 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, ordinal, tidy
-from judge_gym.analysis.hypotheses import contested_distance
 from judge_gym.analysis.judges.pairs import JudgedPair, compare_judges
 from judge_gym.analysis.judges.people import (
     majority_agreement,
     prediction_powered,
     rogan_gladen,
 )
-from judge_gym.analysis.stats.regressions import QUALITY, regressions
-from judge_gym.analysis.validity import validity
 from judge_gym.calibrate.synthetic import CONCEPT, STAGES, Judge, chances, positions
 from judge_gym.calibrate.truth import FloatArray, generator
 from judge_gym.calibrate.worlds import BIASED, PLAIN, Panels
+from judge_gym.protocols.hypotheses import contested_distance
+from judge_gym.protocols.regressions import QUALITY, regressions
+from judge_gym.protocols.validity import validity
 
 Row = dict[str, Any]
 COLUMNS = ("value", "low", "high")

@@ -342,6 +342,11 @@ def _setups(
     for row, task in zip(rows, about["task"], strict=True):
         row["task"] = str(task)
     return [
-        _Setup(setup.name, setup.judge, setup.knobs, [str(tag) for tag in setup.rows["tag"]])
+        _Setup(
+            setup.name,
+            setup.judge,
+            setup.knobs,
+            [str(tag) for tag in about["tag"].iloc[setup.index]],
+        )
         for setup in setups_of(about)
     ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from judge_gym.axes import CONTESTED
 from judge_gym.engine import FINISHED
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from judge_gym.analysis.judges.pairs import JudgedPair
-    from judge_gym.analysis.report import Report
+    from judge_gym.analysis.report import Questions, Report
 
 
 class Reports:
@@ -59,32 +60,33 @@ class Reports:
 
         Args:
             target: the study or tag.
-            gates: where validity checks pass, if not at their defaults (`analysis.validity`).
+            gates: where validity checks pass, if not at their defaults (`protocols.validity`).
             summary_only: whether only the summary, hypotheses and checks are computed.
             watch: called with each step, how many are done, and of how many.
         """
         import pandas as pd
 
-        from judge_gym.analysis.report import build_report
-        from judge_gym.analysis.validity import Thresholds
+        from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.report import build_report, quoted_calls, with_quotes
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
-        return build_report(
+        samples = stored_samples(self._store, rows)
+        report = build_report(
             name,
-            stored_samples(self._store, rows),
+            samples,
             pd.DataFrame(self.usage(name)),
             views=self._store.evidence.list_views([row["tag"] for row in rows]),
             people=self._labels.frame_of(rows),
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
-            thresholds=Thresholds.of(gates or {}),
-            table=lambda frame: self._judge_table(frame, rows),
+            questions=_questions(name, samples, gates or {}),
+            table=self._judge_table(tidy(samples, source=name), rows),
             declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
-            texts=self._store.ledger.answers,
             summary_only=summary_only,
             watch=watch,
         )
+        return with_quotes(report, self._store.ledger.answers(quoted_calls(report)))
 
     def judges(self, target: str, *, others: Sequence[str] = ()) -> JudgeTable:
         """Returns the judge table: which setup is best, how good it is, and at what price.
@@ -164,7 +166,8 @@ class Reports:
         frame = tidy(stored_samples(self._store, found), source=target)
         in_pair = {tuple(row["tags"]): row["setup"] for row in pair["rows"]}
         names = [in_pair[tuple(row["tags"])] for row in sides]
-        samples = {setup.name: setup.rows for setup in setups_of(own_rows(frame))}
+        own = own_rows(frame)
+        samples = {setup.name: own.iloc[setup.index] for setup in setups_of(own)}
         left, right = (samples[name] for name in names)
         stage = comparison.stage_difference(left, right)
         contrast = comparison.main_contrast(pair, names[0], names[1], stage)
@@ -326,7 +329,7 @@ class Reports:
         """
         from judge_gym.analysis.frames import tidy
         from judge_gym.analysis.report.digest import records
-        from judge_gym.analysis.stats.power import pilot_spreads, power_table
+        from judge_gym.analysis.stats.power import ENDPOINTS, pilot_spreads, power_table
 
         if (target is None) == (study is None):
             raise DesignError("give either target or study")
@@ -337,12 +340,15 @@ class Reports:
         known = samples is not None and len(samples) > 0
         if pilot and not known:
             raise ConflictError(f"{pilot} has no samples yet to plan by; run it first")
-        spreads = (
-            pilot_spreads(tidy(samples, source=name), self._labels.frame_of(rows))
-            if samples is not None and known
-            else {}
-        )
-        table = power_table(study_sizes(prepared), effect, spreads)
+        frame = tidy(samples, source=name) if samples is not None and known else None
+        spreads = {} if frame is None else pilot_spreads(frame, self._labels.frame_of(rows))
+        endpoints = ENDPOINTS
+        if prepared.sweep.experiments[0].task.protocol == CONTESTED:
+            from judge_gym.protocols import power as hypotheses
+
+            endpoints = {**ENDPOINTS, **hypotheses.ENDPOINTS}
+            spreads |= {} if frame is None else hypotheses.hypothesis_spreads(frame)
+        table = power_table(study_sizes(prepared), effect, spreads, endpoints)
         return {
             "study": prepared.study,
             "pilot": name if known else "",
@@ -360,7 +366,7 @@ class Reports:
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
         """Returns the pairs of judges that diverge most, where a swap of rubrics tells most."""
         from judge_gym.analysis.frames import tidy
-        from judge_gym.analysis.metrics.polarization import divergent_pairs
+        from judge_gym.analysis.measures.polarization import divergent_pairs
 
         frame = self._experiments.samples(target)
         if frame.empty:
@@ -456,18 +462,35 @@ def _missing(summaries: Sequence[ExperimentSummary]) -> list[str]:
     ]
 
 
+def _questions(title: str, samples: "pd.DataFrame", gates: Mapping[str, float]) -> "Questions":
+    """Chooses what a report asks: what is asked under the protocol of its samples."""
+    from judge_gym.analysis import report
+
+    if "protocol" in samples and (samples["protocol"] == CONTESTED).any():
+        from judge_gym.protocols.report import questions
+        from judge_gym.protocols.validity import Thresholds
+
+        return questions(Thresholds.of(gates))
+    if gates and not samples.empty:
+        raise DesignError(
+            f"a gate is the threshold of a validity check, and {title} has none: it is not under "
+            f"protocol: {CONTESTED}"
+        )
+    return report.QUESTIONS
+
+
 def report_file(
     path: str | Path, *, gates: Mapping[str, float] | None = None, summary_only: bool = False
 ) -> "Report":
     """Builds the tables and figures on the samples of a file, without a database."""
     from judge_gym.analysis.report import build_report
-    from judge_gym.analysis.validity import Thresholds
 
+    name, samples = Path(path).name, read_samples(path)
     return build_report(
-        Path(path).name,
-        read_samples(path),
+        name,
+        samples,
         None,
-        thresholds=Thresholds.of(gates or {}),
+        questions=_questions(name, samples, gates or {}),
         summary_only=summary_only,
     )
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judge_gym.axes import V1_DEFAULTS, Design
+from judge_gym.axes import Design
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.records import Display
 from judge_gym.store import Store
@@ -58,7 +58,20 @@ def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataF
     about = annotations(list(named.values()))
     spread = about.take(about.index.get_indexer(pd.Index(frame["tag"]))).reset_index(drop=True)
     frame.insert(list(frame).index("truth") + 1, "reference", spread.pop("reference"))
+    frame.insert(list(frame).index("n_stages") + 1, "stage_names", _stage_names(store, frame))
     return pd.concat([frame, spread], axis=1)
+
+
+def _stage_names(store: Store, frame: "pd.DataFrame") -> "pd.Series":
+    """Returns the names of the stages of each sample's rubric, in order."""
+    import pandas as pd
+
+    from judge_gym.analysis.frames import NAMES_APART
+
+    rubrics, ids = pd.factorize(frame["rubric"])
+    names = store.rubrics.stage_names({int(id) for id in ids})
+    texts = [NAMES_APART.join(names.get(int(id), ())) for id in ids]
+    return pd.Series(pd.Categorical(texts).take(rubrics)) if texts else frame["rubric"].astype(str)
 
 
 def exported_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
@@ -128,7 +141,7 @@ def annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
 
     knobs, tags = Design.knobs(), [row["tag"] for row in rows]
     designs = [Design.of(row["design"]).values() for row in rows]
-    _fill_idle_roles(designs)
+    _fill_inactive_roles(designs)
     kinds: dict[str, Any] = {"text": "category", "a number": float}
     frame = pd.DataFrame(designs, index=tags, columns=list(knobs)).astype(
         {path: kinds[knob.type] for path, knob in knobs.items() if knob.type in kinds}
@@ -137,19 +150,17 @@ def annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
     return frame.assign(reference=pd.Series([_reference(row["truth"]) for row in rows], tags))
 
 
-def _fill_idle_roles(designs: Sequence[dict[str, Any]]) -> None:
+def _fill_inactive_roles(designs: Sequence[dict[str, Any]]) -> None:
     """Gives an editor or critic that is not asked one level, where version 1 named its default.
 
     It named the default of the time, which today is None: an added judge joins the same variant.
     """
-    for knob, level, role in (
-        ("evidence.view", "raw", "evidence.editor"),
-        ("rubric.author", "provided", "rubric.critic"),
-    ):
-        idle = [design for design in designs if design[knob] == level]
-        if any(design[role] == V1_DEFAULTS[role] for design in idle):
-            for design in idle:
-                design[role] = design[role] or V1_DEFAULTS[role]
+    roles = [knob for knob in Design.knobs().values() if knob.default is None and knob.before]
+    for role in roles:
+        inactive = [design for design in designs if role.is_inactive(design)]
+        if any(design[role.path] == role.before for design in inactive):
+            for design in inactive:
+                design[role.path] = design[role.path] or role.before
 
 
 def _reference(truth: Mapping[str, Any] | None) -> float:

@@ -1,6 +1,6 @@
 """The judge table: which setup to use, how good it is, and at what price."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -10,6 +10,13 @@ MIN_CLUSTERS = 20
 """The number of clusters of items below which setups are not compared."""
 Standing = Literal["best", "tied", "worse", "unknown"]
 TruthKind = Literal["accuracy", "agreement"]
+MeasureName = Literal["exact", "balanced", "weighted", "rank", "error"]
+"""The measures that can decide standings; a declared loss is another."""
+Decider = Literal["exact", "balanced", "weighted", "rank", "error", "loss"]
+
+
+Unit = Literal["share", "points", "dollars", "seconds", "coefficient", "stages", "loss"]
+"""How the values of a measure are written."""
 
 
 class Quantity(TypedDict):
@@ -20,6 +27,8 @@ class Quantity(TypedDict):
     high: float | None
     n: int
     """The number of items it is based on."""
+    withheld: NotRequired[str]
+    """Why there is no interval."""
 
 
 class Quality(Quantity):
@@ -28,9 +37,50 @@ class Quality(Quantity):
     kind: TruthKind
 
 
-class ChosenQuality(Quality):
-    """The quality of the recommended setup, corrected for its having been chosen."""
+class LabelScale(TypedDict):
+    """What the labels are that verdicts are compared with."""
 
+    kind: Literal["binary", "ordinal", "nominal"]
+    labels: Annotated[list[str], UNTRUSTED]
+    """Their names, of ordered ones from the lowest; numbers where they have no names."""
+    positive: Annotated[str | None, UNTRUSTED]
+    """The positive one of two, whose rate people care about; null if it is not known."""
+
+
+class Confusion(TypedDict):
+    """The verdicts of a setup crossed with labels, as shares of all items."""
+
+    setup: UntrustedText
+    verdicts: Annotated[list[str], UNTRUSTED]
+    """The labels, then the statuses of answers without a score that occur."""
+    labels: Annotated[list[str], UNTRUSTED]
+    shares: list[list[float]]
+    """A row per verdict, a column per label; all together sum to 1."""
+    n: int
+    """The number of items."""
+
+
+class ColumnHead(TypedDict):
+    """A column of the table."""
+
+    name: str
+    """A key of a row or of its `measures`."""
+    title: str
+    unit: Unit
+    main: bool
+    """Whether it is shown; the others are details."""
+
+
+class PeopleMeasures(TypedDict):
+    """People compared with each other, by the measures that setups have."""
+
+    measures: dict[str, Quantity]
+
+
+class ChosenQuality(Quantity):
+    """The deciding measure of the recommended setup, corrected for its having been chosen."""
+
+    kind: TruthKind
     method: Literal["test split", "cross-fitted", "single setup"]
 
 
@@ -56,12 +106,17 @@ class JudgeRow(TypedDict):
     on_frontier: bool | None
     """Whether no setup is both at least as good and cheaper; null if either is unknown."""
     difference: Quantity | None
-    """Its quality minus that of the compared setup with the highest estimate, on the items that all
-    compared setups judged; null for that one."""
+    """Its deciding measure minus that of the compared setup with the best estimate, on the items that
+    all compared setups judged; null for that one."""
     at_most_worse: float | None
     """By how much the best setup is at most better; null if the standing is unknown."""
     truth: Quality | None
+    """The share of known answers, or of people's labels, whichever more items have."""
     standing: Standing
+    other_truth: Quality | None
+    """The same for the other kind, where items have both."""
+    measures: dict[str, Quantity]
+    """The measures that fit the scale of the labels, and those that have no key of their own."""
     consistency: Quantity | None
     """The share of equal verdicts among pairs of repeats."""
     position_bias: Quantity | None
@@ -84,7 +139,7 @@ class JudgeRow(TypedDict):
 
 
 class KnobEffect(Quantity):
-    """What a level of a knob does to quality, against the level that names leave out.
+    """What a level of a knob does to the deciding measure, against the level that names leave out.
 
     It is the mean over items of the difference between setups that differ in this knob alone; its
     interval holds for all effects of the table together.
@@ -116,10 +171,18 @@ class JudgeTable(TypedDict):
     chosen_quality: ChosenQuality | None
     kind: TruthKind | None
     """What `truth` of the rows is; null if accuracy is unknown."""
+    measure: Decider
+    """The measure that decides standings, the choice and its quality."""
+    scale: LabelScale | None
+    """What the labels are; null without any, or where tasks have different ones."""
     people_with_each_other: Quantity | None
     """The share of equal labels among pairs of raters on the same items."""
+    people: PeopleMeasures | None
+    """Every measure for people with each other; null where no two rated an item."""
     constant: float | None
-    """The quality of always giving the most frequent answer or label."""
+    """The deciding measure of always giving one answer: the best that can be had without looking."""
+    confusion: Confusion | None
+    """Verdicts and labels of the chosen setup."""
     raters: int
     known_items: int
     """The number of items with a known answer or labels."""
@@ -133,6 +196,16 @@ class JudgeTable(TypedDict):
     simulated: str
     """A warning that judges were simulated; empty if none was."""
     notes: Annotated[list[str], UNTRUSTED]
+    columns: list[ColumnHead]
+    """The columns that any row has, in order: the deciding measure first."""
     effects: list[KnobEffect]
     """What each level of each varied knob does to quality."""
     rows: list[JudgeRow]
+
+
+def column_value(row: JudgeRow, name: str) -> Quantity | None:
+    """Returns the value of a column of `JudgeTable.columns`; None if the row has none."""
+    if name in row["measures"]:
+        return row["measures"][name]
+    value: Quantity | None = row.get(name)  # type: ignore[assignment]  # a key of Quantity
+    return value

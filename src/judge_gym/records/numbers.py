@@ -1,4 +1,10 @@
-"""Formats numbers for people, equally in the terminal and on pages."""
+"""Formats numbers for people: one notation in the terminal, on pages and in sentences."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from judge_gym.records.judge_table import Quantity, Unit
 
 
 def number(value: float) -> str:
@@ -12,3 +18,94 @@ def number(value: float) -> str:
     if abs(value) < 0.001:
         return "<0.001" if value > 0 else ">-0.001"
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+
+
+def percent(value: float) -> str:
+    """Formats a share in percent, without a minus before 0."""
+    return f"{round(100 * value)} %"
+
+
+def points(gap: float) -> str:
+    """Formats a difference of shares in percentage points.
+
+    >>> [points(gap) for gap in (0.071, 0.0083, 0.01, 0.0)]
+    ['7 points', '0.8 points', '1 point', '0 points']
+    """
+    text = _points(gap)
+    return f"{text} point{'' if text == '1' else 's'}"
+
+
+def signed_points(gap: float) -> str:
+    """Formats a difference of shares in percentage points with its sign; 0 has none.
+
+    >>> [signed_points(gap) for gap in (0.071, -0.0083, 0.0)]
+    ['+7', '-0.8', '0']
+    """
+    text = _points(gap)
+    return text if text.startswith("-") or text == "0" else f"+{text}"
+
+
+def _points(gap: float) -> str:
+    text = f"{100 * gap:.0f}" if abs(gap) >= 0.01 or gap == 0 else f"{100 * gap:.1f}"
+    return "0" if float(text) == 0 else text
+
+
+def dollars(value: float) -> str:
+    """Formats a price with two digits that matter: `$0.40`, `$12`, `$0.0031`.
+
+    >>> [dollars(value) for value in (0.4, 12.3, 0.0031, 1234.0)]
+    ['$0.40', '$12', '$0.0031', '$1,234']
+    """
+    if value >= 10 or value == 0:
+        return f"${value:,.0f}"
+    return f"${value:.2f}" if value >= 0.1 else f"${value:.2g}"
+
+
+def decimal(value: float) -> str:
+    """Formats a coefficient between -1 and 1 with two decimals and without a leading zero.
+
+    >>> [decimal(value) for value in (0.6, -0.05, 1.0, -0.001)]
+    ['.60', '-.05', '1.00', '.00']
+    """
+    text = f"{value:.2f}"
+    text = text.removeprefix("-") if float(text) == 0 else text
+    return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text
+
+
+def duration(value: float) -> str:
+    """Formats seconds with two digits that matter: `1.5`, `0.031`, `120`."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def with_interval(quantity: "Quantity | None", text: Callable[[float], str]) -> str:
+    """Formats a quantity and the ends of its interval in brackets; empty if it is unknown.
+
+    A unit stands once, before the interval: `82 % [76, 87]`, `$0.40 [0.35, 0.52]`.
+
+    >>> with_interval({"value": 0.82, "low": 0.76, "high": 0.87, "n": 60}, percent)
+    '82 % [76, 87]'
+    """
+    if quantity is None:
+        return ""
+    value, low, high = text(quantity["value"]), quantity["low"], quantity["high"]
+    if low is None or high is None:
+        return value
+    ends = [text(end).removesuffix(" %").removeprefix("$") for end in (low, high)]
+    return f"{value} [{ends[0]}, {ends[1]}]"
+
+
+def share(quantity: "Quantity | None") -> str:
+    """Formats a share with its interval in percent; empty if it is unknown."""
+    return with_interval(quantity, percent)
+
+
+FORMATS: "dict[Unit, Callable[[float], str]]" = {
+    "share": percent,
+    "points": signed_points,
+    "dollars": dollars,
+    "seconds": duration,
+    "coefficient": decimal,
+    "stages": "{:.2f}".format,
+    "loss": "{:.2f}".format,
+}
+"""How a value of each unit is written."""

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError
 from judge_gym.axes import Design, ProtocolName, aliases, defaults, expand, find_knob
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import TaskType
+from judge_gym.records.judge_table import MeasureName
 from judge_gym.studies.declarations import (
     JUDGE,
     MARGIN,
@@ -84,6 +85,14 @@ class BudgetSpec(Caps):
             raise DesignError(f"budget.{name}: {first['msg']}, not {first['input']!r}") from None
 
 
+class LossSpec(Spec):
+    """What a wrong verdict costs."""
+
+    miss: float = Field(ge=0)
+    """The cost where people's label is positive and the verdict is not."""
+    false_alarm: float = Field(ge=0)
+
+
 class Study(Spec):
     """A study file, checked in everything that does not need its evidence."""
 
@@ -108,6 +117,12 @@ class Study(Spec):
     tolerance: float = Field(0.05, ge=0, le=1)
     margin: float | None = Field(None, gt=0, lt=1)
     """The size below which an effect is negligible, on the scale from 0 to 1."""
+    measure: MeasureName | None = None
+    """The measure that decides which judge is best; None for the one that fits the labels."""
+    positive: str | None = None
+    """The positive one of two labels, such as pass; None if its name says so."""
+    loss: LossSpec | None = None
+    """What wrong verdicts cost, where the expected loss decides which judge is best."""
     label_usd: float = Field(0.0, ge=0)
     """What a person's label of a new item costs, for what to buy next."""
     contrasts: list[ContrastSpec] = []

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from judge_gym.axes import Design, defaults
+from judge_gym.axes import Design, TaskTrait, defaults, inactive_knobs
 from judge_gym.errors import DesignError
 from judge_gym.records import (
     Benchmark,
@@ -47,6 +47,13 @@ class Task:
         """The country of the pool's window; empty without one."""
         return self.pool.window.country if self.pool.window else ""
 
+    @property
+    def traits(self) -> tuple[TaskTrait, ...]:
+        """What it is; whether the evidence of a draft will be pairs is not known yet."""
+        items: TaskTrait = "pairs" if self.pool.paired else "single texts"
+        shown: tuple[TaskTrait, ...] = (items,) if self.pool.items else ()
+        return (*shown, "given rubric") if self.rubric else shown
+
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
@@ -63,7 +70,7 @@ class Experiment:
 
         Truth, dose, tag, protocol and knobs without an effect are left out.
         """
-        idle = _idle(self.task, self.design) - _forced(self.task).keys()
+        inactive = _inactive(self.task, self.design) - _forced(self.task).keys()
         return digest(
             {
                 "type": self.task.type,
@@ -75,7 +82,7 @@ class Experiment:
                 "design": {
                     knob: level
                     for knob, level in self.design.identity().items()
-                    if knob not in idle
+                    if knob not in inactive
                 },
             }
         )
@@ -328,9 +335,10 @@ def resolve_design(
         given["rubric.critic"] = given["rubric.critic"] or assistant
     if given["evidence.view"] == "neutralized":
         given["evidence.editor"] = given["evidence.editor"] or assistant
-    idle = _idle(task, Design.of(given))
-    active = {knob: level for knob, level in given.items() if knob not in idle}
-    design = Design.of(usual | active | _forced(task))
+    forced = _forced(task)
+    inactive = _inactive(task, Design.of(given)) | forced.keys()
+    active = {knob: level for knob, level in given.items() if knob not in inactive}
+    design = Design.of(usual | active | forced)
     if needs := _unassisted(task, design):
         raise DesignError(
             f"a model is needed that {' and '.join(needs)}, other than the judges; name it with "
@@ -354,28 +362,18 @@ def _task_defaults(type: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _forced(task: Task) -> dict[str, Any]:
+    """Returns the levels that a task gives, whatever was chosen."""
     forced = {"rubric.author": "provided"} if task.rubric else {}
     return forced | ({"evidence.view": "raw"} if task.pool.paired else {})
 
 
-def _idle(task: Task, design: Design) -> set[str]:
+def _inactive(task: Task, design: Design) -> set[str]:
     """Returns the knobs that have no effect on a task."""
-    # Whether the evidence of a draft will be pairs is not known yet.
-    single = bool(task.pool.items) and not task.pool.paired
-    prefixes = ["presentation.pair_order"] if single else []
-    if task.rubric:
-        prefixes += ["rubric.", "prompt.slots.rubricer.", "prompt.slots.critic."]
-    if task.pool.paired:  # a summary of two responses would be a third response
-        prefixes += ["evidence.view"]
-    if design.evidence.view == "raw" or task.pool.paired:
-        prefixes += ["evidence.editor", "prompt.slots.neutralizer."]
-    if design.rubric.critic is None:
-        prefixes += ["prompt.slots.critic."]
-        if design.rubric.author == "provided":  # a rubric that is loaded later
-            prefixes += ["rubric.critic"]
-    if design.probe.context == "same":  # the probe continues the scorer's conversation
-        prefixes += ["prompt.slots.prober.persona"]
-    return {knob for knob in Design.knobs() if knob.startswith(tuple(prefixes))}
+    levels = design.values() | _forced(task)
+    if task.rubric is None and design.rubric.critic is not None:
+        # Until a provided rubric is loaded, digests cover the critic that was named for the task.
+        del levels["rubric.author"]
+    return inactive_knobs(levels, task.traits)
 
 
 def _refuse_unused(

@@ -109,7 +109,7 @@ def panel_conflict(masses: Masses, group: IntArray, *, groups: int) -> PanelConf
 # --- from verdicts -------------------------------------------------------------------------------
 
 
-class Verdicts(NamedTuple):
+class Replicates(NamedTuple):
     """The verdicts of one judge: item, replicate and chosen mask; 0 is an abstention."""
 
     item: IntArray
@@ -119,7 +119,7 @@ class Verdicts(NamedTuple):
     """The draw of the rubric, given if results should generalise beyond the rubrics drawn."""
 
 
-def squared_distances(judges: Sequence[Verdicts], *, items: int) -> FloatArray:
+def squared_distances(judges: Sequence[Replicates], *, items: int) -> FloatArray:
     """Returns the unbiased squared Jousselme distance of judges, by item and pair of judges.
 
     It is a U-statistic over distinct replicates. In the same replicate both judges saw the same
@@ -136,19 +136,23 @@ def squared_distances(judges: Sequence[Verdicts], *, items: int) -> FloatArray:
     return np.stack(found, axis=1) if found else np.empty((items, 0))
 
 
-def replicate_conflict(verdicts: Verdicts, *, items: int) -> FloatArray:
+def replicate_conflict(verdicts: Replicates, *, items: int) -> FloatArray:
     """Returns the share of a judge's replicate pairs without a common stage, by item."""
     scored = _scored(verdicts)
     return _mean_over_pairs(scored, scored, disjoint, items)
 
 
-def _scored(verdicts: Verdicts) -> Verdicts:
+def _scored(verdicts: Replicates) -> Replicates:
     kept = verdicts.chosen != 0
     item, replicate, chosen, draw = verdicts
-    return Verdicts(item[kept], replicate[kept], chosen[kept], None if draw is None else draw[kept])
+    return Replicates(
+        item[kept], replicate[kept], chosen[kept], None if draw is None else draw[kept]
+    )
 
 
-def _mean_over_pairs(ours: Verdicts, theirs: Verdicts, kernel: Kernel, items: int) -> FloatArray:
+def _mean_over_pairs(
+    ours: Replicates, theirs: Replicates, kernel: Kernel, items: int
+) -> FloatArray:
     """Returns the mean of the kernel over pairs of verdicts on an item in different replicates.
 
     The sum is over all pairs, minus those of the same replicate; likewise for draws of rubrics.

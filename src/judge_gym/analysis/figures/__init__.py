@@ -7,7 +7,6 @@ None, and a frame that lacks a column is refused. A figure is a function decorat
 """
 
 from judge_gym.analysis.figures.decision import decision_figure as decision_figure
-from judge_gym.analysis.figures.disagreement import method_figure as method_figure
 from judge_gym.analysis.figures.disagreement import pair_figure as pair_figure
 from judge_gym.analysis.figures.disagreement import polarization_figure as polarization_figure
 from judge_gym.analysis.figures.drawing import FIGURES as FIGURES
@@ -24,12 +23,8 @@ from judge_gym.analysis.figures.effects import rank_figure as rank_figure
 from judge_gym.analysis.figures.effects import ranked_figure as ranked_figure
 from judge_gym.analysis.figures.effects import spend_figure as spend_figure
 from judge_gym.analysis.figures.scores import history_figure as history_figure
-from judge_gym.analysis.figures.verdicts import belief_figure as belief_figure
 from judge_gym.analysis.figures.verdicts import distribution_figure as distribution_figure
 from judge_gym.analysis.figures.verdicts import heat_figure as heat_figure
-from judge_gym.analysis.figures.verdicts import probe_figure as probe_figure
-from judge_gym.analysis.figures.verdicts import reliability_figure as reliability_figure
 from judge_gym.analysis.figures.verdicts import shape_figure as shape_figure
 from judge_gym.analysis.figures.verdicts import status_figure as status_figure
-from judge_gym.analysis.figures.verdicts import swap_figure as swap_figure
 from judge_gym.records.palette import judge_colours as judge_colours

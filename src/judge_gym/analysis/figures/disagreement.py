@@ -1,17 +1,16 @@
-"""Disagreement of judges by task, by pair, and with single stages against subsets."""
+"""Disagreement of judges by task and by pair."""
 
 import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
 from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
-from judge_gym.analysis.stats.intervals import seeded
 
 _MEASURES = {"above": "above chance", "p": "raw P", "null": "chance at this n"}
 _PAIR = ["p", "null", "above", "low", "high"]
 LEVEL = 0.05
 """Holm's p over panels below which judges disagree more than by chance."""
-_MAX_WORDED, _MAX_POINTS = 10, 2000
+_MAX_WORDED = 10
 
 
 def _polarization_finding(data: pd.DataFrame) -> str:
@@ -140,43 +139,3 @@ def _half(pairs: pd.DataFrame, judges: list[str]) -> pd.DataFrame:
         excess=[f"{value:+.2f}" for value in known["above"]],
         difference=[f"{p:.2f} − {null:.2f}" for p, null in both],
     )
-
-
-def _method_finding(methods: pd.DataFrame) -> str:
-    """States on how many items judges disagree less, or more, with subsets."""
-    changes = methods["subset"] - methods["single"]
-    change = float(changes.mean())
-    how = "more" if change > 0 else "less"
-    moved = int((changes > 0).sum() if change > 0 else (changes < 0).sum())
-    return (
-        f"Judges disagree {how} with subsets than with single stages on {moved} of {len(methods)} "
-        f"items ({change:+.2f} on average)"
-    )
-
-
-@drawing.figure(
-    ["task", "item", "single", "subset"], known=["single", "subset"], finding=_method_finding
-)
-def method_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows disagreement on each item with subsets against single stages, a panel per task."""
-    shown, more = drawing.first_values(data, "task", drawing.panel_limit(260), "tasks")
-    drawn = shown
-    if len(shown) > _MAX_POINTS:
-        picks = seeded("method_figure", len(shown)).choice(len(shown), _MAX_POINTS, replace=False)
-        drawn = shown.iloc[np.sort(picks)]
-        more += f" {_MAX_POINTS} of {len(shown)} items, sampled at random."
-    low = min(0.0, float(drawn[["single", "subset"]].min().min()))
-    high = max(low + 0.1, float(drawn[["single", "subset"]].max().max()))
-    scale = alt.Scale(domain=[low, high], nice=True)
-    line = pd.DataFrame({"single": [low, high], "subset": [low, high]})
-    x = alt.X("single:Q", title="distance with single stages", scale=scale)
-    y = alt.Y("subset:Q", title="distance with subsets", scale=scale)
-    diagonal = alt.Chart(line).mark_line(color=INK, strokeDash=[4, 3], opacity=0.6).encode(x=x, y=y)
-    points = (
-        alt.Chart()  # without data of its own, or every panel would show all items
-        .mark_point(fill=BLUE, stroke=INK, strokeWidth=0.5, fillOpacity=0.8, size=45)
-        .encode(x=x, y=y, tooltip=[alt.Tooltip(of) for of in ("item:N", "single:Q", "subset:Q")])
-    )
-    chart = alt.layer(diagonal, points, data=drawn).properties(width=340, height=300)
-    note = "Squared distances, one point per item. Below the line, subsets reduce disagreement."
-    return drawing.faceted(chart, "task", list(shown["task"])), [note, more]

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from judge_gym.analysis.frames import JUDGE
 from judge_gym.errors import DesignError
 from judge_gym.records import content_hash, palette
 from judge_gym.records.palette import judge_colours
@@ -270,6 +271,16 @@ def column_names(column: str, texts: Iterable[str], **more: Any) -> Any:
 def panel_limit(height: float, columns: int = 2) -> int:
     """Returns how many panels of a height a figure has room for."""
     return max(columns, min(MAX_PANELS, columns * int(_MAX_HEIGHT // (height + 60))))
+
+
+def fitting_rows(
+    data: pd.DataFrame, *, judges: int = MAX_ROWS, step: float = 22
+) -> tuple[pd.DataFrame, str]:
+    """Selects as many judges and panels as a figure has room for, and a note on the others."""
+    shown, more = first_values(data, JUDGE, judges, "judges")
+    limit = panel_limit(step * shown[JUDGE].nunique())
+    shown, fewer = first_values(shown, "panel", limit, "panels")
+    return shown, f"{more} {fewer}".strip()
 
 
 def ordinal_colours(column: str, title: str, values: Iterable[Any]) -> Any:

@@ -11,7 +11,7 @@ import pandas as pd
 from judge_gym.analysis.figures import drawing
 from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
 from judge_gym.analysis.frames import JUDGE
-from judge_gym.analysis.judges.sentence import dollars
+from judge_gym.records.numbers import dollars
 
 LEVEL = 0.05
 """The q-value below which a contrast has a clear effect."""

@@ -1,6 +1,5 @@
-"""Verdicts: stages, outcomes, shapes, belief and plausibility, and stated expert agreement."""
+"""Verdicts: stages, outcomes and shapes."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from judge_gym.records import STATUSES
 
 SHAPES = ("abstain", "singleton", "adjacent", "non-adjacent", "broad")
 _SHAPE_COLOURS = [GREY, BLUE, SKY, RED, ORANGE]
-_OPEN = "datum.plausibility - datum.belief > 1e-9"
 
 
 def _distribution_finding(data: pd.DataFrame) -> str:
@@ -53,7 +51,7 @@ def _modes(distributions: pd.DataFrame) -> pd.Series:
 @drawing.figure([*CELL, "stage", "share"], known=["share"], finding=_distribution_finding)
 def distribution_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows the share of each stage, a bar per judge, a panel per task and variant."""
-    shown, more = _limited(data)
+    shown, more = drawing.fitting_rows(data)
     stages = range(1, int(data["stage"].max()) + 1)
     bars = _share_bars(shown, "share of scored verdicts").encode(
         color=drawing.ordinal_colours("stage", "stage", stages),
@@ -99,7 +97,7 @@ def status_figure(data: pd.DataFrame) -> drawing.Drawn:
     long = data.melt([*CELL, "panel"], _STATUS_SHARES, var_name="status", value_name="share")
     long["status"] = long["status"].str.removeprefix("share_")
     long["rank"] = long["status"].map(STATUSES.index)
-    shown, more = _limited(long)
+    shown, more = drawing.fitting_rows(long)
     bars = _share_bars(shown, "share of verdicts").encode(
         color=drawing.named_colours("status", STATUSES, drawing.STATUS_GREYS),
         order=alt.Order("rank:Q"),
@@ -191,7 +189,7 @@ def _shape_finding(shapes: pd.DataFrame) -> str:
 def shape_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows the shapes of verdicts, and the stated confidence in each."""
     used = [shape for shape in SHAPES if (data["shape"] == shape).any()]
-    shown, more = _limited(data, judges=MAX_ROWS // 4, step=10 * len(used))
+    shown, more = drawing.fitting_rows(data, judges=MAX_ROWS // 4, step=10 * len(used))
     base = alt.Chart(shown).encode(
         y=drawing.row_names(JUDGE, shown[JUDGE]),
         yOffset=alt.YOffset("shape:N", scale=alt.Scale(domain=used)),
@@ -213,209 +211,3 @@ def shape_figure(data: pd.DataFrame) -> drawing.Drawn:
     layered = alt.layer(bars, ticks).properties(width=drawing.WIDTH, height=alt.Step(9))
     note = "Bars: share of verdicts. Diamonds: mean stated confidence in verdicts of that shape."
     return drawing.faceted(layered, "panel", list(shown["panel"])), [note, more]
-
-
-def _belief_finding(beliefs: pd.DataFrame) -> str:
-    """States which judge is the least decisive."""
-    gap = (beliefs["plausibility"] - beliefs["belief"]).groupby(beliefs[JUDGE]).mean()
-    if not (gap > 1e-9).any():
-        return "All verdicts name a single stage: belief equals plausibility"
-    if len(gap) == 1:
-        return f"{gap.index[0]}: plausibility exceeds belief by {gap.iloc[0]:.2f} on average"
-    return (
-        f"{gap.idxmax()} is the least decisive: plausibility exceeds belief by {gap.max():.2f} on "
-        f"average ({gap.idxmin()}: {gap.min():.2f})"
-    )
-
-
-_BELIEFS = ["belief", "plausibility", "pignistic"]
-
-
-@drawing.figure([*CELL, "stage", *_BELIEFS], known=_BELIEFS, finding=_belief_finding)
-def belief_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows the range from belief to plausibility per judge and stage, by task and variant."""
-    stages = range(1, int(data["stage"].max()) + 1)
-    shown, more = _limited(data, judges=MAX_ROWS // 4, step=10 * len(stages))
-    base = alt.Chart(shown).encode(
-        y=drawing.row_names(JUDGE, shown[JUDGE]),
-        yOffset=alt.YOffset("stage:O", scale=alt.Scale(domain=list(stages))),
-    )
-    colours = drawing.ordinal_colours("stage", "stage", stages)
-    bars = base.mark_bar(**OUTLINE).encode(
-        x=alt.X("belief:Q", title="belief to plausibility", scale=SHARE),
-        x2=alt.X2("plausibility:Q"),
-        color=colours,
-    )
-    ticks = (
-        base.transform_filter(_OPEN)
-        .mark_point(shape=drawing.BAR_SHAPE, size=40, strokeWidth=2, stroke=INK)
-        .encode(x=alt.X("pignistic:Q"))
-    )
-    dots = (  # a bar of no length shows no colour
-        base.transform_filter(f"!({_OPEN})")
-        .mark_circle(size=40, opacity=1, **OUTLINE)
-        .encode(x=alt.X("pignistic:Q"), color=colours)
-    )
-    layered = alt.layer(bars, ticks, dots).properties(width=drawing.WIDTH, height=alt.Step(9))
-    note = (
-        "Bars: from the share of verdicts that name only this stage (belief) to the share that "
-        "name it at all (plausibility); strokes: pignistic probability, which divides a verdict "
-        "equally among its stages. Dots: belief equals plausibility."
-    )
-    return drawing.faceted(layered, "panel", list(shown["panel"])), [note, more]
-
-
-def _limited(
-    data: pd.DataFrame, *, judges: int = MAX_ROWS, step: float = 22
-) -> tuple[pd.DataFrame, str]:
-    """Returns as many judges and panels as a figure has room for, and a note on the others."""
-    shown, more = drawing.first_values(data, JUDGE, judges, "judges")
-    limit = drawing.panel_limit(step * shown[JUDGE].nunique())
-    shown, fewer = drawing.first_values(shown, "panel", limit, "panels")
-    return shown, f"{more} {fewer}".strip()
-
-
-_MAX_RIVALS = 4
-_USED = ("own", "rival's", "third party's", "given")
-_STATED = "stated expert agreement"
-_EXPLAINED = "Stated: the probability that two of three experts would agree."
-
-
-def _probe_finding(probes: pd.DataFrame) -> str:
-    """States the median stated agreement by the rubric's author."""
-    whose = {"own": "their own rubric", "given": "a given rubric"}
-    medians = probes.groupby("rubric used")["probe"].median()
-    parts = [
-        f"{medians[used]:.2f} under {whose.get(used, f'a {used} rubric')}"
-        for used in _USED
-        if used in medians
-    ]
-    return f"Median stated expert agreement: {', '.join(parts)}"
-
-
-@drawing.figure(["task", JUDGE, "rubric used", "probe"], known=["probe"], finding=_probe_finding)
-def probe_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows the distribution of stated agreement; rubrics used are own, rival's, and so on."""
-    # Quantiles are computed here, because a picture has no room for a million answers.
-    marks = {"low": 0.05, "box": 0.25, "median": 0.5, "lid": 0.75, "high": 0.95}
-    spread = data.groupby(["task", JUDGE, "rubric used"], sort=False)["probe"]
-    five = pd.DataFrame({name: spread.quantile(at) for name, at in marks.items()}).reset_index()
-    shown, more = drawing.first_values(five, JUDGE, MAX_ROWS // 2, "judges")
-    height = 15 * shown["rubric used"].nunique() * shown[JUDGE].nunique()
-    shown, fewer = drawing.first_values(shown, "task", drawing.panel_limit(height), "tasks")
-    used = [name for name in _USED if (shown["rubric used"] == name).any()]
-    base = alt.Chart(shown).encode(
-        y=drawing.row_names(JUDGE, shown[JUDGE]),
-        yOffset=alt.YOffset("rubric used:N", sort=used, scale=alt.Scale(paddingOuter=0.15)),
-    )
-    rules = base.mark_rule(opacity=0.7).encode(
-        x=alt.X("low:Q", title=_STATED, scale=SHARE), x2=alt.X2("high:Q")
-    )
-    colours = [BLUE, drawing.ORANGE, drawing.SKY, drawing.PINK]
-    boxes = base.mark_bar(size=9, **drawing.OUTLINE).encode(
-        x=alt.X("box:Q"),
-        x2=alt.X2("lid:Q"),
-        color=drawing.named_colours("rubric used", used, colours, title="rubric used"),
-    )
-    medians = base.mark_tick(thickness=2, size=13).encode(x=alt.X("median:Q"))
-    chart = alt.layer(rules, boxes, medians).properties(width=drawing.WIDTH, height=alt.Step(15))
-    note = f"{_EXPLAINED} Strokes: medians; bars: the middle half; lines: 90 % of answers."
-    return drawing.faceted(chart, "task", list(shown["task"])), [note, more, fewer]
-
-
-def _reliability_finding(curve: pd.DataFrame) -> str:
-    """States how far stated agreement is from the agreement found in other verdicts."""
-    known = curve.dropna(subset=["stated", "reference", "n"])
-    n = known["n"].sum()
-    stated, found = (
-        float((known[name] * known["n"]).sum() / n) for name in ("stated", "reference")
-    )
-    return f"Judges state {stated:.2f} agreement on average, {found:.2f} is found"
-
-
-@drawing.figure(
-    [JUDGE, "stated", "reference", "low", "high", "n"],
-    known=["stated", "reference"],
-    finding=_reliability_finding,
-    by_judge=True,
-)
-def reliability_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
-    """Shows found against stated agreement, a panel per judge; the line is perfect calibration."""
-    shown, more = drawing.first_values(data, JUDGE, drawing.MAX_PANELS, "judges")
-    most = int(shown["n"].max())
-    sizes = sorted({max(1, most // 10), max(1, most // 2), most})
-    ends = pd.DataFrame({"stated": [0.0, 1.0], "reference": [0.0, 1.0]})
-    x = alt.X("stated:Q", title="stated", scale=SHARE, axis=alt.Axis(tickCount=5))
-    y = alt.Y("reference:Q", title="found", scale=SHARE, axis=alt.Axis(tickCount=5))
-    diagonal = alt.Chart(ends).mark_line(color=INK, strokeDash=[4, 3], opacity=0.6).encode(x=x, y=y)
-    # Without data of its own, or every panel would show all judges.
-    base = alt.Chart().encode(x=x)
-    colours = drawing.by_judge(JUDGE, shown[JUDGE], judges)
-    points = base.mark_point(filled=True, opacity=0.9).encode(
-        y=y,
-        color=colours,
-        size=alt.Size(
-            "n:Q",
-            title="verdicts",
-            scale=alt.Scale(range=[20, 220], zero=True),
-            legend=alt.Legend(orient="top", values=sizes, symbolFillColor=GREY),
-        ),
-    )
-    rules = drawing.interval_rules(base, y)
-    chart = alt.layer(diagonal, rules, points, data=shown).properties(width=240, height=240)
-    grid = drawing.faceted(chart, JUDGE, list(shown[JUDGE]), columns=3, width=240)
-    note = "Below the line, judges are overconfident: other verdicts agree less than stated."
-    return grid, [note, more]
-
-
-def _swap_finding(pairs: pd.DataFrame) -> str:
-    """States whether judges expect more agreement under their own rubric."""
-    gap = (pairs["own"] - pairs["rival"]).groupby(pairs[JUDGE]).mean()
-    more = "more" if gap.mean() >= 0 else "less"
-    same = int(((gap > 0) if gap.mean() >= 0 else (gap < 0)).sum())
-    return (
-        f"Judges state {abs(gap.mean()):.2f} {more} agreement under their own rubric than under a "
-        f"rival's; this holds for {same} of {len(gap)} judges"
-    )
-
-
-@drawing.figure(
-    ["task", JUDGE, "own", "rival", "rubric_author"], known=["own", "rival"], finding=_swap_finding
-)
-def swap_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows stated agreement under the own and under a rival's rubric, per judge and rival."""
-    by = ["task", JUDGE, "rubric_author"]
-    means = data.groupby(by, sort=False)[["own", "rival"]].mean().reset_index()
-    rivals = int(means.groupby(["task", JUDGE])["rubric_author"].nunique().max())
-    if rivals > _MAX_RIVALS:
-        means["rubric_author"] = "all rivals"
-        means = means.groupby(by, sort=False)[["own", "rival"]].mean().reset_index()
-        rivals = 1
-    shown, more = drawing.first_values(means, JUDGE, MAX_ROWS // 2, "judges")
-    height = 16 * rivals * shown[JUDGE].nunique()
-    shown, fewer = drawing.first_values(shown, "task", drawing.panel_limit(height), "tasks")
-    ends = shown.assign(start=shown["own"], end=shown["rival"])
-    long = ends.melt([*by, "start", "end"], ["own", "rival"], var_name="rubric")
-    long["rubric"] = long["rubric"].map({"own": "own rubric", "rival": "rival's rubric"})
-    # The rivals of a judge have the same order in every task.
-    ranks = long.groupby(JUDGE)["rubric_author"].transform(lambda part: pd.factorize(part)[0])
-    last = long.groupby(by)["value"].transform("max")
-    author = long["rubric_author"].map(drawing.shortened(long["rubric_author"], 14))
-    long = long.assign(rank=ranks, last=last, author=author)
-    base = alt.Chart(long).encode(
-        y=drawing.row_names(JUDGE, shown[JUDGE]), yOffset=alt.YOffset("rank:O")
-    )
-    x = alt.X("value:Q", title=_STATED, scale=SHARE)
-    own = base.transform_filter("datum.rubric == 'own rubric'")
-    kinds = [
-        ("own rubric", "circle", BLUE, True),
-        ("rival's rubric", "diamond", drawing.RED, False),
-    ]
-    points = base.mark_point(size=60).encode(x=x, **drawing.symbols("rubric", kinds))
-    authors = own.mark_text(align="left", dx=9, opacity=0.8).encode(
-        x=alt.X("last:Q"), text=alt.Text("author:N")
-    )
-    rules = drawing.interval_rules(own, x, "start", "end")
-    chart = alt.layer(rules, points, authors).properties(width=290, height=alt.Step(16))
-    note = f"{_EXPLAINED} Each line: a rival's rubric, named beside it."
-    return drawing.faceted(chart, "task", list(shown["task"]), width=290), [note, more, fewer]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from judge_gym.analysis.endpoints import positions
 from judge_gym.analysis.frames import once_per_call
-from judge_gym.analysis.judges.table import as_quantity
+from judge_gym.analysis.judges.quantities import as_quantity
 from judge_gym.analysis.stats.comparisons import compare
 from judge_gym.records.comparison import ComparedItem, Endpoint
 from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeTable, Quantity

@@ -1,18 +1,31 @@
 """A judge table in words: the sentence above it, and its rows as readers see them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeRow, JudgeTable, Quantity
+from judge_gym.records.judge_table import MIN_CLUSTERS, Decider, JudgeRow, JudgeTable, Quantity
+from judge_gym.records.numbers import decimal, dollars, percent, points, share, with_interval
 
 LABEL_ITEMS = 30
 """The number of labelled items that makes accuracy known."""
 NAMED = 3
 """The number of setups of a standing that a sentence names."""
 COUNTS = ("", "", "", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+VERBS = {"pass": "passes", "fail": "fails", "accept": "accepts", "reject": "rejects"}
+"""Labels that are verbs, and what a judge does that gives them."""
+MEASURES: dict[Decider, str] = {
+    "exact": "exact agreement",
+    "balanced": "balanced accuracy",
+    "weighted": "weighted kappa",
+    "rank": "tau-b",
+    "error": "mean error",
+    "loss": "expected loss",
+}
+"""The measures that decide, in words."""
+LOWER_IS_BETTER = ("error", "loss")
 
 
 def sentence(table: JudgeTable) -> str:
-    """Returns which setup to use, how good it is, at what price, and how the others compare."""
+    """Says which setup to use, how good it is, at what price, and how the others compare."""
     rows = table["rows"]
     if not rows:
         return "No setup has a verdict under its own rubric: none is compared."
@@ -21,97 +34,169 @@ def sentence(table: JudgeTable) -> str:
         return f"No verdict yet: all {failed:,} calls failed; 'judge-gym retry' asks again."
     if table["kind"] is None:
         return _unknown_accuracy(rows)
-    quality = table["chosen_quality"]
     row = next((row for row in rows if row["setup"] == table["chosen"]), None)
-    if quality is None or row is None:
+    if table["chosen_quality"] is None or row is None:
         return "No item with a known answer or label was judged by all setups: none is compared."
-    what = "known answers" if table["kind"] == "accuracy" else "people's labels"
-    number = f"{share(quality)} of {what}"
-    price = row["usd_per_1000"]
-    if price is not None and price["value"] > 0:
-        number += f" at {dollars(price['value'])} per 1,000"
-    constant, low = table["constant"], quality["low"]
-    same = ""
-    if constant is not None and low is not None and low <= constant:
-        same = (
-            f"not clearly better than always giving the most frequent answer ({percent(constant)})"
-        )
+    number = ", ".join(filter(None, [_quality(table, row), _price_of(row)]))
+    constant = _no_better_than_constant(table)
     if len(rows) == 1:
-        return f"{row['setup']}: {number}{same and ', ' + same}."
+        return f"{row['setup']}: {number}{constant and '; ' + constant}."
     if row["standing"] == "unknown":
-        items, clusters = table["compared_items"], table["clusters"]
-        few = f"{items} have {what}" + (f", in {clusters} clusters" if clusters < items else "")
-        return (
-            f"Too few items to choose a setup: {few}, and {MIN_CLUSTERS} are needed. Highest so "
-            f"far: {row['setup']}, {number}."
-        )
+        return _too_few(table, row, number)
     others = [other for other in rows if other is not row]
     tied = [other for other in others if other["standing"] in ("tied", "best")]
     worse = [other for other in others if other["standing"] == "worse"]
-    # Differences are from the compared setup with the highest estimate, which has none.
-    top = next(one for one in rows if one["difference"] is None and one["standing"] != "unknown")
+    # Differences are from the compared setup with the best estimate, which has none.
+    top = next(row for row in rows if row["difference"] is None and row["standing"] != "unknown")
     if row["standing"] == "worse":  # chosen on train, and test disagrees
+        gap = _gap(table["measure"], _distance(row))
         return (
             f"{row['setup']} is best on train, but not on test: {number} there; "
-            f"{top['setup']} is better by {points(-_gap(row))} points."
+            f"{top['setup']} is better by {gap}."
         )
-    head = f"Use {row['setup']}: {number}"
-    if same:
-        head = f"No setup is recommended: {row['setup']} has {number}, {same}"
+    if constant:
+        head = f"No setup is recommended: {row['setup']} has {number}; {constant}"
+    elif row["standing"] == "best" or row is not top:  # a cheaper one within the margin
+        head = f"Use {row['setup']}: {number}"
+    else:
+        head = f"Highest estimate: {row['setup']}, {number}"
     than = "" if top is row else f" than {top['setup']}"
-    parts = [head, *_tied(row, tied), *_worse(worse, than)]
-    # Names contain commas, so that several of them are separated by semicolons.
-    return ("; " if len(tied) < 2 and len(worse) < 2 else ". ").join(parts) + "."
+    parts = [head, *_tied(table, row, tied), *_worse(table, worse, than)]
+    return ". ".join(parts) + "."
 
 
-def _tied(chosen: JudgeRow, tied: Sequence[JudgeRow]) -> list[str]:
-    """Returns which setups the data do not tell from the chosen one, with their prices."""
+def _quality(table: JudgeTable, row: JudgeRow) -> str:
+    """States how good a setup is: of two labels, how much of each it finds, else one number."""
+    quality = table["chosen_quality"]
+    assert quality is not None
+    words = measured(table["measure"], quality)
+    if table["measure"] == "exact":
+        return f"{words} of {'known answers' if table['kind'] == 'accuracy' else reference(table)}"
+    return f"{words}{_rates(table, row)}"
+
+
+def reference(table: JudgeTable) -> str:
+    """Names what verdicts are compared with."""
+    return "known answers" if table["kind"] == "accuracy" else "people's labels"
+
+
+def _rates(table: JudgeTable, row: JudgeRow) -> str:
+    """States how much of each of two labels a setup finds, in the words of the labels."""
+    scale, measures = table["scale"], row["measures"]
+    if scale is None or scale["positive"] is None:
+        return ""
+    rates = [measures.get(name) for name in ("sensitivity", "specificity")]
+    if rates[0] is None or rates[1] is None:
+        return ""
+    negative = next(label for label in scale["labels"] if label != scale["positive"])
+    labels, people = (scale["positive"], negative), table["kind"] == "agreement"
+    verbs = [VERBS.get(label.casefold()) for label in labels]
+    if all(verbs):
+        subject = "what people" if people else "what should"
+        first = f"{verbs[0]} {share(rates[0])} of {subject} {labels[0].casefold()}"
+        second = f"{verbs[1]} {share(rates[1])} of {'what they' if people else subject}"
+        return f" ({first} and {second} {labels[1].casefold()})"
+    found = [f"{share(rate)} of “{label}”" for rate, label in zip(rates, labels, strict=True)]
+    return f" (finds {' and '.join(found)})"
+
+
+def measured(decider: Decider, quantity: Quantity) -> str:
+    """Writes a value of the deciding measure with its name and interval."""
+    if decider == "exact":
+        return share(quantity)
+    if decider == "balanced":
+        return f"{MEASURES[decider]} {share(quantity)}"
+    if decider == "error":
+        return f"{with_interval(quantity, '{:.2f}'.format)} stages from the labels on average"
+    return f"{MEASURES[decider]} {with_interval(quantity, decimal)}"
+
+
+def _gap(decider: Decider, gap: float) -> str:
+    """Writes a difference of the deciding measure without its sign."""
+    if decider in ("exact", "balanced"):
+        return points(abs(gap))
+    if decider in ("error", "loss"):
+        return f"{abs(gap):.2f}{' stages' * (decider == 'error')}"
+    return decimal(abs(gap))
+
+
+def _no_better_than_constant(table: JudgeTable) -> str:
+    """Says that a setup is not clearly better than one constant answer; empty if it is."""
+    constant, quality = table["constant"], table["chosen_quality"]
+    if constant is None or quality is None:
+        return ""
+    low, high = quality["low"], quality["high"]
+    lower_is_better = table["measure"] in LOWER_IS_BETTER
+    end = high if lower_is_better else low
+    if end is None or (end < constant if lower_is_better else end > constant):
+        return ""
+    level = percent(constant) if table["measure"] in ("exact", "balanced") else f"{constant:.2g}"
+    answer = "the most frequent answer" if table["measure"] == "exact" else "one answer"
+    return f"not clearly better than always giving {answer} ({level})"
+
+
+def _too_few(table: JudgeTable, row: JudgeRow, number: str) -> str:
+    items, clusters = table["compared_items"], table["clusters"]
+    what = "a known answer" if table["kind"] == "accuracy" else "people's labels"
+    have = f"{items:,} {'item has' if items == 1 else 'items have'} {what}"
+    within = f", in {clusters:,} clusters" if clusters < items else ""
+    return (
+        f"Too few items to compare setups: {have}{within}, and at least {MIN_CLUSTERS} "
+        f"{'clusters ' if clusters < items else ''}are needed. Highest so far: {row['setup']}, "
+        f"{number}."
+    )
+
+
+def _tied(table: JudgeTable, chosen: JudgeRow, tied: Sequence[JudgeRow]) -> list[str]:
+    """Says which setups the data do not tell from the chosen one, with their prices."""
     if not tied:
         return []
     behind = max(row["at_most_worse"] or 0.0 for row in tied)
-    limit = f"at most {points(behind)} points worse" if behind else ""
-    prices = [_price(row, chosen) for row in tied]
+    limit = f"at most {_gap(table['measure'], behind)} worse" if behind else ""
     if len(tied) == 1:
-        parts = [f"{tied[0]['setup']} is tied", limit and f" ({limit})"]
-        return ["".join([*parts, prices[0] and f" and {prices[0]}"])]
+        details = ", ".join(filter(None, [limit, _relative_price(tied[0], chosen)]))
+        return [f"Not told apart from {tied[0]['setup']}{details and f' ({details})'}"]
+    prices = [_relative_price(row, chosen) for row in tied]
     named = [
         f"{row['setup']}{price and f' ({price})'}" for row, price in zip(tied, prices, strict=True)
     ]
-    return [f"Tied with it{limit and ', ' + limit}: {_listed(named)}"]
+    return [f"Not told apart from {_listed(named)}{limit and f' (each {limit})'}"]
 
 
-def _worse(worse: Sequence[JudgeRow], than: str) -> list[str]:
-    """Returns which setups are worse than the best, and by how much."""
-    gaps = [-_gap(row) for row in worse]
+def _worse(table: JudgeTable, worse: Sequence[JudgeRow], than: str) -> list[str]:
+    """Says which setups are worse than the best, and by how much."""
+    decider = table["measure"]
+    gaps = sorted(abs(_distance(row)) for row in worse)
     if len(worse) == 1:
-        return [f"{worse[0]['setup']} is worse{than} by {points(gaps[0])} points"]
+        return [f"{worse[0]['setup']} is worse{than} by {_gap(decider, gaps[0])}"]
     if len(worse) > NAMED:
-        span = " to ".join(dict.fromkeys([points(min(gaps)), points(max(gaps))]))
-        return [f"{len(worse)} others are worse{than} by {span} points"]
-    named = [f"{row['setup']} by {points(gap)}" for row, gap in zip(worse, gaps, strict=True)]
-    return [f"Worse{than}: {_listed(named)} points"] if worse else []
+        ends = dict.fromkeys(_gap(decider, gap) for gap in (gaps[0], gaps[-1]))
+        return [f"{len(worse)} others are worse{than} by {' to '.join(ends)}"]
+    named = [f"{row['setup']} by {_gap(decider, _distance(row))}" for row in worse]
+    return [f"Worse{than}: {_listed(named)}"] if worse else []
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Returns a few names, and how many more there are."""
-    shown = names if len(names) <= NAMED else [*names[: NAMED - 1]]
-    more = len(names) - len(shown)
-    return "; ".join([*shown, *([f"{more} others"] if more else [])])
+    """Lists a few names, and how many more there are."""
+    first = names if len(names) <= NAMED else [*names[: NAMED - 1]]
+    more = len(names) - len(first)
+    # Names contain commas, so that several of them are separated by semicolons.
+    return "; ".join([*first, *([f"{more} others"] if more else [])])
 
 
-def _gap(row: JudgeRow) -> float:
-    """Returns the difference of a setup from the one with the highest estimate."""
+def _distance(row: JudgeRow) -> float:
+    """Returns the difference of a setup from the one with the best estimate."""
     return 0.0 if row["difference"] is None else row["difference"]["value"]
 
 
 def _unknown_accuracy(rows: Sequence[JudgeRow]) -> str:
-    """Returns what is known without answers or labels, and how accuracy would become known."""
+    """Says what is known without answers or labels, and how accuracy would become known."""
     parts = ["Accuracy unknown: no judged item has a known answer or a person's label."]
-    steady = [found["value"] for row in rows if (found := row["consistency"])]
+    steady = [quantity["value"] for row in rows if (quantity := row["consistency"])]
     if steady:
         span = " to ".join(dict.fromkeys(f"{100 * end:.0f}" for end in (min(steady), max(steady))))
         parts.append(f"Repeats give the same verdict in {span} % of pairs.")
-    apart = [found["value"] for row in rows if (found := row["disagreement"])]
+    apart = [quantity["value"] for row in rows if (quantity := row["disagreement"])]
     if apart:
         parts.append(f"Two setups differ in {percent(sum(apart) / len(apart))} of verdicts.")
     parts.append(
@@ -121,12 +206,19 @@ def _unknown_accuracy(rows: Sequence[JudgeRow]) -> str:
     return " ".join(parts)
 
 
-def _price(row: JudgeRow, chosen: JudgeRow) -> str:
-    """Returns the price of a setup in terms of another's, in words; empty if unknown."""
-    mine, other = row["usd_per_1000"], chosen["usd_per_1000"]
-    if mine is None or other is None or not (mine["value"] > 0 and other["value"] > 0):
+def _price_of(row: JudgeRow) -> str:
+    price = row["usd_per_1000"]
+    if price is None or not price["value"] > 0:
         return ""
-    ratio = mine["value"] / other["value"]
+    return f"{dollars(price['value'])} per 1,000"
+
+
+def _relative_price(row: JudgeRow, chosen: JudgeRow) -> str:
+    """States the price of a setup in terms of another's, in words; empty if unknown."""
+    price, other = row["usd_per_1000"], chosen["usd_per_1000"]
+    if price is None or other is None or not (price["value"] > 0 and other["value"] > 0):
+        return ""
+    ratio = price["value"] / other["value"]
     if 0.8 <= ratio <= 1.25:
         return "about the same price"
     if ratio < 1:
@@ -136,78 +228,3 @@ def _price(row: JudgeRow, chosen: JudgeRow) -> str:
     if round(ratio) == round(ratio, 1) and 3 <= round(ratio) <= 10:
         return f"{COUNTS[round(ratio)]} times the price"
     return f"{ratio:.1f} times the price" if ratio < 10 else f"{ratio:,.0f} times the price"
-
-
-def shown_rows(table: JudgeTable) -> list[dict[str, str]]:
-    """Returns the rows of a judge table as text; columns without any value are left out."""
-    quality = {"accuracy": "accuracy", "agreement": "agreement with people", None: "accuracy"}
-    rows = [
-        {
-            "setup": row["setup"],
-            quality[table["kind"]]: share(row["truth"]) if row["truth"] else "unknown",
-            "standing": row["standing"],
-            "consistency": share(row["consistency"]),
-            "position bias": share(row["position_bias"]),
-            "abstained": share(row["abstained"]),
-            "unreadable": share(row["unreadable"]),
-            "disagrees with others": share(row["disagreement"]) if table["kind"] is None else "",
-            "$ per 1,000": _with_ends(row["usd_per_1000"], dollars),
-            "seconds": _with_ends(row["seconds"], "{:.2g}".format),
-        }
-        for row in table["rows"]
-    ]
-    used = {name for row in rows for name, text in row.items() if text}
-    return [{name: text for name, text in row.items() if name in used} for row in rows]
-
-
-def _with_ends(quantity: Quantity | None, shown: Callable[[float], str]) -> str:
-    """Formats a quantity and its interval; empty if it is unknown."""
-    if quantity is None:
-        return ""
-    low, high = quantity["low"], quantity["high"]
-    value = shown(quantity["value"])
-    if low is None or high is None or low == high:
-        return value
-    return f"{value} [{shown(low)}, {shown(high)}]".replace("[$", "[").replace(", $", ", ")
-
-
-def share(quantity: Quantity | None) -> str:
-    """Formats a share with its interval in percent, `82 % [76, 87]`; empty if it is unknown."""
-    if quantity is None:
-        return ""
-    value = percent(quantity["value"])
-    low, high = quantity["low"], quantity["high"]
-    if low is None or high is None:
-        return value
-    return f"{value} [{round(100 * low)}, {round(100 * high)}]"
-
-
-def percent(value: float) -> str:
-    """Formats a share in percent, without a minus before 0."""
-    return f"{round(100 * value)} %"
-
-
-def points(gap: float) -> str:
-    """Formats a difference of shares in percentage points."""
-    return f"{100 * gap:.0f}" if abs(gap) >= 0.01 or gap == 0 else f"{100 * gap:.1f}"
-
-
-def signed_points(gap: float) -> str:
-    """Formats a difference of shares in percentage points with its sign; 0 has none.
-
-    >>> [signed_points(gap) for gap in (0.071, -0.0083, 0.0)]
-    ['+7', '-0.8', '0']
-    """
-    text = points(gap)
-    return text if text.startswith("-") or gap == 0 else f"+{text}"
-
-
-def dollars(value: float) -> str:
-    """Formats a price with two digits that matter: `$0.40`, `$12`, `$0.0031`.
-
-    >>> [dollars(value) for value in (0.4, 12.3, 0.0031, 1234.0)]
-    ['$0.40', '$12', '$0.0031', '$1,234']
-    """
-    if value >= 10 or value == 0:
-        return f"${value:,.0f}"
-    return f"${value:.2f}" if value >= 0.1 else f"${value:.2g}"

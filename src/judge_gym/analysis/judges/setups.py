@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from judge_gym.analysis.frames import JUDGE, level_name, usual_levels, varied_knobs
+from judge_gym.analysis.frames import JUDGE, first_rows, level_name, usual_levels, varied_knobs
+from judge_gym.axes import Design, TaskTrait
 
 NOT_ASKED = ("probe.", "rubric.critic", "prompt.slots.prober.", "prompt.slots.critic.")
 """Knobs that act after the verdict, or beside it: they make no other setup."""
@@ -20,14 +21,15 @@ Levels = tuple[Any, ...]
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """A judge as it would be used, with its samples."""
+    """A judge as it would be used."""
 
     name: str
     judge: str
     knobs: Mapping[str, Any]
     """The level of each knob that varies between setups."""
     rubric: str
-    rows: pd.DataFrame
+    index: npt.NDArray[np.int64]
+    """The positions of its samples in the frame that it was made of."""
 
 
 def setups_of(own: pd.DataFrame) -> list[Setup]:
@@ -39,14 +41,14 @@ def setups_of(own: pd.DataFrame) -> list[Setup]:
     knobs = _varied(own)
     columns = [JUDGE, *knobs]
     codes = own.groupby(columns, sort=False, dropna=False, observed=True).ngroup().to_numpy()
-    idle = np.column_stack([_idle(own, knob) for knob in knobs]) if knobs else None
+    inactive = np.column_stack([_inactive(own, knob) for knob in knobs]) if knobs else None
     parts: dict[Levels, npt.NDArray[np.bool_]] = {}
     for code in np.unique(codes):
         rows = codes == code
         first = own[columns].iloc[int(rows.argmax())]
-        patterns = np.unique(idle[rows], axis=0) if idle is not None else [()]
+        patterns = np.unique(inactive[rows], axis=0) if inactive is not None else [()]
         for pattern in patterns:
-            same = rows if idle is None else rows & (idle == pattern).all(axis=1)
+            same = rows if inactive is None else rows & (inactive == pattern).all(axis=1)
             levels = [None if off else first[k] for k, off in zip(knobs, pattern, strict=True)]
             key = (first[JUDGE], *levels)
             parts[key] = parts.get(key, False) | same
@@ -56,10 +58,10 @@ def setups_of(own: pd.DataFrame) -> list[Setup]:
     made = []
     for key, name in zip(whole, names, strict=True):
         masks = [mask for part, mask in parts.items() if part == key or _covers(part, key)]
-        rows = own[np.logical_or.reduce(masks)]
+        index = np.flatnonzero(np.logical_or.reduce(masks))
         named = dict(zip(knobs, key[1:], strict=True))
-        authors = [str(author) for author in rows["rubric.author"].unique()]
-        made.append(Setup(name, str(key[0]), named, ", ".join(sorted(authors)), rows))
+        authors = [str(author) for author in own["rubric.author"].iloc[index].unique()]
+        made.append(Setup(name, str(key[0]), named, ", ".join(sorted(authors)), index))
     return sorted(made, key=lambda setup: setup.name)
 
 
@@ -70,25 +72,28 @@ def _varied(own: pd.DataFrame) -> list[str]:
     return [knob for knob in knobs if not knob.startswith(NOT_ASKED)]
 
 
-def _idle(own: pd.DataFrame, knob: str) -> npt.NDArray[np.bool_]:
+def _inactive(own: pd.DataFrame, knob: str) -> npt.NDArray[np.bool_]:
     """Returns on which samples a knob cannot act (`studies.sweep` sets it to its default there)."""
-    pair = own["pair"].to_numpy(dtype=bool)
-    given = (own["rubric.author"] == "provided").to_numpy(dtype=bool)
-    if knob == "presentation.pair_order":
-        return ~pair
-    if knob == "evidence.view":
-        return pair
-    if knob.startswith(("evidence.editor", "prompt.slots.neutralizer.")):
-        return pair | (own["evidence.view"] == "raw").to_numpy(dtype=bool)
-    if knob == "rubric.author":
+    declared = Design.knobs()[knob]
+    if not declared.inactive:
         return np.zeros(len(own), dtype=bool)
-    if knob.startswith(("rubric.", "prompt.slots.rubricer.")):
-        return given
-    return np.zeros(len(own), dtype=bool)
+    names = dict.fromkeys([*declared.inactive, "pair", "rubric.author"])
+    columns = [name for name in names if name in own]
+    groups = own.groupby(columns, sort=False, dropna=False, observed=True)
+    code = np.asarray(groups.ngroup(), dtype=np.intp)
+    rows = own[columns].iloc[first_rows(code)].itertuples(index=False, name=None)
+    cells = [dict(zip(columns, row, strict=True)) for row in rows]
+    return np.array([declared.is_inactive(cell, _traits(cell)) for cell in cells])[code]
+
+
+def _traits(sample: Mapping[str, Any]) -> list[TaskTrait]:
+    """Returns what the task of a sample is."""
+    given: list[TaskTrait] = ["given rubric"] if sample["rubric.author"] == "provided" else []
+    return [*given, "pairs" if sample["pair"] else "single texts"]
 
 
 def _covers(part: Levels, whole: Levels) -> bool:
-    """Returns whether samples of one combination belong to another, where some knobs are idle."""
+    """Whether samples of one combination belong to another, in which some knobs are inactive."""
     pairs = [*zip(part, whole, strict=True)]
     return part != whole and all(mine is None or mine == other for mine, other in pairs)
 

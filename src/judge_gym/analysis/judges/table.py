@@ -1,76 +1,81 @@
 """The judge table: one row per setup, with its quality, consistency, price and time.
 
 The unit is one verdict on one item (both orders of a pair), averaged over repeats and draws of
-rubrics. Intervals are over items by cluster, and hold for all rows of a column together.
+rubrics. Every column is a registered measure. One of them decides which setups are best; intervals
+are over items by cluster, and hold for all rows of a column together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import (
-    CELL_OF_REPLICATES,
-    first_replicates,
-    once_per_call,
-    own_rows,
+from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
+from judge_gym.analysis.frames import own_rows
+from judge_gym.analysis.judges.choice import choose, cross_fitted
+from judge_gym.analysis.judges.compared import (
+    compared_setups,
+    label_scale,
+    people_with_each_other,
 )
+from judge_gym.analysis.judges.quantities import as_quantity
 from judge_gym.analysis.judges.sentence import sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
-from judge_gym.analysis.judges.standing import Codes, choose, cross_fitted
+from judge_gym.analysis.measures import Compared, LabelScale, Measure, registered
+from judge_gym.analysis.measures.confusion import UNSCORED
+from judge_gym.analysis.measures.rank import among_people, rank_interval
+from judge_gym.analysis.measures.scales import Loss, best_constant, default_measure
+from judge_gym.analysis.measures.terms import Ratio, Terms
 from judge_gym.analysis.stats.comparisons import compare, simultaneous_level
 from judge_gym.analysis.stats.intervals import (
-    DIFFERENCE,
     LEVEL,
-    MEDIAN,
     SHARE,
     SIGNED_SHARE,
-    Estimate,
-    Floats,
-    Scale,
+    difference,
     estimate,
 )
+from judge_gym.analysis.verdicts import Reference, Verdicts, of_setups
+from judge_gym.errors import DesignError, unknown
 from judge_gym.records.judge_table import (
     MIN_CLUSTERS,
     ChosenQuality,
+    ColumnHead,
+    Confusion,
+    Decider,
     JudgeRow,
     JudgeTable,
     KnobEffect,
+    MeasureName,
+    PeopleMeasures,
     Quality,
     Quantity,
     SplitUse,
     Standing,
     TruthKind,
 )
+from judge_gym.records.judge_table import LabelScale as LabelScaleRow
 
-QUANTITY_COLUMNS = (
-    *("unit", "call_id", "asked", "status", "mask", "pair", "repeats", "usd", "seconds"),
-    *("view_usd", "view_seconds", "rubric_usd", "rubric_seconds"),
-    *("right", "agrees", "agrees_most", "test", "train"),
-)
-"""The columns of samples that a setup's quantities are computed from."""
-UNIT = ["concept", "evidence"]
-"""What one verdict is about."""
-TIE = 3
-"""The stage of a pair's rubric that says that both responses are equally good."""
-UNREADABLE = ("refused", "truncated", "parse_failed")
-SCALES: Mapping[str, Scale] = {
-    "truth": SHARE,
-    "consistency": SHARE,
-    "position_bias": SIGNED_SHARE,
-    "abstained": SHARE,
-    "unreadable": SHARE,
-    "usd_per_1000": MEDIAN,
-    "seconds": MEDIAN,
-    "answered": SHARE,
-    "right_of_answered": SHARE,
-    "majority": SHARE,
-    "disagreement": SHARE,
+DECIDERS: Mapping[Decider, str] = {
+    "exact": "exact",
+    "balanced": "balanced",
+    "weighted": "weighted_kappa",
+    "rank": "tau_b",
+    "error": "error",
+    "loss": "loss",
 }
-"""The columns of quantities, with the scale of each."""
+"""What can decide standings, and the measure that each is."""
+LOWER_IS_BETTER = ("error", "loss")
+OWN_KEYS: tuple[str, ...] = (
+    *("consistency", "position_bias", "abstained", "unreadable", "usd_per_1000", "seconds"),
+    *("answered", "right_of_answered", "majority", "disagreement"),
+)
+"""Measures that are keys of a row; the others stand under `measures`."""
+OTHER: Mapping[TruthKind, TruthKind] = {"accuracy": "agreement", "agreement": "accuracy"}
+Column = Mapping[int, Terms]
+"""The terms of a measure by setup."""
 
 
 def judge_table(
@@ -81,8 +86,11 @@ def judge_table(
     margin: float | None = None,
     in_test: Mapping[Any, bool] | None = None,
     simulated: str = "",
+    measure: MeasureName | None = None,
+    loss: Mapping[str, float] | None = None,
+    positive: str | None = None,
 ) -> JudgeTable:
-    """Returns the judge table of tidy samples.
+    """Makes the judge table of tidy samples.
 
     Args:
         frame: the tidy samples; a column `seconds` is the time of each call.
@@ -93,512 +101,478 @@ def judge_table(
         in_test: which items of a split are in its test part. The choice of a setup is then made on
             the others, and quality is estimated on these.
         simulated: the warning that judges were simulated.
+        measure: which measure decides; by default the one that fits the scale of the labels.
+        loss: what a `miss` and a `false_alarm` cost; expected loss then decides.
+        positive: the positive one of two labels; by default one is proposed by its meaning.
     """
-    own, clusters = _with_units(_with_prepared(own_rows(frame), preparation))
-    labels = _labels(own, people)
-    own = _with_values(own, labels)
-    part = own["evidence"].map(in_test) if in_test else pd.Series(True, own.index)
-    own = own.assign(test=part.eq(True), train=part.eq(False))
-    kind: TruthKind | None = "accuracy" if own["right"].notna().any() else None
-    if kind is None and own["agrees"].notna().any():
-        kind = "agreement"
+    own = own_rows(frame)
     setups = setups_of(own)
-    apart = _disagreements(setups)
-    parts = [_unit_values(setup.rows, kind) | apart.get(setup.name, {}) for setup in setups]
-    columns = {
-        name: _quantities([part.get(name) for part in parts], scale, clusters)
-        for name, scale in SCALES.items()
+    verdicts = of_setups(own, setups, people, preparation)
+    test, train = _parts(verdicts, in_test)
+    kind = _leading_kind(verdicts, test)
+    basis = None if kind is None else _Basis(verdicts, kind, test, train, loss, positive)
+    decider = _decider(basis, measure)
+    columns = _columns(verdicts, basis)
+    quantities = {
+        name: _quantities(terms, len(setups), verdicts.clusters) for name, terms in columns.items()
     }
-    found = _compared(parts, columns, clusters, margin)
-    rows = [_row(setup, place, columns, found, kind) for place, setup in enumerate(setups)]
+    compared = _compared(basis, decider, columns, quantities, verdicts.clusters, margin)
+    rows = [
+        _row(setup, index, verdicts, quantities, compared, basis)
+        for index, setup in enumerate(setups)
+    ]
     repeating = [
         setup.name
-        for setup, row in zip(setups, rows, strict=True)
-        if row["consistency"] is None and setup.rows["repeats"].any()
+        for index, (setup, row) in enumerate(zip(setups, rows, strict=True))
+        if row["consistency"] is None and verdicts.rows["repeats"][verdicts.setup == index].any()
     ]
     _mark_frontier(rows)
-    rows.sort(key=_rank)
-    chosen = None if found.chosen is None else setups[found.chosen].name
+    rows.sort(key=lambda row: _rank(row, decider))
+    chosen = None if compared.chosen is None else setups[compared.chosen].name
+    raters = verdicts.raters["rater"].nunique()
     table: JudgeTable = {
         "sentence": "",
         "chosen": chosen,
-        "chosen_quality": None if kind is None else _chosen_quality(found, kind),
+        "chosen_quality": _chosen_quality(compared, kind),
         "kind": kind,
-        "people_with_each_other": _people(labels, own, clusters) if kind == "agreement" else None,
-        "constant": _constant(own, labels, kind),
-        "raters": 0 if labels is None else int(labels["rater"].nunique()),
-        "known_items": int(own.loc[own["known"], "evidence"].nunique()),
-        "compared_items": len(found.items),
-        "clusters": found.clusters,
+        "measure": decider,
+        "scale": None if basis is None else _scale_row(basis.scale),
+        "people_with_each_other": None,
+        "people": None,
+        "constant": None if basis is None else basis.constant(decider),
+        "confusion": _confusion(basis, compared, setups),
+        "raters": int(raters),
+        "known_items": _known_items(verdicts),
+        "compared_items": len(compared.units),
+        "clusters": compared.clusters,
         "margin": margin,
-        "split": _split(own) if in_test else None,
+        "split": _split(verdicts, test, train) if in_test else None,
         "simulated": simulated,
-        "notes": [*_notes(rows, found, repeating, int(part.isna().sum()))],
-        "effects": _effects(own, setups, parts, clusters),
+        "notes": [],
+        "columns": _heads(columns, basis, decider),
+        "effects": _effects(own, setups, compared.terms, verdicts.clusters),
         "rows": rows,
     }
+    if basis is not None and kind == "agreement":
+        table["people"] = basis.people_measures()
+        table["people_with_each_other"] = (
+            None if table["people"] is None else table["people"]["measures"].get("exact")
+        )
+    table["notes"] = [*_notes(rows, compared, repeating, basis, _unsplit(verdicts, in_test))]
     return {**table, "sentence": sentence(table)}
 
 
-# --- samples with what they count ----------------------------------------------------------------
+# --- what verdicts are compared with ------------------------------------------------------------
 
 
-def _with_prepared(own: pd.DataFrame, preparation: pd.DataFrame | None) -> pd.DataFrame:
-    """Adds the price and time of the view and of the rubric that each verdict needed."""
-    for kind, key in (("view", "evidence"), ("rubric", "rubric")):
-        names = {name: f"{kind}_{name}" for name in ("usd", "seconds")}
-        if preparation is None or preparation.empty or preparation[key].isna().all():
-            own = own.assign(**dict.fromkeys(names.values(), 0.0))
-            continue
-        calls = preparation.loc[preparation[key].notna(), ["tag", key, *names]]
-        calls = calls.drop_duplicates(["tag", key]).astype({key: own[key].dtype})
-        made = calls.rename(columns=names).assign(made=True)
-        own = own.merge(made, on=["tag", key], how="left")
-        none = own.pop("made").isna()
-        own[[*names.values()]] = own[[*names.values()]].astype(float).mask(none, 0.0)
-    return own
+def _parts(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> tuple[BoolArray, BoolArray]:
+    """Says of each row whether its item is in test, and in train; all are in test without a split."""
+    if not in_test:
+        every = np.full(len(verdicts.rows), True)
+        return every, ~every
+    part = verdicts.rows["evidence"].map(in_test)
+    return part.eq(True).to_numpy(), part.eq(False).to_numpy()
 
 
-def _with_units(own: pd.DataFrame) -> tuple[pd.DataFrame, Codes]:
-    """Returns samples with the number of the unit that each is about, and each unit's cluster."""
-    own = own.reset_index(drop=True)
-    unit = own.groupby(UNIT, observed=True).ngroup().to_numpy()
-    names = own["evidence"].astype(str)
-    if "cluster" in own:
-        given = own["cluster"].astype("str").fillna("")
-        names = names.where(given == "", "cluster " + given)
-    first = pd.Series(unit).drop_duplicates()
-    of_unit = names.iloc[first.index].to_numpy()[np.argsort(first.to_numpy())]
-    return own.assign(unit=unit), pd.factorize(of_unit)[0]
+def _unsplit(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> int:
+    return int(verdicts.rows["evidence"].map(in_test).isna().sum()) if in_test else 0
 
 
-def _labels(own: pd.DataFrame, people: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Returns people's stages with the unit of each; None without any."""
-    if people is None or people.empty:
-        return None
-    items = own[["tag", "evidence", "unit"]].drop_duplicates()
-    found = people.merge(items, on=["tag", "evidence"])
-    return found if len(found) else None
-
-
-def _with_values(own: pd.DataFrame, labels: pd.DataFrame | None) -> pd.DataFrame:
-    """Adds how right each verdict is: `right`, `agrees` with raters, `agrees_most` of them.
-
-    They are NaN where nothing is known or the call failed, and 0 without a score.
-    """
-    asked = (own["status"] != "provider_error").to_numpy()
-    truth = pd.to_numeric(own["truth"], errors="coerce").to_numpy(dtype=float)
-    stages = int(own["n_stages"].max()) if len(own) else 0
-    known = np.zeros((len(own), stages))
-    has = truth >= 1
-    known[has, truth[has].astype(int) - 1] = 1.0
-    given, most = np.zeros_like(known), np.zeros_like(known)
-    if labels is not None:
-        counts = pd.crosstab([labels["tag"], labels["evidence"]], labels["stage"])
-        counts = counts.reindex(columns=range(1, stages + 1), fill_value=0)
-        keys = pd.MultiIndex.from_frame(own[["tag", "evidence"]])
-        place = counts.index.get_indexer(keys)
-        votes = np.where((place >= 0)[:, None], counts.to_numpy(dtype=float)[place], 0.0)
-        total, top = votes.sum(axis=1, keepdims=True), votes.max(axis=1, keepdims=True)
-        given = votes / np.maximum(total, 1)
-        most = (votes == top) & (top > 0)
-        most = np.where(most.sum(axis=1, keepdims=True) == 1, most, 0.0)
-    weights = {"right": known, "agrees": given, "agrees_most": most}
-    made = {
-        name: np.where(asked & (weight.sum(axis=1) > 0), _score(own, weight), np.nan)
-        for name, weight in weights.items()
+def _leading_kind(verdicts: Verdicts, test: BoolArray) -> TruthKind | None:
+    """Chooses what more units have: known answers, or labels of people."""
+    units: dict[TruthKind, int] = {
+        kind: len(np.unique(verdicts.unit[test & ~np.isnan(reference.right)]))
+        for kind, reference in verdicts.references.items()
     }
-    return own.assign(
-        **made, asked=asked, known=asked & ~np.isnan(made["right"]) | ~np.isnan(made["agrees"])
-    )
+    kind: TruthKind = max(units, key=units.__getitem__) if units else "accuracy"
+    return kind if units.get(kind) else None
 
 
-def _score(own: pd.DataFrame, weight: Floats) -> Floats:
-    """Returns the weight of each verdict's stages; a subset is spread equally.
+class _Basis:
+    """What quality rests on: the reference, its scale, and the verdicts beside it."""
 
-    A tie on a pair counts one half where no answer or label of the task is a tie.
-    """
-    masks = own["mask"].to_numpy()
-    chosen = (masks[:, None] >> np.arange(weight.shape[1])) & 1
-    found: Floats = (chosen * weight).sum(axis=1) / np.maximum(chosen.sum(axis=1), 1)
-    pair = own["pair"].to_numpy(dtype=bool)
-    if pair.any() and weight.shape[1] >= TIE:
-        has_ties = pd.Series(weight[:, TIE - 1] > 0).groupby(own["concept"].to_numpy())
-        half = pair & (masks == 1 << (TIE - 1)) & ~has_ties.transform("any").to_numpy()
-        found[half] = 0.5
-    return found
+    def __init__(
+        self,
+        verdicts: Verdicts,
+        kind: TruthKind,
+        test: BoolArray,
+        train: BoolArray,
+        loss: Mapping[str, float] | None,
+        positive: str | None,
+    ) -> None:
+        self.verdicts, self.kind, self.test = verdicts, kind, test
+        self.reference: Reference = verdicts.references[kind]
+        self.scale: LabelScale | None = label_scale(verdicts, self.reference, positive)
+        self.loss = None if loss is None else _loss(loss, self.scale)
+        self.on_test = self._compared(self.reference, test)
+        self.on_train = self._compared(self.reference, train)
+
+    def _compared(self, reference: Reference, part: BoolArray) -> dict[int, Compared]:
+        return dict(compared_setups(self.verdicts, reference, part, self.scale, self.loss))
+
+    @property
+    def own_rubrics(self) -> bool:
+        """Whether some compared verdicts are under a rubric that was not given by the task."""
+        compared = self.test & ~np.isnan(self.reference.right)
+        return bool((self.verdicts.rows["rubric.author"][compared] != "provided").any())
+
+    def other(self) -> Column:
+        """Computes exact agreement with the other reference, where items have both."""
+        reference = self.verdicts.references.get(OTHER[self.kind])
+        if reference is None:
+            return {}
+        compared = self._compared(reference, self.test)
+        return {index: Ratio.mean(c.units, c.right, SHARE) for index, c in compared.items()}
+
+    @property
+    def units(self) -> IntArray:
+        """The units with labels that any setup judged."""
+        return np.unique(np.concatenate([c.units for c in self.on_test.values()]))
+
+    def _labels(self) -> tuple[IntArray, FloatArray]:
+        """Returns each unit once, with its labels."""
+        units = np.concatenate([c.units for c in self.on_test.values()])
+        labels = np.concatenate([c.label for c in self.on_test.values()])
+        once, first = np.unique(units, return_index=True)
+        return once, labels[first]
+
+    def constant(self, decider: Decider) -> float | None:
+        """Computes the deciding measure of the best constant answer."""
+        units, labels = self._labels()
+        concept = pd.factorize(np.array([self.verdicts.units[unit][0] for unit in units]))[0]
+        positive = 1 if self.scale is None else self.scale.positive or 0
+        chosen = self.loss if decider == "loss" and self.loss is not None else decider
+        if chosen == "loss":
+            return None
+        return best_constant(chosen, labels, positive=positive, concepts=concept)
+
+    def people_measures(self) -> PeopleMeasures | None:
+        """Computes every measure for people with each other."""
+        people = people_with_each_other(self.verdicts, self.units, self.scale)
+        if people is None:
+            return None
+        clusters, measures = self.verdicts.clusters, {}
+        for measure in registered():
+            if measure.quality is None or measure.name in (*OWN_KEYS, "tau_b", "spearman"):
+                continue
+            terms = measure.quality(people)
+            if terms is not None and not np.isnan(terms.value):
+                measures[measure.name] = as_quantity(terms.estimate(clusters))
+        return {"measures": measures | self._people_ranks()}
+
+    def _people_ranks(self) -> dict[str, Quantity]:
+        """Correlates each rater with the mean of the others."""
+        if self.scale is None or self.scale.kind != "ordinal":
+            return {}
+        labels = self.verdicts.raters
+        labels = labels[labels["unit"].isin(self.units)].drop_duplicates(["unit", "rater"])
+        wide = labels.pivot(index="unit", columns="rater", values="stage")
+        codes = self.verdicts.clusters[wide.index.to_numpy(dtype=np.int64)]
+        ranks = {}
+        for kind in ("tau_b", "spearman"):
+            correlation = among_people(wide.to_numpy(dtype=float), None, codes, kind)
+            if correlation is not None:
+                measured = rank_interval(correlation.people)
+                ranks[kind] = as_quantity(measured.estimate._replace(withheld=measured.withheld))
+        return ranks
 
 
-# --- one setup -----------------------------------------------------------------------------------
-
-
-class _Ratio(NamedTuple):
-    """A quantity as a ratio of sums over units: of a mean, the denominators are 1."""
-
-    units: Codes
-    above: Floats
-    below: Floats
-
-    @classmethod
-    def of(cls, above: pd.Series, below: pd.Series | None = None) -> "_Ratio":
-        """Returns the ratio of two series that are indexed by unit."""
-        ones = np.ones(len(above))
-        under = ones if below is None else np.asarray(below.to_numpy(), dtype=np.float64)
-        return cls(
-            np.asarray(above.index.to_numpy(), dtype=np.intp),
-            np.asarray(above.to_numpy(), dtype=np.float64),
-            under,
+def _loss(loss: Mapping[str, float], scale: LabelScale | None) -> Loss:
+    if scale is None or scale.kind != "binary" or scale.positive is None:
+        raise DesignError(
+            "a loss needs two labels, one of them positive; declare it as `positive`",
+            choices=() if scale is None else scale.names,
         )
+    return Loss(loss["miss"], loss["false_alarm"])
 
 
-def _unit_values(samples: pd.DataFrame, kind: TruthKind | None) -> dict[str, _Ratio]:
-    """Returns the quantities of a setup by unit."""
-    # Selecting columns first makes it fast to select rows.
-    rows = once_per_call(
-        samples[[*dict.fromkeys([*CELL_OF_REPLICATES, *QUANTITY_COLUMNS])]], ["unit"]
-    )
-    asked = rows[rows["asked"]]
-    if asked.empty:
-        return {}
-    status = asked["status"]
-    found = {
-        "abstained": _mean(asked, status == "abstained"),
-        "unreadable": _mean(asked, status.isin(UNREADABLE)),
-        "usd_per_1000": _sum_over_orders(asked, "usd", 1000),
-        "seconds": _sum_over_orders(asked, "seconds"),
-        "consistency": _equal_pairs(asked),
-        "position_bias": _leanings(asked),
-    }
-    if kind is not None:
-        column = "right" if kind == "accuracy" else "agrees"
-        known = asked[asked[column].notna() & asked["test"]]
-        train = asked[asked[column].notna() & asked["train"]]
-        truth, answered = _mean(known, known[column]), _mean(known, known["status"] == "scored")
-        found |= {
-            "truth": truth,
-            "train": _mean(train, train[column]),
-            "answered": answered,
-            "right_of_answered": _Ratio(truth.units, truth.above, answered.above),
-        }
-        if kind == "agreement":
-            clear = asked[asked["agrees_most"].notna() & asked["test"]]
-            found["majority"] = _mean(clear, clear["agrees_most"])
-    return {name: ratio for name, ratio in found.items() if len(ratio.units) and ratio.below.any()}
-
-
-def _mean(rows: pd.DataFrame, values: pd.Series) -> _Ratio:
-    """Returns the mean of each unit, with equal weight of both orders of a pair."""
-    by_order = values.astype(float).groupby([rows["unit"], rows["flipped"]]).mean()
-    return _Ratio.of(by_order.groupby(level=0).mean())
-
-
-def _sum_over_orders(rows: pd.DataFrame, column: str, factor: float = 1) -> _Ratio:
-    """Returns a unit's sum over both orders, averaged over repeats, with what prepares it.
-
-    A view is made once for each item, a rubric once for all items of the setup.
-    """
-    known = rows[rows[column].notna()]
-    by_order = known[column].groupby([known["unit"], known["flipped"]]).mean()
-    sums = by_order.groupby(level=0).sum()
-    sums += known[f"view_{column}"].groupby(known["unit"]).mean()
-    rubrics = known.drop_duplicates("rubric")[f"rubric_{column}"].sum()
-    return _Ratio.of((sums + rubrics / max(len(sums), 1)).dropna() * factor)
-
-
-def _equal_pairs(rows: pd.DataFrame) -> _Ratio:
-    """Returns the numbers of equal and of all pairs of repeats, by unit; abstaining is a verdict.
-
-    Another rubric, or a pair shown in the other order, is not a repeat. Where the provider repeats
-    its own text, only another series is.
-    """
-    read = first_replicates(rows[rows["status"].isin(("scored", "abstained"))])
-    by = [read["unit"], read["rubric"], read["flipped"]]
-    n = read.groupby(by, observed=True).size()
-    same = read.groupby([*by, read["mask"]], observed=True).size()
-    equal = (same * (same - 1) / 2).groupby(level=0).sum()
-    pairs = (n * (n - 1) / 2).groupby(level=0).sum()
-    return _Ratio.of(equal, pairs)
-
-
-def _leanings(rows: pd.DataFrame) -> _Ratio:
-    """Returns, by pair shown in both orders, decisions for the first minus the second, and all."""
-    both = rows.groupby("unit")["flipped"].transform("nunique") == 2
-    decided = rows[rows["pair"].astype(bool) & both & rows["mask"].isin((1, 2, 1 << (TIE - 1)))]
-    side = decided["mask"].map({1: 1.0, 2: -1.0}).fillna(0.0)
-    shown = side.where(~decided["flipped"].astype(bool), -side)
-    sums = shown.groupby(decided["unit"]).agg(["sum", "count"])
-    return _Ratio.of(sums["sum"], sums["count"])
-
-
-def _disagreements(setups: Sequence[Setup]) -> dict[str, dict[str, _Ratio]]:
-    """Returns, by setup and unit, the chance that another setup gives another verdict.
-
-    Setups are compared where their scales have the same number of stages.
-    """
-    key = ["unit", "n_stages"]
-    scored = [
-        rows[[*key, "mask"]].assign(setup=setup.name)
-        for setup in setups
-        for rows in [setup.rows[setup.rows["status"] == "scored"]]
-        if len(rows)
-    ]
-    if len(scored) < 2:
-        return {}
-    counts = pd.concat(scored).groupby(["setup", *key, "mask"]).size().rename("share")
-    frame = (counts / counts.groupby(level=["setup", *key]).transform("sum")).reset_index()
-    frame["all"] = frame.groupby([*key, "mask"])["share"].transform("sum")
-    others = frame.groupby(key)["setup"].transform("nunique") - 1
-    frame["equal"] = frame["share"] * (frame["all"] - frame["share"]) / others.where(others > 0)
-    equal = frame.dropna().groupby(["setup", "unit"])["equal"].sum()
-    return {
-        str(name): {"disagreement": _Ratio.of(1 - part.droplevel("setup"))}
-        for name, part in equal.groupby(level="setup")
-    }
+def _decider(basis: _Basis | None, declared: MeasureName | None) -> Decider:
+    """Chooses the measure that decides: the declared one, else the one that fits the scale."""
+    if basis is None:
+        return declared or "exact"
+    if basis.loss is not None:
+        return "loss"
+    fitting: list[Decider] = ["exact"]
+    if basis.scale is not None and basis.scale.kind == "ordinal":
+        fitting += ["weighted", "rank", "error"]
+    elif basis.scale is not None:
+        fitting += ["balanced"]
+    if declared is not None and declared not in fitting:
+        raise DesignError(
+            unknown("measure", declared, fitting, "these labels"), choices=tuple(fitting)
+        )
+    if declared is not None or basis.scale is None:
+        return declared or "exact"
+    usual = default_measure(basis.scale.kind, basis.scale.stages)
+    _, labels = basis._labels()
+    # With one label among all items, every constant answer would be perfect.
+    return usual if (labels.sum(axis=0) > 0).sum() > 1 else "exact"
 
 
 # --- columns with intervals ----------------------------------------------------------------------
 
 
-def _quantities(
-    ratios: Sequence[_Ratio | None], scale: Scale, clusters: Codes
-) -> list[Quantity | None]:
-    """Returns a column of the table, with intervals that hold for all of its rows together."""
-    known = [ratio for ratio in ratios if ratio is not None]
-    if not known:
-        return [None] * len(ratios)
-    level = _level(known, scale, clusters)
-    return [None if ratio is None else _quantity(ratio, scale, clusters, level) for ratio in ratios]
+def _columns(verdicts: Verdicts, basis: _Basis | None) -> dict[str, Column]:
+    """Computes the terms of every registered measure, by setup."""
+    columns: dict[str, Column] = {}
+    for measure in registered():
+        if measure.column is not None:
+            columns[measure.name] = measure.column(verdicts)
+        if measure.quality is not None and basis is not None:
+            columns[measure.name] = _quality_terms(measure, basis.on_test)
+    if basis is not None:
+        columns["other"] = basis.other()
+    return columns
 
 
-def _level(ratios: Sequence[_Ratio], scale: Scale, clusters: Codes) -> float:
-    """Returns the level of each interval at which those of all ratios hold together."""
-    return simultaneous_level(np.stack([_influence(ratio, scale, clusters) for ratio in ratios]))
+def _quality_terms(measure: Measure, compared: Mapping[int, Compared]) -> dict[int, Terms]:
+    assert measure.quality is not None
+    terms = {index: measure.quality(of_setup) for index, of_setup in compared.items()}
+    return {
+        index: of_setup
+        for index, of_setup in terms.items()
+        if of_setup is not None and not np.isnan(of_setup.value)
+    }
 
 
-def _influence(ratio: _Ratio, scale: Scale, clusters: Codes) -> Floats:
-    """Returns how far each cluster moves an estimate."""
-    if scale == MEDIAN:
-        moved = (ratio.above > np.median(ratio.above)) - 0.5
-    else:
-        value = ratio.above.sum() / ratio.below.sum()
-        moved = (ratio.above - value * ratio.below) / ratio.below.sum()
+def _quantities(column: Column, setups: int, clusters: IntArray) -> list[Quantity | None]:
+    """Estimates a column, with intervals that hold for all of its rows together."""
+    level = _level(column, clusters)
+    return [
+        as_quantity(column[index].estimate(clusters, level)) if index in column else None
+        for index in range(setups)
+    ]
+
+
+def _level(column: Column, clusters: IntArray) -> float:
+    """Computes the level of each interval at which those of all rows hold together."""
+    if len(column) < 2:
+        return LEVEL
+    return simultaneous_level(np.stack([_influence(terms, clusters) for terms in column.values()]))
+
+
+def _influence(terms: Terms, clusters: IntArray) -> FloatArray:
+    """Computes how far each cluster moves an estimate."""
+    values = terms.contributions(clusters)
     sums = np.zeros(int(clusters.max()) + 1)
-    np.add.at(sums, clusters[ratio.units], moved)
+    np.add.at(sums, clusters[terms.units], (values - values.mean()) / len(values))
     return sums
 
 
-def _quantity(ratio: _Ratio, scale: Scale, clusters: Codes, level: float = LEVEL) -> Quantity:
-    """Returns an estimate with its interval."""
-    codes = clusters[ratio.units]
-    below = None if scale == MEDIAN or (ratio.below == 1).all() else ratio.below
-    return as_quantity(estimate(ratio.above, codes, scale=scale, below=below, level=level))
-
-
-def as_quantity(estimate: Estimate) -> Quantity:
-    """Returns an estimate as tables have it."""
-    value, low, high, n = estimate[:4]
-    if not estimate.known:
-        return {"value": value, "low": None, "high": None, "n": n}
-    return {"value": value, "low": min(low, value), "high": max(high, value), "n": n}
-
-
-def _people(labels: pd.DataFrame | None, own: pd.DataFrame, clusters: Codes) -> Quantity | None:
-    """Returns the share of equal labels among pairs of raters, on the items of `truth`."""
-    if labels is None:
-        return None
-    given = labels[labels["unit"].isin(own.loc[own["known"] & own["test"], "unit"])]
-    given = given.drop_duplicates(["unit", "rater"])
-    n = given.groupby("unit").size()
-    same = given.groupby(["unit", "stage"]).size()
-    equal = (same * (same - 1)).groupby(level=0).sum() / (n * (n - 1)).where(n > 1)
-    equal = equal.dropna()
-    if equal.empty:
-        return None
-    return _quantity(_Ratio.of(equal), SHARE, clusters)
-
-
-def _constant(
-    own: pd.DataFrame, labels: pd.DataFrame | None, kind: TruthKind | None
-) -> float | None:
-    """Returns the quality of always giving the most frequent answer or label of each concept."""
-    known = own[own["known"] & own["test"]].drop_duplicates("unit")
-    if kind is None or known.empty:
-        return None
-    if kind == "accuracy" or labels is None:
-        given = known.assign(weight=1.0, stage=pd.to_numeric(known["truth"], errors="coerce"))
-        given = given.dropna(subset="stage")
-    else:
-        given = labels.drop_duplicates(["unit", "rater"]).merge(
-            known[["unit", "concept"]], on="unit"
-        )
-        given = given.assign(weight=1 / given.groupby("unit")["rater"].transform("size"))
-    weights = given.groupby(["concept", "stage"], observed=True)["weight"].sum()
-    best = float(weights.groupby(level="concept", observed=True).max().sum())
-    return best / given["unit"].nunique() if len(given) else None
-
-
-# --- standings and rows --------------------------------------------------------------------------
+# --- which setups are best ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Compared:
     """The setups that were compared, and what came out."""
 
-    items: Codes
-    """The units that all of them judged."""
+    terms: Column
+    """The deciding measure by setup."""
+    units: IntArray
+    """The units that all compared setups judged."""
     clusters: int
     standings: Mapping[int, Standing]
     at_most_worse: Mapping[int, float]
     differences: Mapping[int, Quantity]
     chosen: int | None
     quality: Quantity | None
-    """The quality of the chosen setup, on items that did not take part in its choice."""
+    """The deciding measure of the chosen setup, on items that took no part in its choice."""
     method: Literal["test split", "cross-fitted", "single setup"]
     left_out: int
     """The number of setups with known answers that judged too few items to be compared."""
 
 
 def _compared(
-    parts: Sequence[Mapping[str, _Ratio]],
-    columns: Mapping[str, Sequence[Quantity | None]],
-    clusters: Codes,
+    basis: _Basis | None,
+    decider: Decider,
+    columns: Mapping[str, Column],
+    quantities: Mapping[str, Sequence[Quantity | None]],
+    clusters: IntArray,
     margin: float | None,
 ) -> _Compared:
     """Compares the setups on the items that all of them judged."""
-    known = {place: part["truth"] for place, part in enumerate(parts) if "truth" in part}
+    column = columns.get(DECIDERS[decider], {})
     enough = {
-        place: ratio
-        for place, ratio in known.items()
-        if len(np.unique(clusters[ratio.units])) >= MIN_CLUSTERS
+        index: terms
+        for index, terms in column.items()
+        if len(np.unique(clusters[terms.units])) >= MIN_CLUSTERS
     }
-    used = enough or known
-    if not used:
-        return _Compared(np.array([], dtype=np.intp), 0, {}, {}, {}, None, None, "single setup", 0)
-    items = _shared([*used.values()])
-    of_cluster = np.unique(clusters[items], return_inverse=True)[1]
-    groups = int(of_cluster.max(initial=-1)) + 1
-    places = [*used]
-    left_out = len(known) - len(used)
-    if not len(items):
-        return _Compared(items, 0, {}, {}, {}, None, None, "single setup", left_out)
-    table = _matrix([used[place] for place in places], items)
-    prices = np.array(
-        [np.nan if (q := columns["usd_per_1000"][p]) is None else q["value"] for p in places]
-    )
-    found = compare(table, of_cluster)
-    trained = [parts[place]["train"] for place in places if "train" in parts[place]]
-    before = _shared(trained) if len(trained) == len(places) else items[:0]
+    used = enough or column
+    left_out = len(column) - len(used)
+    units = _shared([*used.values()])
+    if basis is None or not len(units):
+        return _Compared(column, units, 0, {}, {}, {}, None, None, "single setup", left_out)
+    indexes = [*used]
+    terms = [_on_units(used[index], units) for index in indexes]
+    sign = -1.0 if decider in LOWER_IS_BETTER else 1.0
+    values = sign * _matrix(terms, clusters)
+    codes = np.unique(clusters[units], return_inverse=True)[1]
+    prices = np.array([_price(quantities["usd_per_1000"][index]) for index in indexes])
+    comparison = compare(values, codes)
+    trained = _train_terms(basis, DECIDERS[decider], indexes)
+    before = _shared(trained) if len(trained) == len(indexes) else units[:0]
     level = LEVEL
     if len(before):
-        choice = choose(_matrix(trained, before), clusters[before], prices, margin)
-        scored = table[:, choice]
+        learnt = sign * _matrix([_on_units(one, before) for one in trained], clusters)
+        choice = choose(learnt, clusters[before], prices, margin)
+        quality = terms[choice]
     else:
-        choice = choose(table, of_cluster, prices, margin)
-        scored = cross_fitted(table, of_cluster, prices, margin)
+        choice = choose(values, codes, prices, margin)
+        chosen = cross_fitted(values, codes, prices, margin)
+        parts = [terms[index].on(chosen == index) for index in np.unique(chosen)]
+        quality = parts[0].joined(parts[1:])
         # The folds may choose different setups, which at 95 % covers 88 to 93 %.
-        level = _level([*used.values()], SHARE, clusters)
+        level = _level(used, clusters)
+    method: Literal["test split", "cross-fitted", "single setup"] = "cross-fitted"
+    if len(before):
+        method = "test split"
+    elif len(indexes) < 2:
+        method = "single setup"
     return _Compared(
-        items=items,
-        clusters=groups,
-        standings=dict(zip(places, found.standings, strict=True)),
+        terms=column,
+        units=units,
+        clusters=int(codes.max()) + 1,
+        standings=dict(zip(indexes, comparison.standings, strict=True)),
         at_most_worse={
-            place: float(worse)
-            for place, worse in zip(places, found.at_most_worse, strict=True)
-            if not np.isnan(worse)
+            index: float(behind)
+            for index, behind in zip(indexes, comparison.at_most_worse, strict=True)
+            if not np.isnan(behind)
         },
         differences={
-            place: as_quantity(difference)
-            for place, difference in zip(places, found.differences, strict=True)
-            if difference is not None
+            index: _signed(as_quantity(gap), sign)
+            for index, gap in zip(indexes, comparison.differences, strict=True)
+            if gap is not None
         },
-        chosen=places[choice],
-        quality=_quantity(_Ratio(items, scored, np.ones(len(items))), SHARE, clusters, level),
-        method="single setup"
-        if len(places) < 2
-        else "test split"
-        if len(before)
-        else "cross-fitted",
+        chosen=indexes[choice],
+        quality=as_quantity(quality.estimate(clusters, level)),
+        method=method,
         left_out=left_out,
     )
 
 
-def _shared(ratios: Sequence[_Ratio]) -> Codes:
-    """Returns the units that all of some ratios have, sorted."""
-    return np.array(sorted(set.intersection(*({*one.units} for one in ratios))), dtype=np.intp)
+def _train_terms(basis: _Basis, name: str, indexes: Sequence[int]) -> list[Terms]:
+    """Computes the deciding measure on train, for the setups that have it there."""
+    measure = next(one for one in registered() if one.name == name)
+    terms = _quality_terms(measure, basis.on_train)
+    return [terms[index] for index in indexes if index in terms]
 
 
-def _matrix(ratios: Sequence[_Ratio], units: Codes) -> Floats:
-    """Returns the values of ratios on the same units, a column for each ratio."""
-    return np.column_stack([one.above[np.searchsorted(one.units, units)] for one in ratios])
+def _shared(columns: Sequence[Terms]) -> IntArray:
+    """Lists the units that all of some terms have, sorted."""
+    if not columns:
+        return np.array([], dtype=np.int64)
+    shared = set.intersection(*({*terms.units.tolist()} for terms in columns))
+    return np.array(sorted(shared), dtype=np.int64)
+
+
+def _on_units(terms: Terms, units: IntArray) -> Terms:
+    order = np.argsort(terms.units, kind="stable")
+    return terms.on(order[np.searchsorted(terms.units[order], units)])
+
+
+def _matrix(terms: Sequence[Terms], clusters: IntArray) -> FloatArray:
+    """Puts the contributions of setups on the same units side by side."""
+    return np.column_stack([one.contributions(clusters) for one in terms])
+
+
+def _price(price: Quantity | None) -> float:
+    return np.nan if price is None else price["value"]
+
+
+def _signed(quantity: Quantity, sign: float) -> Quantity:
+    """Turns a difference round where lower is better, so that it reads as the measure does."""
+    if sign > 0:
+        return quantity
+    low, high = quantity["low"], quantity["high"]
+    turned: Quantity = {
+        **quantity,
+        "value": -quantity["value"],
+        "low": None if high is None else -high,
+        "high": None if low is None else -low,
+    }
+    return turned
 
 
 def _effects(
-    own: pd.DataFrame,
-    setups: Sequence[Setup],
-    parts: Sequence[Mapping[str, _Ratio]],
-    clusters: Codes,
+    own: pd.DataFrame, setups: Sequence[Setup], column: Column, clusters: IntArray
 ) -> list[KnobEffect]:
-    """Returns what each level of each varied knob does to quality, pair by pair of setups."""
-    known = [
-        (one, part["truth"]) for one, part in zip(setups, parts, strict=True) if "truth" in part
-    ]
+    """Computes what each level of each varied knob does to quality, pair by pair of setups."""
+    known = [(setups[index], terms) for index, terms in column.items()]
     gaps: dict[tuple[str, Any, Any], list[pd.Series]] = {}
     for knob in known[0][0].knobs if known else ():
         base = usual_level(own, knob)
-        for (one, right), (other, usual) in permutations(known, 2):
-            apart = [name for name, level in one.knobs.items() if level != other.knobs[name]]
-            if one.judge == other.judge and apart == [knob] and other.knobs[knob] == base:
-                items = _shared([right, usual])
-                values = _matrix([right, usual], items)
-                gap = pd.Series(values[:, 0] - values[:, 1], items)
-                gaps.setdefault((knob, one.knobs[knob], base), []).append(gap)
+        for (setup, terms), (other, usual) in permutations(known, 2):
+            differing = [name for name, level in setup.knobs.items() if level != other.knobs[name]]
+            if setup.judge == other.judge and differing == [knob] and other.knobs[knob] == base:
+                units = _shared([terms, usual])
+                if not len(units):
+                    continue
+                values = _matrix([_on_units(one, units) for one in (terms, usual)], clusters)
+                gap = pd.Series(values[:, 0] - values[:, 1], units)
+                gaps.setdefault((knob, setup.knobs[knob], base), []).append(gap)
     means = {key: pd.concat(pairs).groupby(level=0).mean() for key, pairs in gaps.items()}
-    means = {key: mean for key, mean in means.items() if len(mean)}
-    level = _level([*map(_Ratio.of, means.values())], SIGNED_SHARE, clusters) if means else LEVEL
-    found: list[KnobEffect] = []
+    effects: list[KnobEffect] = []
+    columns = {
+        place: Ratio.mean(mean.index.to_numpy(), mean.to_numpy(), SIGNED_SHARE)
+        for place, mean in enumerate(means.values())
+    }
+    together = _level(columns, clusters)
     for key, mean in means.items():
-        codes = clusters[mean.index]
-        quantity = as_quantity(estimate(mean.to_numpy(), codes, scale=DIFFERENCE, level=level))
-        knob, changed, base = (key[0], *map(_plain, key[1:]))
+        knob, level, base = (key[0], *map(_plain, key[1:]))
+        # What a unit adds to a measure other than a mean may exceed the scale of the measure.
+        reach = max(1.0, float(mean.abs().max()))
+        change = estimate(mean, clusters[mean.index], scale=difference(reach), level=together)
+        quantity = as_quantity(change)
         pairs = len(gaps[key])
-        found.append({"knob": knob, "level": changed, "base": base, "setups": pairs, **quantity})
-    return found
+        effects.append({"knob": knob, "level": level, "base": base, "setups": pairs, **quantity})
+    return effects
+
+
+# --- rows ----------------------------------------------------------------------------------------
 
 
 def _row(
     setup: Setup,
-    place: int,
-    columns: Mapping[str, Sequence[Quantity | None]],
-    found: _Compared,
-    kind: TruthKind | None,
+    index: int,
+    verdicts: Verdicts,
+    quantities: Mapping[str, Sequence[Quantity | None]],
+    compared: _Compared,
+    basis: _Basis | None,
 ) -> JudgeRow:
-    quantities = {name: column[place] for name, column in columns.items()}
-    truth = quantities.pop("truth")
-    quality: Quality | None = None
-    if truth is not None and kind is not None:
-        quality = {"kind": kind, **truth}
-    rows = setup.rows
+    of_setup = {name: column[index] for name, column in quantities.items()}
+    own = verdicts.rows[verdicts.setup == index]
+    other, kind = of_setup.pop("other", None), None if basis is None else basis.kind
     row: dict[str, Any] = {
         "setup": setup.name,
         "judge": setup.judge,
         "knobs": {knob: _plain(level) for knob, level in setup.knobs.items()},
         "rubric": setup.rubric,
-        "tags": sorted(map(str, rows["tag"].unique())),
-        "items": int(rows["evidence"].nunique()),
-        "verdicts": int(rows["asked"].sum()),
-        "failed_calls": int((~rows["asked"]).sum()),
+        "tags": sorted(map(str, own["tag"].unique())),
+        "items": int(own["evidence"].nunique()),
+        "verdicts": int(own["asked"].sum()),
+        "failed_calls": int((~own["asked"]).sum()),
         "on_frontier": None,
-        "difference": found.differences.get(place),
-        "at_most_worse": found.at_most_worse.get(place),
-        "truth": quality,
-        "standing": found.standings.get(place, "unknown"),
-        **quantities,
+        "difference": compared.differences.get(index),
+        "at_most_worse": compared.at_most_worse.get(index),
+        "truth": _quality(of_setup.get("exact"), kind),
+        "standing": compared.standings.get(index, "unknown"),
+        "other_truth": _quality(other, None if kind is None else OTHER[kind]),
+        "measures": {
+            name: quantity
+            for name, quantity in of_setup.items()
+            if quantity is not None and name not in OWN_KEYS
+        },
+        **{name: of_setup.get(name) for name in OWN_KEYS},
     }
     return row  # type: ignore[return-value]  # the keys of `quantities` are not checked
 
 
+def _quality(quantity: Quantity | None, kind: TruthKind | None) -> Quality | None:
+    return None if quantity is None or kind is None else {"kind": kind, **quantity}
+
+
 def _plain(level: Any) -> Any:
-    """Returns a level as JSON has it."""
+    """Writes a level as JSON has it."""
     if level is None or pd.isna(level):
         return None
     return level.item() if isinstance(level, np.generic) else level
@@ -618,31 +592,107 @@ def _mark_frontier(rows: Sequence[JudgeRow]) -> None:
         )
 
 
-def _rank(row: JudgeRow) -> tuple[float, float, str]:
-    truth, steady = row["truth"], row["consistency"]
+def _rank(row: JudgeRow, decider: Decider) -> tuple[float, float, str]:
+    deciding, steady = row["measures"].get(DECIDERS[decider]), row["consistency"]
+    sign = 1.0 if decider in LOWER_IS_BETTER else -1.0
     return (
-        -truth["value"] if truth else 1.0,
+        sign * deciding["value"] if deciding else np.inf,
         -steady["value"] if steady else 1.0,
         row["setup"],
     )
 
 
-def _chosen_quality(found: _Compared, kind: TruthKind) -> ChosenQuality | None:
-    """Returns the quality of the recommended setup, corrected for its having been chosen."""
-    if found.quality is None:
+# --- the table's own entries ----------------------------------------------------------------------
+
+
+def _chosen_quality(compared: _Compared, kind: TruthKind | None) -> ChosenQuality | None:
+    """Returns the deciding measure of the chosen setup, corrected for its having been chosen."""
+    if compared.quality is None or kind is None:
         return None
-    return {"kind": kind, **found.quality, "method": found.method}
+    return {"kind": kind, **compared.quality, "method": compared.method}
 
 
-def _split(own: pd.DataFrame) -> SplitUse:
-    """Returns how many items with known answers or labels are in each part of a split."""
-    known = own[own["known"]]
-    train, test = (int(known.loc[known[name], "evidence"].nunique()) for name in ("train", "test"))
-    return {"train": train, "test": test, "uses": 0}
+def _heads(
+    columns: Mapping[str, Column], basis: _Basis | None, decider: Decider
+) -> list[ColumnHead]:
+    """Lists the columns that any setup has, the deciding measure first, with the labels' words."""
+    first = DECIDERS[decider]
+    titles = {
+        "exact": "accuracy" if basis and basis.kind == "accuracy" else "agreement with people"
+    }
+    scale = None if basis is None else basis.scale
+    if scale is not None and scale.kind == "binary" and scale.positive is not None:
+        titles["sensitivity"] = f"finds “{scale.names[scale.positive]}”"
+        titles["specificity"] = f"finds “{scale.names[1 - scale.positive]}”"
+    measures = [measure for measure in registered() if columns.get(measure.name)]
+    measures.sort(key=lambda measure: measure.name != first)
+    return [
+        {
+            "name": measure.name,
+            "title": titles.get(measure.name, measure.title),
+            "unit": measure.unit,
+            # Without labels, where setups differ is all that is known of them.
+            "main": measure.main
+            or measure.name == first
+            or (measure.name == "disagreement" and basis is None),
+        }
+        for measure in measures
+    ]
+
+
+def _scale_row(scale: LabelScale | None) -> LabelScaleRow | None:
+    if scale is None:
+        return None
+    positive = None if scale.positive is None else scale.names[scale.positive]
+    return {"kind": scale.kind, "labels": [*scale.names], "positive": positive}
+
+
+def _confusion(
+    basis: _Basis | None, compared: _Compared, setups: Sequence[Setup]
+) -> Confusion | None:
+    """Crosses verdicts and labels of the chosen setup."""
+    if basis is None or basis.scale is None or compared.chosen is None:
+        return None
+    tables, stages = basis.on_test[compared.chosen].tables, basis.scale.stages
+    shares = tables.mean(axis=0)
+    statuses = [name for name, row in zip(UNSCORED, shares[stages:], strict=True) if row.any()]
+    rows = [*range(stages), *(stages + UNSCORED.index(name) for name in statuses)]
+    return {
+        "setup": setups[compared.chosen].name,
+        "verdicts": [*basis.scale.names, *(name.replace("_", " ") for name in statuses)],
+        "labels": [*basis.scale.names],
+        "shares": shares[rows].tolist(),
+        "n": len(tables),
+    }
+
+
+def _known_items(verdicts: Verdicts) -> int:
+    """Counts the items with a known answer or labels."""
+    known = np.zeros(len(verdicts.rows), dtype=bool)
+    for reference in verdicts.references.values():
+        known |= ~np.isnan(reference.right)
+    return int(verdicts.rows.loc[known, "evidence"].nunique())
+
+
+def _split(verdicts: Verdicts, test: BoolArray, train: BoolArray) -> SplitUse:
+    """Counts the items with known answers or labels in each part of a split."""
+    known = np.zeros(len(verdicts.rows), dtype=bool)
+    for reference in verdicts.references.values():
+        known |= ~np.isnan(reference.right)
+    evidence = verdicts.rows["evidence"]
+    return {
+        "train": int(evidence[known & train].nunique()),
+        "test": int(evidence[known & test].nunique()),
+        "uses": 0,
+    }
 
 
 def _notes(
-    rows: Sequence[JudgeRow], found: _Compared, repeating: Sequence[str], unsplit: int
+    rows: Sequence[JudgeRow],
+    compared: _Compared,
+    repeating: Sequence[str],
+    basis: _Basis | None,
+    unsplit: int,
 ) -> Iterator[str]:
     """Yields what a reader must know beside the numbers."""
     if unsplit:
@@ -650,11 +700,22 @@ def _notes(
             f"{unsplit:,} verdicts are on items that joined the study after its split, and count "
             "in no estimate of quality; 'judge-gym labels split' adds them"
         )
-    if found.left_out:
+    if compared.left_out:
         yield (
             f"not compared, with fewer than {MIN_CLUSTERS} judged clusters of items with a known "
-            f"answer or labels: {found.left_out} of {len(rows)} setups"
+            f"answer or labels: {compared.left_out} of {len(rows)} setups"
         )
+    if basis is not None and basis.kind == "agreement" and basis.own_rubrics:
+        yield (
+            "people's labels are compared with verdicts under rubrics that judges wrote: stage "
+            "numbers may mean something else there"
+        )
+    if basis is not None and basis.scale is not None and basis.scale.kind == "binary":
+        if basis.scale.positive is None:
+            yield (
+                f"which of {' and '.join(basis.scale.names)} is the positive label is not known: "
+                "sensitivity and specificity need it, as the study's key `positive`"
+            )
     if repeating:
         yield (
             f"the repeats of {', '.join(repeating)} have the same texts or temperature 0: "

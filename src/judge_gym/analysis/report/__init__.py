@@ -12,7 +12,6 @@ import pandas as pd
 
 from judge_gym.analysis.frames import CELL, JUDGE, tidy, varied_knobs
 from judge_gym.analysis.judges.table import judge_table
-from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.report import disagreement, findings, purchases, summary, verdicts
 from judge_gym.analysis.report.judges import knob_effects, position_bias, which_judge
 from judge_gym.analysis.report.page import (
@@ -25,47 +24,48 @@ from judge_gym.analysis.report.page import (
     scored_share,
     simulation_banner,
 )
-from judge_gym.analysis.report.summary import ReadTexts
-from judge_gym.analysis.stats.regressions import BLUEPRINT_KNOBS
-from judge_gym.analysis.validity import DEFAULTS, Thresholds
-from judge_gym.axes import Design
+from judge_gym.analysis.report.summary import quoted_calls, with_quotes
+from judge_gym.analysis.verdicts import Dataset
+from judge_gym.axes import BLUEPRINT_KNOBS, Design
 from judge_gym.errors import DesignError
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
-__all__ = ["Chart", "Report", "ReportInput", "Section", "Table", "build_report"]
+__all__ = [
+    "Chart",
+    "Report",
+    "ReportInput",
+    "Section",
+    "Table",
+    "build_report",
+    "quoted_calls",
+    "with_quotes",
+]
 Watch = Callable[[str, int, int], None]
 """Is called before each step with its name, how many steps are done, and of how many."""
-EXPECTED = "What was expected, and what was found?"
-Questions = Mapping[str, Sequence[Callable[[ReportInput], Section | None]]]
+SectionOf = Callable[[ReportInput], Section | None]
+Sections = Sequence[SectionOf]
+Questions = Mapping[str, Sections]
 """The sections that answer each question, by its title."""
+WHICH = "Which judge?"
+EXPECTED = "What was expected, and what was found?"
+CHOICES = "What does each choice do?"
+DISAGREEMENT = "Where do judges disagree?"
+BIASES = "Are they biased?"
 QUESTIONS: Questions = {
-    "Which judge?": (which_judge, findings.accuracy),
+    WHICH: (which_judge, findings.accuracy),
     EXPECTED: (findings.findings,),
-    "What does each choice do?": (
-        knob_effects,
-        verdicts.axis_effects,
-        verdicts.rubric_author,
-    ),
+    CHOICES: (knob_effects, verdicts.axis_effects),
     "How consistent are the judges?": (
         verdicts.consistency_across_repeats,
         verdicts.response_outcomes,
     ),
-    "Where do judges disagree?": (
-        disagreement.disagreement,
-        verdicts.chosen_stages,
-        disagreement.decisiveness,
-        findings.metrics,
-    ),
-    "Are they biased?": (
-        position_bias,
-        verdicts.display_biases,
-        verdicts.overconfidence,
-    ),
+    DISAGREEMENT: (disagreement.disagreement, verdicts.chosen_stages, findings.metrics),
+    BIASES: (position_bias, verdicts.display_biases),
     "What is uncertain?": (findings.limitations, purchases.what_to_buy_next),
     "What did it cost?": (findings.rubrics_evidence_cost,),
 }
-"""The sections that answer each question of a reader."""
+"""The questions of a reader of any study; a protocol may ask more."""
 _NAMES = ("study", "country", "pool", "run", "sample")
 """Columns that `task` and `tag` repeat."""
 
@@ -78,16 +78,17 @@ def build_report(
     views: Sequence[Mapping[str, Any]] = (),
     people: pd.DataFrame | None = None,
     judges: Iterable[str] = (),
-    table: Callable[[pd.DataFrame], JudgeTable] | None = None,
+    table: JudgeTable | None = None,
     warnings: tuple[str, ...] = (),
-    thresholds: Thresholds = DEFAULTS,
+    questions: Questions | None = None,
     declared: Declarations = NOTHING_DECLARED,
     label_usd: float = 0.0,
-    texts: ReadTexts | None = None,
     summary_only: bool = False,
     watch: Watch = lambda question, done, of: None,
 ) -> Report:
     """Builds a report on the samples of one or more experiments.
+
+    Its quotes have no text yet; see `quoted_calls` and `with_quotes`.
 
     Args:
         title: its heading.
@@ -96,12 +97,11 @@ def build_report(
         views: the evidence views that judges read, with editor, status and checks.
         people: raters' stages, with columns tag, evidence, rater, stage.
         judges: all that were to judge, also those without a sample yet.
-        table: returns the judge table of the tidy samples; by default that without locked splits.
+        table: the judge table of the samples; by default that without locked splits.
         warnings: messages shown above the numbers.
-        thresholds: the limits at which validity checks pass.
+        questions: what is asked of the samples; by default `QUESTIONS`.
         declared: the contrasts, hypotheses and margin that the study declares, and since when.
         label_usd: what a person's label of a new item costs, for what to buy next.
-        texts: reads the answers that the summary quotes; None if they are unknown.
         summary_only: whether only what was expected and found is reported besides the summary,
             which takes about a third of the time.
         watch: called before each question with its title, how many are done, and of how many.
@@ -114,42 +114,35 @@ def build_report(
     asked = {*frame[JUDGE].unique()}
     models = {*frame["reported_model"].fillna(frame[JUDGE]).unique()} | ({*judges} - asked)
     banner = simulation_banner(map(str, models))
-    made = (
-        table(frame)
-        if table
-        else judge_table(frame, people, margin=declared.margin, simulated=banner)
-    )
+    if table is None:
+        table = judge_table(frame, people, margin=declared.margin, simulated=banner)
     given = ReportInput(
         data=Dataset(_needed(frame)),
         usage=paid,
         views=views,
         people=people,
-        thresholds=thresholds,
-        judges=made,
+        judges=table,
         declared=declared,
         confounded=confounded(frame),
         label_usd=label_usd,
     )
-    if thresholds != DEFAULTS and given.contested is None:
-        raise DesignError(
-            f"a gate is the threshold of a validity check, and {title} has none: it is not under "
-            "protocol: contested-concepts"
-        )
     every = tuple(sorted(map(str, frame[JUDGE].unique())))
     chosen = {
-        title: QUESTIONS[title] for title in QUESTIONS if title == EXPECTED or not summary_only
+        title: sections
+        for title, sections in (QUESTIONS if questions is None else questions).items()
+        if title == EXPECTED or not summary_only
     }
-    questions = tuple(_answered(chosen, given, every, watch))
-    found = [part.lead for question in questions for part in question.sections if _tested(part)]
-    first = summary.summarize(given, frame, texts)
+    answers = tuple(_answered(chosen, given, every, watch))
+    found = [part.lead for question in answers for part in question.sections if _tested(part)]
+    first = summary.summarize(given, frame)
     first = replace(first, outcomes=" ".join(found))
     return Report(
         title=title,
         banner=banner,
         facts=_facts(frame, usage),
         warnings=warnings,
-        questions=questions,
-        judge_table=made,
+        questions=answers,
+        judge_table=table,
         summary=replace(first, chart=first.chart and replace(first.chart, judges=every)),
         tags={
             (str(task), str(variant), str(judge)): str(tag)

@@ -6,16 +6,13 @@ from typing import Any
 import pandas as pd
 
 from judge_gym.analysis import figures
+from judge_gym.analysis.declared import RULE, Tested, contrast_tests, outcomes
 from judge_gym.analysis.endpoints import known_answers
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes, ordinal_rows
-from judge_gym.analysis.hypotheses import RULE, contrast_tests, decided, protocol_tests
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
 from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
-from judge_gym.analysis.judges.sentence import dollars
-from judge_gym.analysis.metrics import metric_table
-from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.stated_agreement import stated_agreement
+from judge_gym.analysis.measures import Measure, panel_table
 from judge_gym.analysis.report.page import (
     Chart,
     ReportInput,
@@ -26,7 +23,7 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
-from judge_gym.analysis.validity import LACKING, UNDECIDED, control_descriptions, validity
+from judge_gym.records.numbers import dollars
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
 from judge_gym.studies.declarations import margin_name
@@ -38,32 +35,24 @@ FEW_ITEMS = 12
 
 
 def findings(given: ReportInput) -> Section | None:
-    """Shows declared contrasts and, under the blueprint's protocol, hypotheses and checks."""
-    contested, declared = given.contested, given.declared
-    tests = contrast_tests(given.data, declared.contrasts)
-    if contested is not None:
-        tests = [*protocol_tests(contested, declared, given.people), *tests]
-    tables: list[Table] = []
-    leads: list[str] = []
-    if tests:
-        tested = decided(tests, declared)
-        leads.append(_outcomes(tested))
-        note = f"Outcomes: {RULE}. {_declared_sentence(given)} Intervals are over "
-        note += f"{given.interval_units}."
-        shown = tested[[*FIRST, "claim", "estimand", "note"]]
-        tables.append(Table("Hypotheses", note, shown, main=True))
-    if contested is not None:
-        checks = validity(contested.frame, given.thresholds)
-        leads.append(f"Validity checks: {_counted(checks['result'], CHECK_RESULTS)}.")
-        tables.append(Table("Validity of the instrument", CHECK_RULE, checks, main=True))
-        described = control_descriptions(contested.frame)
-        if len(described):
-            tables.append(Table("Controls, described", DESCRIBED, described, main=True))
-    return section("Findings", " ".join(leads), tables=tables)
+    """Shows what became of the contrasts that the study declares."""
+    if not given.declared.contrasts:
+        return None
+    lead, table = outcomes_of_tests(given, contrast_tests(given.data, given.declared.contrasts))
+    return section("Findings", lead, tables=[table])
 
 
-def metrics(given: ReportInput) -> Section | None:
-    """Shows every metric of each task and variant."""
+def outcomes_of_tests(given: ReportInput, tests: Sequence[Tested]) -> tuple[str, Table]:
+    """Tells what became of the tests of one family, in a sentence and in a table."""
+    tested = outcomes(tests, given.declared)
+    note = f"Outcomes: {RULE}. {_declared_sentence(given)} Intervals are over "
+    note += f"{given.interval_units}."
+    shown = tested[[*FIRST, "claim", "estimand", "note"]]
+    return _outcomes(tested), Table("Hypotheses", note, shown, main=True)
+
+
+def metrics(given: ReportInput, more: Sequence[Measure] = ()) -> Section | None:
+    """Shows every metric of each task and variant, with `more` of them."""
     return section(
         "Every metric",
         "By task and variant.",
@@ -71,24 +60,10 @@ def metrics(given: ReportInput) -> Section | None:
             Table(
                 "Metrics",
                 f"By task and variant, {_rubrics_used(given.data.own)}; n is the number of items.",
-                metric_table(given.data),
+                panel_table(given.data, more),
             )
         ],
     )
-
-
-CHECK_RESULTS = {"pass": "passed", "fail": "failed", UNDECIDED: UNDECIDED, LACKING: "without data"}
-"""The results of checks in the order in which they are counted, in words."""
-CHECK_RULE = (
-    "A check passes if its whole interval is on the right side of its threshold, fails if it is on "
-    "the wrong side, and is undecided if the interval contains the threshold."
-)
-DESCRIBED = "Shown beside the checks; neither passes nor fails."
-
-
-def _counted(results: pd.Series, words: Mapping[str, str]) -> str:
-    counts = results.value_counts()
-    return ", ".join(f"{counts[name]} {word}" for name, word in words.items() if name in counts)
 
 
 def _outcomes(tested: pd.DataFrame) -> str:
@@ -120,20 +95,14 @@ def _rubrics_used(own: pd.DataFrame) -> str:
     return "under the rubric of each design, without swaps"
 
 
-def limitations(given: ReportInput) -> Section | None:
-    """Lists what these data cannot show."""
-    verdicts, _ = stated_agreement(given.data, given.people)
-    probed = verdicts[verdicts["outcome"] == "probed"]
-    references = probed.groupby(["task", JUDGE], observed=True)["y"].count()
-    missing = references[references == 0].index
+def limitations(given: ReportInput, more: Mapping[str, Sequence[str]] = {}) -> Section | None:
+    """Lists what these data cannot show, with `more` of it by task."""
     labelled = set() if given.people is None else {*given.people["tag"]}
     rows: list[tuple[str, str]] = [("all", limit) for limit in given.confounded]
     rows += [
         (str(task), limit)
         for task, part in given.data.own.groupby("task", observed=True)
-        for limit in _limits(
-            part, [str(judge) for name, judge in missing if name == task], labelled
-        )
+        for limit in (*_limits(part, labelled), *more.get(str(task), ()))
     ]
     return section(
         "Limitations",
@@ -149,9 +118,7 @@ def limitations(given: ReportInput) -> Section | None:
     )
 
 
-def _limits(
-    part: pd.DataFrame, without_reference: list[str], labelled: Collection[str]
-) -> Iterator[str]:
+def _limits(part: pd.DataFrame, labelled: Collection[str]) -> Iterator[str]:
     """Yields the limitations of the samples of one task, without swaps."""
     items, judges = part["evidence"].nunique(), part[JUDGE].nunique()
     if items < FEW_ITEMS:
@@ -179,11 +146,6 @@ def _limits(
             "one verdict per cell: neither consistency nor polarization above chance can be "
             "estimated"
         )
-    if without_reference:
-        yield (
-            f"{', '.join(without_reference)}: fewer than three verdicts of other judges on other "
-            "displays, so stated agreement has no reference"
-        )
     if (part["rubric_author"] == part[JUDGE]).any():
         draws = part["rubric_draw"].nunique()
         scope = f"with {draws} drawn per author, results hold for these rubrics"
@@ -198,14 +160,13 @@ def _limits(
 
 
 def accuracy(given: ReportInput) -> Section | None:
-    """Shows accuracy on known answers and pairs, against reference values and people."""
+    """Shows accuracy on known answers and pairs, and agreement with people."""
     own, singles = given.data.own, given.data.without_pairs.own
     pairs = pair_table(own[own["pair"]], CELL)
     known = known_answers(singles, CELL)
-    truth = ground_truth(own)
     scores = _scores(pairs, known)
     people = given.people if given.people is not None and len(given.people) else None
-    lead = "Against reference values and people."
+    lead = "Against people."
     if figures.accuracy_figure.has_data(scores):
         of = (
             "of scored verdicts" if len(known) else "by JudgeBench's rule, where a tie is not right"
@@ -221,14 +182,6 @@ def accuracy(given: ReportInput) -> Section | None:
                 known,
             ),
             Table("Pairs with a known better response", f"Shares. {PAIR_RULE}", pairs),
-            Table(
-                "Reference values",
-                "The error of each judge: its mean stage minus a reference value from 0 to 1, "
-                "which is about all items together. 95 % interval over items.",
-                truth[truth["measure"] == "error"]
-                .drop(columns="measure")
-                .rename(columns={"mean": "error"}),
-            ),
             *(_people(own, people) if people is not None else ()),
         ],
         charts=[

@@ -4,10 +4,9 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import level_name
-from judge_gym.analysis.judges.sentence import share, shown_rows, signed_points
-from judge_gym.analysis.judges.table import SCALES
 from judge_gym.analysis.report.page import Chart, ReportInput, Section, Table, section
-from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeTable, Quantity
+from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeTable, column_value
+from judge_gym.records.numbers import FORMATS, share, signed_points, with_interval
 
 TITLE = "Which judge?"
 
@@ -100,7 +99,23 @@ def position_bias(given: ReportInput) -> Section | None:
 
 def judges_as_text(table: JudgeTable) -> Table:
     """Returns the judge table with formatted cells."""
-    return Table("Judges", _note(table), pd.DataFrame(shown_rows(table)))
+    return Table("Judges", _note(table), pd.DataFrame(text_rows(table)))
+
+
+def text_rows(table: JudgeTable) -> list[dict[str, str]]:
+    """Writes the rows of a judge table as text, with the columns that are shown."""
+    heads = [head for head in table["columns"] if head["main"]]
+    return [
+        {
+            "setup": row["setup"],
+            "standing": row["standing"],
+            **{
+                head["title"]: with_interval(column_value(row, head["name"]), FORMATS[head["unit"]])
+                for head in heads
+            },
+        }
+        for row in table["rows"]
+    ]
 
 
 def _note(table: JudgeTable) -> str:
@@ -145,11 +160,10 @@ def _long(table: JudgeTable) -> pd.DataFrame:
     """Returns every quantity of every setup: setup, quantity, value, low, high, n."""
     rows = []
     for row in table["rows"]:
-        for name in SCALES:
-            found: Quantity | None = row[name]  # type: ignore[literal-required]  # a key of JudgeRow
-            if found is not None:
-                shown = table["kind"] if name == "truth" else name
-                ends = {key: found[key] for key in ("value", "low", "high", "n")}
-                rows.append({"setup": row["setup"], "quantity": shown, **ends})
+        for head in table["columns"]:
+            quantity = column_value(row, head["name"])
+            if quantity is not None:
+                ends = {key: quantity[key] for key in ("value", "low", "high", "n")}
+                rows.append({"setup": row["setup"], "quantity": head["name"], **ends})
     frame = pd.DataFrame(rows, columns=["setup", "quantity", "value", "low", "high", "n"])
     return frame.astype({"low": float, "high": float})

@@ -12,11 +12,9 @@ from markupsafe import Markup, escape
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE, once_per_call
-from judge_gym.analysis.panels import Dataset
 from judge_gym.analysis.stats.contrasts import contrasts
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
-from judge_gym.analysis.validity import DEFAULTS, Thresholds
-from judge_gym.axes import CONTESTED
+from judge_gym.analysis.verdicts import Dataset
 from judge_gym.errors import NotFoundError, unknown
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.numbers import number
@@ -76,7 +74,7 @@ class Quote:
 
     setup: str
     verdict: str
-    text: str
+    text: str = ""
     """The end of its reasoning; empty if the text is unknown."""
     call_id: int | None = None
 
@@ -328,7 +326,6 @@ class ReportInput:
     """The evidence views that judges read, with editor, status and checks."""
     people: pd.DataFrame | None = None
     """Raters' stages, with columns tag, evidence, rater, stage."""
-    thresholds: Thresholds = DEFAULTS
     label_usd: float = 0.0
     """What a person's label of a new item costs."""
     declared: Declarations = NOTHING_DECLARED
@@ -347,14 +344,6 @@ class ReportInput:
     def contrasts(self) -> pd.DataFrame:
         """The differences between levels of each varied knob, pairs of responses aside."""
         return contrasts(self.data.without_pairs)
-
-    @property
-    def contested(self) -> Dataset | None:
-        """The samples under the blueprint's protocol; None if there are none."""
-        under = self.frame["protocol"] == CONTESTED
-        if under.all():
-            return self.data
-        return Dataset(self.frame[under].reset_index(drop=True)) if under.any() else None
 
     @property
     def interval_units(self) -> str:

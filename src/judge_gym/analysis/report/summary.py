@@ -1,6 +1,7 @@
 """The first page of a report: which judge, what each choice does, and where judges disagree."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,23 +9,22 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import first_rows, level_name, own_rows
-from judge_gym.analysis.judges.sentence import points, signed_points
-from judge_gym.analysis.judges.setups import Setup, setups_of
-from judge_gym.analysis.panels import ratio
+from judge_gym.analysis.judges.setups import setups_of
 from judge_gym.analysis.report.judges import judges_as_text
 from judge_gym.analysis.report.page import (
     Chart,
     Disagreement,
     Quote,
+    Report,
     ReportInput,
     Summary,
 )
 from judge_gym.analysis.stats.contrasts import ALL
 from judge_gym.analysis.stats.intervals import Floats
+from judge_gym.analysis.verdicts import ratio
 from judge_gym.records.judge_table import JudgeTable, KnobEffect, Quantity
+from judge_gym.records.numbers import points, signed_points
 
-ReadTexts = Callable[[Sequence[int]], Mapping[int, str]]
-"""Returns the texts of answers, by the number of their call."""
 CASES = 3
 """The number of disagreements that a summary shows."""
 LEAST_GAP = 0.25
@@ -33,13 +33,12 @@ LONGEST_QUOTE = 280
 LEVEL = 0.05
 
 
-def summarize(given: ReportInput, frame: pd.DataFrame, texts: ReadTexts | None = None) -> Summary:
-    """Returns the summary of a report.
+def summarize(given: ReportInput, frame: pd.DataFrame) -> Summary:
+    """Returns the summary of a report, with quotes that have no text yet.
 
     Args:
         given: what the report is made of.
         frame: the tidy samples with all their knobs.
-        texts: reads the answers that are quoted; None if they are unknown.
     """
     table = given.judges
     assert table is not None
@@ -48,7 +47,7 @@ def summarize(given: ReportInput, frame: pd.DataFrame, texts: ReadTexts | None =
         judges=judges_as_text(table),
         chart=_ranked(table),
         choices=tuple(_choices(given, table)),
-        disagreements=tuple(_disagreements(frame, texts)),
+        disagreements=tuple(_disagreements(frame)),
         caveats=(*table["notes"], *given.confounded),
     )
 
@@ -133,18 +132,41 @@ def _stage_effect(rows: pd.DataFrame, *, tasks: int) -> str:
 # --- disagreements -------------------------------------------------------------------------------
 
 
-def _disagreements(frame: pd.DataFrame, texts: ReadTexts | None) -> list[Disagreement]:
-    """Returns the items on which two setups differ most, each with an answer of both."""
+def quoted_calls(report: Report) -> tuple[int, ...]:
+    """Lists the calls whose answers the summary quotes."""
+    cases = report.summary.disagreements
+    calls = (quote.call_id for case in cases for quote in case.quotes)
+    return tuple(call for call in calls if call is not None)
+
+
+def with_quotes(report: Report, texts: Mapping[int, str]) -> Report:
+    """Adds the ends of the quoted answers to a report.
+
+    Args:
+        report: a report whose quotes have no text yet.
+        texts: the texts of answers, by the number of their call.
+    """
+
+    def quote(of: Quote) -> Quote:
+        text = "" if of.call_id is None else texts.get(of.call_id, "")
+        return replace(of, text=_end_of(text))
+
+    cases = tuple(
+        replace(case, quotes=(quote(case.quotes[0]), quote(case.quotes[1])))
+        for case in report.summary.disagreements
+    )
+    return replace(report, summary=replace(report.summary, disagreements=cases))
+
+
+def _disagreements(frame: pd.DataFrame) -> list[Disagreement]:
+    """Returns the items on which two setups differ most, each with a verdict of both."""
     cases = most_disputed(own_rows(frame), CASES)
-    calls = [row["call_id"] for _, rows in cases for _, row in rows]
-    known = [int(call) for call in calls if pd.notna(call)]
-    read = texts(known) if texts is not None and known else {}
     several = frame["concept"].nunique() > 1
     return [
         Disagreement(
             _item_name(rows[0][1]) + (f" ({rows[0][1]['concept']})" if several else ""),
             evidence,
-            (_quote(*rows[0], read), _quote(*rows[1], read)),
+            (_quote(*rows[0]), _quote(*rows[1])),
         )
         for evidence, rows in cases
     ]
@@ -174,9 +196,11 @@ def most_disputed(own: pd.DataFrame, count: int) -> list[Case]:
     tasks, items = judged["task"].tolist(), judged["evidence"].tolist()
     last = judged["n_stages"].to_numpy() - 1
     ordered = (judged["rubric_kind"] == "ordinal").to_numpy()
-    setups = setups_of(scored.assign(judged=about))
+    setups, samples = setups_of(scored), scored.assign(judged=about)
+    rows_of = {setup.name: samples.iloc[setup.index] for setup in setups}
     shares = {
-        setup.name: _stage_shares(setup, len(judged), int(last.max()) + 1) for setup in setups
+        name: _stage_shares(rows, len(judged), int(last.max()) + 1)
+        for name, rows in rows_of.items()
     }
     found: list[tuple[float, str, str, str, str]] = []
     for one, other in combinations(shares, 2):
@@ -186,30 +210,28 @@ def most_disputed(own: pd.DataFrame, count: int) -> list[Case]:
         both = np.flatnonzero(~np.isnan(gap))
         for place in both[np.argsort(-gap[both], kind="stable")[:count]]:
             found.append((float(gap[place]), str(tasks[place]), str(items[place]), one, other))
-    by_name = {setup.name: setup for setup in setups}
     cases: dict[str, Case] = {}
     for gap, task, item, one, other in sorted(found, key=lambda row: (-row[0], *row[1:])):
         if gap >= LEAST_GAP and item not in cases and len(cases) < count:
-            left_row, right_row = (_typical(by_name[name], task, item) for name in (one, other))
+            left_row, right_row = (_typical(rows_of[name], task, item) for name in (one, other))
             cases[item] = (item, ((one, left_row), (other, right_row)))
     return list(cases.values())
 
 
-def _stage_shares(setup: Setup, judged: int, most: int) -> Floats:
+def _stage_shares(rows: pd.DataFrame, judged: int, most: int) -> Floats:
     """Returns the share of each stage among a setup's verdicts on what it judged, NaN elsewhere."""
-    code, masks = setup.rows["judged"].to_numpy(), setup.rows["mask"].to_numpy()
+    code, masks = rows["judged"].to_numpy(), rows["mask"].to_numpy()
     bits = (masks[:, None] >> np.arange(most)) & 1
     each = bits / np.maximum(bits.sum(axis=1, keepdims=True), 1)
     sums = np.column_stack([np.bincount(code, column, judged) for column in each.T])
     return ratio(sums, np.bincount(code, minlength=judged)[:, None])
 
 
-def _typical(setup: Setup, task: str, item: str) -> pd.Series:
+def _typical(every: pd.DataFrame, task: str, item: str) -> pd.Series:
     """Returns the first sample with the verdict that a setup gives most often on an item.
 
     Its `times` is how often the setup gives it, `of` how many verdicts there are.
     """
-    every = setup.rows
     of_task = every[every["task"] == task]
     rows = of_task[of_task["evidence"].astype(str) == item]
     usual = rows[rows["mask"] == rows["mask"].mode().iloc[0]]
@@ -217,7 +239,8 @@ def _typical(setup: Setup, task: str, item: str) -> pd.Series:
     return found
 
 
-def _quote(setup: str, row: pd.Series, texts: Mapping[int, str]) -> Quote:
+def _quote(setup: str, row: pd.Series) -> Quote:
+    """Returns a verdict, without the text of its answer."""
     stages = [n + 1 for n in range(int(row["n_stages"])) if int(row["mask"]) >> n & 1]
     if row["pair"]:
         names = {1: "the first is better", 2: "the second is better", 3: "a tie"}
@@ -228,7 +251,7 @@ def _quote(setup: str, row: pd.Series, texts: Mapping[int, str]) -> Quote:
     if row["times"] < row["of"]:
         verdict += f", in {row['times']} of {row['of']} verdicts"
     call = int(row["call_id"]) if pd.notna(row["call_id"]) else None
-    return Quote(setup, verdict, _end_of(texts.get(call, "") if call is not None else ""), call)
+    return Quote(setup, verdict, call_id=call)
 
 
 def _end_of(text: str) -> str:

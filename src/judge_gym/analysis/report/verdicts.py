@@ -1,6 +1,5 @@
-"""Sections on verdicts, their consistency, stated agreement, and effects of design choices."""
+"""Sections on verdicts, their consistency, and effects of design choices."""
 
-import numpy as np
 import pandas as pd
 
 from judge_gym.analysis import figures
@@ -14,20 +13,8 @@ from judge_gym.analysis.endpoints import (
     status_rates,
 )
 from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, ordinal
-from judge_gym.analysis.hypotheses import (
-    AGAINST,
-    confidence_in_own_rubric,
-    overstated_agreement,
-)
-from judge_gym.analysis.metrics.consistency import conflicting_cells, consistency, independence
-from judge_gym.analysis.metrics.stated_agreement import (
-    calibration,
-    most_telling,
-    reliability,
-    stated_agreement,
-)
-from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs, swap_sensitivity
-from judge_gym.analysis.metrics.verdict_shapes import display_bias, verdict_shapes
+from judge_gym.analysis.measures.consistency import conflicting_cells, consistency, independence
+from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.report.page import (
     Chart,
     ReportInput,
@@ -37,8 +24,6 @@ from judge_gym.analysis.report.page import (
     section,
 )
 from judge_gym.analysis.stats.contrasts import ALL, judge_contrasts, ranking
-from judge_gym.analysis.stats.intervals import Estimate
-from judge_gym.analysis.stats.regressions import regressions
 from judge_gym.records import STATUSES
 
 MISSING = (
@@ -236,7 +221,7 @@ def display_biases(given: ReportInput) -> Section | None:
 
 
 def axis_effects(given: ReportInput) -> Section | None:
-    """Shows contrasts of designs and of judges, ranks of levels, and regressions."""
+    """Shows contrasts of designs and of judges, and ranks of levels."""
     data = given.data.without_pairs
     if not data.scored:
         return None
@@ -248,8 +233,7 @@ def axis_effects(given: ReportInput) -> Section | None:
     lead = "No knob was varied, or no effect on the expected stage can be estimated."
     if headlines["value"].notna().any():
         lead = figures.forest_figure.finding(headlines)
-    ordered = data.ordinal.scored
-    ranks = ranking(data.ordinal) if ordered else pd.DataFrame()
+    ranks = ranking(data.ordinal) if data.ordinal.scored else pd.DataFrame()
     return section(
         "What does each design choice change?",
         lead,
@@ -266,134 +250,9 @@ def axis_effects(given: ReportInput) -> Section | None:
                 "stage; 1 is the highest.",
                 ranks,
             ),
-            Table(
-                "Regressions",
-                "On cells; the score from 0 to 1; errors clustered on evidence (CR2, t with "
-                "Satterthwaite's degrees of freedom), with a random intercept and an ordered "
-                "logit as sensitivity.",
-                regressions(data.frame) if ordered else pd.DataFrame(),
-            ),
         ],
         charts=[
             Chart("Effects on the expected stage", figures.forest_figure, headlines),
             Chart("Ranks of levels by axis", figures.rank_figure, ranks),
         ],
-    )
-
-
-def overconfidence(given: ReportInput) -> Section | None:
-    """Shows the calibration of the stated probability that most of three experts would agree."""
-    frame, data = given.frame, given.data
-    if not frame["probe"].notna().any():
-        return None
-    verdicts, without = stated_agreement(data, given.people)
-    kind = most_telling(verdicts)
-    alike, *others = (part[part["reference"] == kind] for part in (verdicts, *without))
-    curve = reliability(alike, [JUDGE], others)
-    drawn = curve.rename(
-        columns={"y": "reference", "y_low": "low", "y_high": "high", "verdicts": "n"}
-    )
-    # The lead is that of the second hypothesis; verdicts pooled by bin may give another.
-    found = overstated_agreement(data, given.people)
-    lead = _lead(
-        found.estimate,
-        "Judges are overconfident: they state more agreement than is found",
-        "Judges are underconfident: they state less agreement than is found",
-        "Undecided whether judges state more or less agreement than is found",
-    )
-    lead = lead and f"{lead}, {AGAINST[kind]}"
-    return section(
-        "Are judges overconfident?",
-        lead or "Too few verdicts have a reference.",
-        tables=[
-            Table(
-                "Calibration",
-                "The reference is the chance that most of three others' verdicts on the item fall "
-                "into the chosen set: those of people where three labelled it, else of other "
-                "judges on other displays, under the same rubric where swaps have it. Bias is "
-                "stated minus reference. Hallucination is the share of verdicts stated above 0.8 "
-                "that others contradict (reference below 0.5); with ties, it also counts "
-                "references of exactly 0.5.",
-                calibration(verdicts, [*CELL, "reference"], without),
-            ),
-            Table(
-                "Calibration by set size",
-                f"Wider sets are easier to agree with: compare at equal size. References: {kind}.",
-                calibration(alike, [JUDGE, "size"], others),
-            ),
-            Table("Reliability", "By stated probability, in ten bins.", curve),
-        ],
-        charts=[
-            Chart("Reliability by judge", figures.reliability_figure, drawn, lead),
-            Chart("Stated expert agreement", figures.probe_figure, _stated(frame)),
-        ],
-    )
-
-
-def _lead(found: Estimate, more: str, less: str, unclear: str) -> str | None:
-    """Returns the sentence that fits an estimate, with its interval; None if it is unknown."""
-    if not found.known:
-        return None
-    interval = f"({found.value:+.3f}, 95 % from {found.low:+.3f} to {found.high:+.3f})"
-    if found.low <= 0 <= found.high:
-        return f"{unclear} {interval}"
-    return f"{more if found.value > 0 else less} {interval}"
-
-
-def _stated(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns stated probabilities, each call once, with the author of the rubric used."""
-    probed = frame[frame["probe"].notna()]
-    seen = probed.duplicated(["task", "probe_call_id"]) & probed["probe_call_id"].notna()
-    probed = probed[~seen]
-    judging = pd.MultiIndex.from_frame(frame[["task", JUDGE]].drop_duplicates())
-    author = probed["rubric_author"]
-    used = np.select(
-        [
-            author == "provided",
-            (author == probed[JUDGE]) | (author == "own"),
-            pd.MultiIndex.from_frame(probed[["task", "rubric_author"]]).isin(judging),
-        ],
-        ["given", "own", "rival's"],
-        "third party's",
-    )
-    return probed.assign(**{"rubric used": used})[["task", JUDGE, "probe", "rubric used"]]
-
-
-def rubric_author(given: ReportInput) -> Section | None:
-    """Compares judges under their own and under other authors' rubrics."""
-    if not given.frame["is_swap"].any():
-        return None
-    pairs = given.data.compute(swap_pairs)
-    ordered = given.data.without_pairs.ordinal.frame
-    whose = ordered["is_swap"].map({True: "another's", False: "own"})
-    stages = pd.DataFrame()
-    if (ordered["status"] == "scored").any():
-        named = ordered.assign(**{"rubric used": whose})
-        stages = expected_stage(ordinal(named), [*CELL, "rubric used"])
-    rivals = pairs[pairs["role"] == "rival"].rename(columns={"other": "rival"})
-    drawn = rivals.groupby(["task", JUDGE, "rubric_author"], observed=True)[["own", "rival"]].mean()
-    lead = _lead(
-        confidence_in_own_rubric(pairs).estimate,
-        "Judges state more agreement under their own rubric than under a rival's",
-        "Judges state less agreement under their own rubric than under a rival's",
-        "Undecided whether judges state more agreement under their own rubric than under a rival's",
-    )
-    return section(
-        "Does the rubric's author matter?",
-        lead or "Too few verdicts were probed under both rubrics.",
-        tables=[
-            Table(
-                "Swap sensitivity",
-                "A swap lets a judge score under another author's rubric. Stated probability under "
-                "the own rubric minus under another's, paired by item and replicate. A third "
-                "party's rubric is the control.",
-                swap_sensitivity(given.data),
-            ),
-            Table(
-                "Expected stage by rubric author",
-                "0 is the first stage, 1 the last; other authors' rubrics are pooled.",
-                stages,
-            ),
-        ],
-        charts=[Chart("Own and rivals' rubrics", figures.swap_figure, drawn.reset_index(), lead)],
     )

@@ -28,9 +28,8 @@ from judge_gym.analysis.frames import (
     usual_levels,
     varied_knobs,
 )
-from judge_gym.analysis.panels import Dataset, Samples
 from judge_gym.analysis.stats.clusters import Codes, scope
-from judge_gym.analysis.stats.comparisons import PairedResult, compare_pair
+from judge_gym.analysis.stats.comparisons import compare_pair
 from judge_gym.analysis.stats.intervals import (
     Estimate,
     Floats,
@@ -45,6 +44,7 @@ from judge_gym.analysis.stats.paired_tests import (
     among_known,
     benjamini_hochberg,
 )
+from judge_gym.analysis.verdicts import Dataset, Samples
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown
@@ -53,9 +53,6 @@ from judge_gym.studies.declarations import ENDPOINTS
 Side = tuple[str, str, str]
 """Task, variant and judge."""
 CALLS = ("call_id", "probe_call_id")
-FEW_ITEMS = 30
-"""The number of items below which a contrast has the interval of a bounded mean: large shifts of
-rare items are easily missed, and Student's t then excluded 0 wrongly in 10 to 39 % of samples."""
 ALPHA = 0.05
 CARRIED = 0.5
 """The share of the sum of differences from which one or two items carry it."""
@@ -202,12 +199,6 @@ COLUMNS = [
     "task", "judge", "knob", "level", "base", "at", "endpoint", "value", "low", "high", "items",
     "lowest", "highest", "p", "test", "d_z", "cliffs_delta", "shared", "q", "note",
 ]  # fmt: skip
-IDLE = {
-    ("evidence.view", "raw"): ("evidence.editor", "prompt.slots.neutralizer."),
-    ("rubric.author", "provided"): ("rubric.critic", "prompt.slots.critic."),
-    ("probe.context", "same"): ("prompt.slots.prober.persona",),
-}
-"""Knobs without an effect under a level: a study sets them to their defaults."""
 _LETTERS = dict(zip(OPAQUE, LETTERS, strict=True))
 """Opaque labels and the letters that they replace: both come from one shuffle."""
 
@@ -240,17 +231,14 @@ def changed_knobs(design: Design | Levels, other: Design | Levels) -> tuple[str,
     ('verdict.method',)
     """
     ours, theirs = (one.values() if isinstance(one, Design) else one for one in (design, other))
-    idle = tuple(
-        prefix
-        for (knob, level), prefixes in IDLE.items()
-        if level in (ours.get(knob), theirs.get(knob))
-        for prefix in prefixes
-    )
     names = dict.fromkeys([*ours, *theirs])
+    changed = [name for name in names if not _same(ours.get(name), theirs.get(name))]
+    knobs = Design.knobs()
+    # Both designs are of one task, so its traits cannot be why they differ.
     return tuple(
         name
-        for name in names
-        if not _same(ours.get(name), theirs.get(name)) and not (idle and name.startswith(idle))
+        for name in changed
+        if name not in knobs or not any(map(knobs[name].is_inactive, (ours, theirs)))
     )
 
 
@@ -442,25 +430,23 @@ def _rows(
         clusters = sides.clusters[contrast.task][both]
         key = [*contrast, judge, endpoint]
         reach = {"subset_size": sides.n_stages - 1, "entropy": np.log2(sides.n_stages)}
-        widest = float(reach.get(endpoint, 1.0))
-        scale = difference(widest, cautious=len(means[0]) < FEW_ITEMS)
+        scale = difference(float(reach.get(endpoint, 1.0)))
         result = compare_pair(means[0], means[1], clusters, key=key, draws=draws, scale=scale)
         silent = int((~judges).sum())
         notes = [
             scope(means[0] - means[1], clusters),
             f"{silent} judges without values" if silent else "",
             f"{dropped} items dropped" if dropped else "",
-            _carriers(means[0] - means[1], result),
+            carried_by_few(means[0] - means[1], result.difference, result.p),
         ]
         row |= result._asdict() | result.difference.named("value", "low", "high", "n")
         row |= sides.bounds(pairs, result.difference) if endpoint == "stage" else {}
         yield {**row, "note": "; ".join(filter(None, notes))}
 
 
-def _carriers(differences: Floats, result: PairedResult) -> str:
+def carried_by_few(differences: Floats, mean: Estimate, p: float) -> str:
     """Says that one or two items carry a difference that looks clear; empty if none do."""
-    mean = result.difference
-    clear = result.p < ALPHA or (mean.known and not mean.low <= 0 <= mean.high)
+    clear = p < ALPHA or (mean.known and not mean.low <= 0 <= mean.high)
     moved = np.sort(differences * np.sign(mean.value))
     total = float(moved.sum())
     if not clear or not total > 0:
@@ -561,20 +547,20 @@ def ranking(samples: Samples, endpoint: str = "stage") -> pd.DataFrame:
     values = cells[[*PANEL, JUDGE, "evidence", endpoint]].merge(designs, on=PANEL)
     tables = [_ranks(values, JUDGE, PANEL, endpoint)]
     for knob in knobs:
-        others = [one for one in knobs if one != knob and not _idle(designs, one, knob)]
+        others = [one for one in knobs if one != knob and not _is_nested(designs, one, knob)]
         point = ["task", JUDGE, "series", *others]
         tables.append(_ranks(values, knob, point, endpoint))
     known = [table for table in tables if len(table)]
     return pd.concat(known, ignore_index=True) if known else pd.DataFrame(columns=RANKS)
 
 
-def _idle(designs: pd.DataFrame, knob: str, axis: str) -> bool:
-    """Whether a knob varies only because it has no effect under a level of the axis."""
-    for (path, level), prefixes in IDLE.items():
-        if path == axis and knob.startswith(prefixes):
-            acting = designs[designs[axis] != level]
-            return bool(acting.groupby("task")[knob].nunique().le(1).all())
-    return False
+def _is_nested(designs: pd.DataFrame, knob: str, axis: str) -> bool:
+    """Whether a knob varies only because it is inactive under a level of the axis."""
+    levels = Design.knobs()[knob].inactive.get(axis)
+    if levels is None:
+        return False
+    acting = designs[~designs[axis].isin([*map(level_name, levels)])]
+    return bool(acting.groupby("task")[knob].nunique().le(1).all())
 
 
 def _ranks(values: pd.DataFrame, knob: str, point: list[str], endpoint: str) -> pd.DataFrame:

@@ -13,8 +13,8 @@ import pandas as pd
 from scipy import special
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.panels import Panel
 from judge_gym.analysis.stats.intervals import seeded
+from judge_gym.analysis.verdicts import Verdicts
 
 Statistic = Callable[[FloatArray], FloatArray]
 """Maps distributions (..., items, judges, stages) to values (..., items, ...)."""
@@ -45,7 +45,7 @@ class PermutationNull(NamedTuple):
 
 
 def permutation_null(
-    panel: Panel, statistics: Mapping[str, Statistic], *, panels: int = 1
+    panel: Verdicts, statistics: Mapping[str, Statistic], *, panels: int = 1
 ) -> PermutationNull:
     """Permutes the judges' labels of a panel.
 
@@ -111,28 +111,28 @@ class _Scored(NamedTuple):
     """For each code, the weight of each stage."""
 
 
-def _scored(panel: Panel) -> _Scored:
-    kept = panel.complete[panel.item] & (panel.mask != 0)
+def _scored(panel: Verdicts) -> _Scored:
+    kept = panel.complete[panel.unit] & (panel.mask != 0)
     number = np.cumsum(panel.complete) - 1
     masks, code = np.unique(panel.mask[kept], return_inverse=True)
     bits = (masks[:, None] >> np.arange(panel.n_stages) & 1).astype(float)
     return _Scored(
         panel.rows["shown"].to_numpy()[kept],
         panel.rows["rubric_draw"].to_numpy()[kept],
-        number[panel.item[kept]],
-        panel.judge[kept],
+        number[panel.unit[kept]],
+        panel.setup[kept],
         code.astype(np.int64),
         bits / bits.sum(axis=1, keepdims=True),
     )
 
 
-def _permuted_verdicts(panel: Panel, draws: int) -> Iterator[FloatArray]:
+def _permuted_verdicts(panel: Verdicts, draws: int) -> Iterator[FloatArray]:
     """Yields distributions with labels exchanged within items and replicates, in chunks."""
     scored = _scored(panel)
     block = scored.item * (int(scored.shown.max()) + 1) + scored.shown
     order = np.argsort(block, kind="stable")
     _, starts, sizes = np.unique(block[order], return_index=True, return_counts=True)
-    items, judges, codes = int(panel.complete.sum()), len(panel.judges), len(scored.spread)
+    items, judges, codes = int(panel.complete.sum()), len(panel.setups), len(scored.spread)
     # The index of a count is that of its item, judge and code, in this order.
     base = (scored.item * judges * codes + scored.code)[order]
     label = (scored.judge * codes)[order]
@@ -161,7 +161,7 @@ def _shuffled(labels: IntArray, rng: np.random.Generator) -> IntArray:
     return rng.permuted(labels, axis=-1)
 
 
-def _permuted_blocks(panel: Panel, draws: int) -> Iterator[FloatArray]:
+def _permuted_blocks(panel: Verdicts, draws: int) -> Iterator[FloatArray]:
     """Yields distributions with the judges of whole rubrics exchanged, in chunks."""
     scored = _scored(panel)
     draw = pd.factorize(scored.draw)[0]
@@ -169,7 +169,7 @@ def _permuted_blocks(panel: Panel, draws: int) -> Iterator[FloatArray]:
         scored.judge * (int(draw.max()) + 1) + draw, return_index=True, return_inverse=True
     )
     judge_of = scored.judge[first]
-    items, judges = int(panel.complete.sum()), len(panel.judges)
+    items, judges = int(panel.complete.sum()), len(panel.setups)
     place = unit * items + scored.item
     held = np.stack(
         [

@@ -21,7 +21,7 @@ MIN_UNITS, MIN_CONCEPTS = 5, 4
 MOST = 1 << 17
 """The largest number of items or concepts that is considered."""
 SIMULATED_ITEMS = 40_000
-DIFFERENCE, ARMS = "difference of two setups", "contested minus control concepts"
+DIFFERENCE = "difference of two setups"
 TABLE = [
     *("endpoint", "test", "unit", "planned", "repeats", "effect", "power", "smallest_effect"),
     *("needed_80", "needed_90", "concept", "cluster", "item", "repeat", "source", "note"),
@@ -58,11 +58,6 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "probability": Endpoint(DIFFERENCE, Spread(0.005, 0.02)),
     "subset_size": Endpoint(DIFFERENCE, Spread(0.05, 0.3)),
     "entropy": Endpoint(DIFFERENCE, Spread(0.15)),
-    "H1 entrenchment": Endpoint(ARMS, Spread(0.01, 0, 0, 0.0025)),
-    "H1 on these concepts": Endpoint(ARMS, Spread(0.01)),
-    "H2 consensus hallucination": Endpoint("mean over items", Spread(0.03)),
-    "H3 framework sensitivity": Endpoint("own minus rival's rubric", Spread(0.02)),
-    "H4 forced-choice inflation": Endpoint("single minus subset", Spread(0.01)),
 }
 
 
@@ -78,7 +73,10 @@ class StudySize(NamedTuple):
 
 
 def power_table(
-    sizes: Mapping[str, StudySize], effect: float, pilot: Mapping[str, Spread] | None = None
+    sizes: Mapping[str, StudySize],
+    effect: float,
+    pilot: Mapping[str, Spread] | None = None,
+    endpoints: Mapping[str, Endpoint] = ENDPOINTS,
 ) -> pd.DataFrame:
     """Returns the power of each endpoint at its planned size, and what more power would need.
 
@@ -86,22 +84,26 @@ def power_table(
     numbers of the unit: items or clusters, or concepts in each arm.
 
     Args:
-        sizes: the size of the study, by endpoint of `ENDPOINTS`.
+        sizes: the size of the study, by endpoint.
         effect: the size of the effect, on the endpoint's own scale.
         pilot: components that are known from data, by endpoint.
+        endpoints: what can be tested.
     """
     if not 0 < effect <= 1:
         raise DesignError(f"an effect of {effect}; choose a difference above 0, up to 1")
     rows = [
-        dict(_row(name, size, effect, (pilot or {}).get(name, ENDPOINTS[name].spread)))
+        dict(_row(name, endpoints[name].test, size, effect, spread))
         for name, size in sizes.items()
+        for spread in [(pilot or {}).get(name, endpoints[name].spread)]
     ]
     return pd.DataFrame(rows, columns=TABLE)
 
 
-def _row(name: str, size: StudySize, effect: float, spread: Spread) -> Iterator[tuple[str, Any]]:
+def _row(
+    name: str, test: str, size: StudySize, effect: float, spread: Spread
+) -> Iterator[tuple[str, Any]]:
     study = _Study(size, spread)
-    yield from {"endpoint": name, "test": ENDPOINTS[name].test, "unit": study.unit}.items()
+    yield from {"endpoint": name, "test": test, "unit": study.unit}.items()
     yield from {"planned": study.planned, "repeats": size.repeats, "effect": effect}.items()
     yield "power", study.power(effect, study.planned)
     yield "smallest_effect", study.smallest(study.planned)
@@ -232,57 +234,4 @@ def pilot_spreads(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> di
         spreads[name] = Spread(float(item), float(repeat), float(cluster), source="pilot")
         if default.base is not None and not repeat:  # single repeats: their variance is the items'
             spreads[name] = default._replace(base=float(means[name]), source="pilot's rate")
-    return spreads | _hypothesis_spreads(frame)
-
-
-def _hypothesis_spreads(frame: pd.DataFrame) -> dict[str, Spread]:
-    """Returns the components of the hypotheses that a pilot can test."""
-    from judge_gym.analysis import hypotheses as h
-    from judge_gym.analysis.metrics.swap_sensitivity import swap_pairs
-    from judge_gym.analysis.panels import Dataset
-
-    data = Dataset(frame)
-    results = {
-        "H2 consensus hallucination": h.overstated_agreement(data),
-        "H3 framework sensitivity": h.confidence_in_own_rubric(data.compute(swap_pairs)),
-        "H4 forced-choice inflation": h.forced_choice_distance(frame),
-    }
-    spreads = {
-        name: Spread(found.parts[0].error ** 2 * found.estimate.n, source="pilot")
-        for name, found in results.items()
-        if found.parts and found.estimate.n >= MIN_UNITS
-    }
-    if (concepts := _concept_spread(frame)) is not None:
-        spreads["H1 entrenchment"] = concepts
-        spreads["H1 on these concepts"] = concepts._replace(concept=0.0)
     return spreads
-
-
-def _concept_spread(frame: pd.DataFrame) -> Spread | None:
-    """Returns the components of distances between judges on items within concepts."""
-    from judge_gym.analysis.frames import JUDGE, once_per_call
-    from judge_gym.analysis.panels import common_rubrics, item_distances
-
-    kinds = frame[frame["task_type"].isin(["ecc", "control"])]
-    shared = common_rubrics(kinds) if len(kinds) else kinds
-    if shared.empty:
-        return None
-    by = ["task_type", "concept", "variant", "task", "rubric", "rubric_draw"]
-    found = item_distances(once_per_call(shared, [JUDGE]), by).dropna(subset="distance")
-    concept = ["task_type", "concept"]
-    items = found.groupby([*concept, "evidence"], observed=True)["distance"].mean()
-    groups = items.groupby(level=concept, observed=True)
-    spare = int((groups.size() - 1).sum())
-    if spare < MIN_UNITS:
-        return None
-    item = float(((groups.size() - 1) * groups.var().fillna(0.0)).sum() / spare)
-    means = groups.mean()
-    arms = means.groupby(level="task_type", observed=True)
-    free = int((arms.size() - 1).sum())
-    default = ENDPOINTS["H1 entrenchment"].spread.concept
-    if free < MIN_CONCEPTS - 1:
-        return Spread(item, concept=default, source="pilot; between concepts, default")
-    between = float(((arms.size() - 1) * arms.var().fillna(0.0)).sum() / free)
-    return Spread(
-        item, concept=max(0.0, between - item * float((1 / groups.size()).mean())), source="pilot"
-    )

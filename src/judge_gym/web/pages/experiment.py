@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.axes import Design
+from judge_gym.axes import CONTESTED, Design
 from judge_gym.lab import Lab
 from judge_gym.records import STATUSES
 from judge_gym.web.analysis_cache import MAX_SAMPLES, Analyses, count_samples, tidy_samples
@@ -117,39 +117,45 @@ class ExperimentResults:
 
     sections: "tuple[Section, ...]"
     stages: list[dict[str, Any]]
-    """By variant and stage: verdicts that name it, its share, belief and plausibility."""
+    """By variant and stage: verdicts that name it, its share and, under the protocol, beliefs."""
     conflicting: list[dict[str, Any]]
     """Items whose repeats conflict, the first of them."""
     conflicting_total: int = 0
     judges: int = 1
     """Judges that the section on calibration compares."""
     calibration_title: str = ""
+    beliefs: bool = False
+    """Whether belief and plausibility of stages are shown."""
 
 
 def analyse(lab: Lab, tag: str) -> ExperimentResults:
     """Analyses one experiment; calibration uses the probes of all judges of the same design."""
-    from judge_gym.analysis.metrics.consistency import conflicting_cells
-    from judge_gym.analysis.panels import Dataset
-    from judge_gym.analysis.report import ReportInput, disagreement, verdicts
+    from judge_gym.analysis.measures.consistency import conflicting_cells
+    from judge_gym.analysis.report import ReportInput, verdicts
+    from judge_gym.analysis.verdicts import Dataset
 
     frame = tidy_samples(lab, [tag])
     if frame is None:
         return ExperimentResults((), [], [])
     own = frame[~frame["is_swap"]]
     given = ReportInput(Dataset(frame))
-    peers = _peers(lab, tag)
-    peer_frame = tidy_samples(lab, peers) if len(peers) > 1 else None
-    peers_given = given if peer_frame is None else ReportInput(Dataset(peer_frame))
-    beliefs = disagreement.decisiveness(given)
-    calibration = verdicts.overconfidence(peers_given)
     parts = [
         verdicts.response_outcomes(given),
         verdicts.chosen_stages(given),
-        beliefs,
         verdicts.consistency_across_repeats(given),
-        calibration,
-        verdicts.rubric_author(given),
     ]
+    peers = [tag]
+    beliefs = calibration = None
+    if (frame["protocol"] == CONTESTED).any():
+        from judge_gym.protocols import report as protocol
+
+        peers = _peers(lab, tag)
+        peer_frame = tidy_samples(lab, peers) if len(peers) > 1 else None
+        peers_given = given if peer_frame is None else ReportInput(Dataset(peer_frame))
+        beliefs = protocol.decisiveness(given)
+        calibration = protocol.overconfidence(peers_given)
+        parts[2:2] = [beliefs]
+        parts += [calibration, protocol.rubric_author(given)]
     conflicts = conflicting_cells(own[~own["pair"]])
     titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))
     listed = conflicts[["evidence", "conflict", "effective_n"]].head(CONFLICTING)
@@ -163,6 +169,7 @@ def analyse(lab: Lab, tag: str) -> ExperimentResults:
         conflicting_total=len(conflicts),
         judges=len(peers),
         calibration_title=calibration.title if calibration else "",
+        beliefs=beliefs is not None,
     )
 
 

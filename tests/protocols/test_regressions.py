@@ -14,7 +14,7 @@ from statsmodels.regression.mixed_linear_model import MixedLM
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.stats.clusters import cluster_robust
 from judge_gym.analysis.stats.intervals import seeded
-from judge_gym.analysis.stats.regressions import (
+from judge_gym.protocols.regressions import (
     COLLINEAR,
     COLUMNS,
     ONE_LEVEL,
@@ -188,7 +188,7 @@ def test_the_ordered_logit_is_that_of_statsmodels(seed: int) -> None:
 def test_a_model_that_does_not_converge_is_a_row_that_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("judge_gym.analysis.stats.regressions.ordered_logit", lambda *_: None)
+    monkeypatch.setattr("judge_gym.protocols.regressions.ordered_logit", lambda *_: None)
     table = regressions(tidy(panel("lost", items=12)))
     assert note(table, "score, ordered logit", "all") == "not fitted: did not converge"
     assert np.isfinite(row(table, "score", "intercept")["se"])
@@ -365,7 +365,7 @@ def test_scales_that_differ_have_no_common_stages() -> None:
 
 
 def test_many_cells_are_drawn_by_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge_gym.analysis.stats.regressions.SENSITIVITY_CELLS", 120)
+    monkeypatch.setattr("judge_gym.protocols.regressions.SENSITIVITY_CELLS", 120)
     table = regressions(tidy(panel("large", items=20)))
     found = row(table, "score, ordered logit", "judge.model=sim:b")
     assert (found["n"], found["clusters"]) == (120, 10) and "10 of 20 clusters" in found["note"]

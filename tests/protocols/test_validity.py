@@ -6,9 +6,9 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.metrics.polarization import polarization
-from judge_gym.analysis.validity import Thresholds, control_descriptions, validity
+from judge_gym.analysis.measures.polarization import polarization
 from judge_gym.errors import DesignError
+from judge_gym.protocols.validity import Thresholds, control_descriptions, validity
 from verdict_frames import Chances, draw_verdicts
 
 ALIKE = [0.05, 0.9, 0.05, 0]

@@ -28,15 +28,6 @@ from judge_gym.analysis.frames import (
     select_rows,
 )
 from judge_gym.analysis.judges.pair_frames import pair_table
-from judge_gym.analysis.metrics.accuracy import ground_truth
-from judge_gym.analysis.metrics.conflict import conflict_by_item
-from judge_gym.analysis.panels import (
-    Panel,
-    distances_without_draws,
-    item_distances,
-    panels,
-    per_item,
-)
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, ErrorPart, cluster_robust
 from judge_gym.analysis.stats.intervals import (
     DISTANCE,
@@ -52,7 +43,16 @@ from judge_gym.analysis.stats.intervals import (
     undefined,
     without_each_draw,
 )
+from judge_gym.analysis.verdicts import (
+    Verdicts,
+    distances_without_draws,
+    item_distances,
+    panels,
+    per_item,
+)
 from judge_gym.errors import DesignError, unknown
+from judge_gym.protocols.conflict import conflict_by_item
+from judge_gym.protocols.reference_values import reference_errors
 
 MIN_ITEMS = 5
 MIN_CONCEPTS, MIN_DOSES = 6, 3
@@ -143,8 +143,7 @@ def _control_reference(controls: pd.DataFrame) -> dict[str, object]:
     """
     name = "error against the reference"
     meaning = "mean stage minus the reference value, scale 0 to 1"
-    errors = ground_truth(controls)
-    errors = errors[errors["measure"] == "error"]
+    errors = reference_errors(controls)
     if errors.empty:
         return _description(name, meaning, undefined(), "needs a reference value")
     worst = errors.sort_values("mean", key=abs).iloc[-1]
@@ -179,7 +178,7 @@ def _pairwise_k(frame: pd.DataFrame) -> pd.Series:
 
 def _conflict(frame: pd.DataFrame, kind: str) -> pd.Series:
     """Returns a kind of conflict by item, averaged over panels."""
-    parts = [pd.Series(conflict_by_item(panel)[kind], panel.evidence) for panel in panels(frame)]
+    parts = [pd.Series(conflict_by_item(panel)[kind], panel.units) for panel in panels(frame)]
     known = pd.concat(parts).dropna() if parts else pd.Series(dtype=float)
     return known.groupby(level=0).mean()
 
@@ -266,20 +265,20 @@ def _belief_functions(frame: pd.DataFrame, limits: Thresholds) -> dict[str, obje
     return _row(name, rule, found, result, note=note)
 
 
-def _distance_errors(panel: Panel) -> pd.Series:
+def _distance_errors(panel: Verdicts) -> pd.Series:
     """Returns by item and pair of judges how far both distances of single verdicts are apart."""
     chosen = np.log2(panel.mask).astype(int)
     shares = np.zeros((*panel.size, panel.n_stages))
-    np.add.at(shares, (panel.item, panel.judge, chosen), 1.0)
+    np.add.at(shares, (panel.unit, panel.setup, chosen), 1.0)
     counts = shares.sum(axis=-1, keepdims=True)
     shares /= np.maximum(counts, 1)
     parts = []
-    for ours, theirs in combinations(range(len(panel.judges)), 2):
+    for ours, theirs in combinations(range(len(panel.setups)), 2):
         items = np.flatnonzero((counts[:, [ours, theirs], 0] > 0).all(axis=1))
         plain = ((shares[items, ours] - shares[items, theirs]) ** 2).sum(axis=-1) / 2
-        first = items * len(panel.judges)
+        first = items * len(panel.setups)
         distances = squared_jousselme(panel.masses, first + ours, first + theirs)
-        parts.append(pd.Series(abs(distances - plain), np.array(panel.evidence)[items]))
+        parts.append(pd.Series(abs(distances - plain), np.array(panel.units)[items]))
     return pd.concat(parts) if parts else pd.Series(dtype=float)
 
 

@@ -24,7 +24,6 @@ from judge_gym.analysis.frames import (
     first_rows,
     once_per_call,
 )
-from judge_gym.analysis.panels import Dataset, Samples, ratio
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import (
     DISTANCE,
@@ -40,6 +39,7 @@ from judge_gym.analysis.stats.intervals import (
     undefined,
     without_each_draw,
 )
+from judge_gym.analysis.verdicts import Dataset, Samples, ratio
 
 CONFIDENT = 0.8
 CONTRADICTED = 0.5

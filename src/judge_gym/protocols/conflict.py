@@ -7,17 +7,17 @@ import pandas as pd
 
 from judge_gym.analysis.belief.disagreement import panel_conflict
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.metrics import TOO_FEW_JUDGES, Summary, metric, shown
-from judge_gym.analysis.metrics.polarization import distance_columns
-from judge_gym.analysis.panels import (
+from judge_gym.analysis.measures import TOO_FEW_JUDGES, Summary, note_number, of_panels
+from judge_gym.analysis.measures.polarization import distance_columns
+from judge_gym.analysis.stats.intervals import DIFFERENCE, DISTANCE, Estimate
+from judge_gym.analysis.verdicts import (
     Dataset,
-    Panel,
     Samples,
+    Verdicts,
     mean_over_items,
-    once_per_panel,
+    once_per_slice,
     part_of,
 )
-from judge_gym.analysis.stats.intervals import DIFFERENCE, DISTANCE, Estimate
 
 KINDS = ("pairwise", "own", "excess", "joint")
 
@@ -31,8 +31,8 @@ def conflict(samples: Samples) -> pd.DataFrame:
     return pd.DataFrame([_row(panel) for panel in Dataset.of(samples).panels])
 
 
-@once_per_panel
-def _row(panel: Panel) -> dict[str, Any]:
+@once_per_slice
+def _row(panel: Verdicts) -> dict[str, Any]:
     k, own, excess, joint = (
         mean_over_items(
             panel, part_of(conflict_by_item, kind), DIFFERENCE if kind == "excess" else DISTANCE
@@ -45,16 +45,16 @@ def _row(panel: Panel) -> dict[str, Any]:
         "own": own.value,
         **excess.columns("excess"),
         "joint": joint.value,
-        "fan_in": len(panel.judges),
+        "fan_in": len(panel.setups),
         **distance_columns(panel),
         "items": k.n,
-        "dropped": len(panel.evidence) - k.n,
+        "dropped": len(panel.units) - k.n,
         **panel.rates,
     }
 
 
-@once_per_panel
-def conflict_by_item(panel: Panel) -> dict[str, FloatArray]:
+@once_per_slice
+def conflict_by_item(panel: Verdicts) -> dict[str, FloatArray]:
     """Returns each kind of conflict by item; NaN if a judge has no score."""
     items, judges = panel.size
     found = panel_conflict(panel.masses, np.repeat(np.arange(items), judges), groups=items)
@@ -67,14 +67,16 @@ def conflict_by_item(panel: Panel) -> dict[str, FloatArray]:
     }
 
 
-@metric("conflict", order=6)
-def _summary(data: Dataset, panel: Panel) -> Summary:
+def _summary(data: Dataset, panel: Verdicts) -> Summary:
     row = _row(panel)
     found = Estimate(row["k"], row["low"], row["high"], row["items"])
     if not row["items"]:
         return Summary(found, TOO_FEW_JUDGES)
     note = (
         f"mean over pairs; fan-in {row['fan_in']}, joint {row['joint']:.3f}, excess over "
-        f"self-conflict {shown(row['excess'])}; squared distance {shown(row['distance'])}"
+        f"self-conflict {note_number(row['excess'])}; squared distance {note_number(row['distance'])}"
     )
     return Summary(found, note)
+
+
+CONFLICT = of_panels(6, "conflict", _summary)

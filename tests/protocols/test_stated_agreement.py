@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.metrics.stated_agreement import (
+from judge_gym.protocols.stated_agreement import (
     OWN_RUBRICS,
     PEOPLE,
     SAME_RUBRIC,

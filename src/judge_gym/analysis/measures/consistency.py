@@ -5,7 +5,7 @@ second series asked again, or if every replicate shows the same display; otherwi
 variance is known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from judge_gym.analysis.belief.disagreement import Verdicts, replicate_conflict
+from judge_gym.analysis.belief.disagreement import Replicates, replicate_conflict
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import pooled_variance, positions
 from judge_gym.analysis.frames import (
@@ -25,17 +25,9 @@ from judge_gym.analysis.frames import (
     own_rows,
     without_series,
 )
-from judge_gym.analysis.metrics import ALL, Summary, metric, shown
-from judge_gym.analysis.panels import (
-    ALL_JUDGES,
-    Dataset,
-    Panel,
-    mean_of_cells,
-    once_per_panel,
-    panels,
-    part_of,
-    ratio,
-)
+from judge_gym.analysis.measures import ALL, Summary, column, note_number, panel_measure
+from judge_gym.analysis.measures.means import split
+from judge_gym.analysis.measures.terms import Terms
 from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha
 from judge_gym.analysis.stats.intervals import (
     KAPPA,
@@ -47,6 +39,16 @@ from judge_gym.analysis.stats.intervals import (
     undefined,
 )
 from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg, holm
+from judge_gym.analysis.verdicts import (
+    ALL_SETUPS,
+    Dataset,
+    Verdicts,
+    mean_of_cells,
+    once_per_slice,
+    panels,
+    part_of,
+    ratio,
+)
 
 REVIEW_FROM = 0.5
 """The share of replicate pairs without a common stage from which a cell should be reviewed."""
@@ -76,8 +78,8 @@ def consistency(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame([row for panel in pooled for row in _rows(panel)])
 
 
-@metric("consistency", order=9)
-def _summary(data: Dataset, panel: Panel) -> Summary:
+@panel_measure("consistency", order=9)
+def _summary(data: Dataset, panel: Verdicts) -> Summary:
     """Summarises the variance on identical inputs, with the total variance in the note."""
     task, variant = panel.key["task"], data.compute(_pooled_variants)[panel.key["variant"]]
     table = data.compute(consistency)
@@ -85,8 +87,8 @@ def _summary(data: Dataset, panel: Panel) -> Summary:
         (table[JUDGE] == ALL) & (table["task"] == task) & (table["variant"] == variant)
     ].to_dict("records")
     note = (
-        f"variance on identical inputs; over replicates {shown(row['jitter'])}; alpha "
-        f"{shown(row['alpha'])}, ICC {shown(row['icc'])}, means over judges; "
+        f"variance on identical inputs; over replicates {note_number(row['jitter'])}; alpha "
+        f"{note_number(row['alpha'])}, ICC {note_number(row['icc'])}, means over judges; "
         f"{row['flagged']} cells to review"
     )
     found = Estimate(row["sampling"], row["sampling_low"], row["sampling_high"], row["items"])
@@ -99,10 +101,10 @@ def _pooled_variants(frame: pd.DataFrame) -> dict[str, str]:
     return dict(pairs.drop_duplicates("of").itertuples(index=False, name=None))
 
 
-def _rows(panel: Panel) -> list[dict[str, Any]]:
+def _rows(panel: Verdicts) -> list[dict[str, Any]]:
     """Returns the rows of a panel: all judges together, then each."""
 
-    def estimates(place: int = ALL_JUDGES) -> dict[str, Estimate]:
+    def estimates(place: int = ALL_SETUPS) -> dict[str, Estimate]:
         return {
             name: mean_of_cells(panel, part_of(_variances, name), VARIANCE, place)
             for name in COMPONENTS
@@ -116,7 +118,7 @@ def _rows(panel: Panel) -> list[dict[str, Any]]:
     flagged = (_conflict(panel) >= REVIEW_FROM).sum(axis=0)
     rows = []
     for place, (judge, parts) in enumerate(
-        zip((ALL, *panel.judges), (together, *judges), strict=True)
+        zip((ALL, *panel.setups), (together, *judges), strict=True)
     ):
         scored = panel.scored[:, place - 1] if place else panel.scored.sum(axis=1)
         rows.append(
@@ -152,8 +154,8 @@ def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
             rows.append(
                 {
                     **panel.key,
-                    JUDGE: panel.judges[judge],
-                    "evidence": panel.evidence[item],
+                    JUDGE: panel.setups[judge],
+                    "evidence": panel.units[item],
                     "conflict": float(conflict[item, judge]),
                     "usual": float(usual[item, judge]),
                     "effective_n": int(panel.scored[item, judge]),
@@ -168,12 +170,12 @@ def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
     return worst.sort_values("conflict", ascending=False, kind="stable", ignore_index=True)
 
 
-def _conflict(panel: Panel) -> FloatArray:
+def _conflict(panel: Verdicts) -> FloatArray:
     """Returns the share of replicate pairs without a common stage, by item and judge."""
     # Number the verdicts of a cell, so that each counts as a replicate of its own.
     apart = pd.Series(panel.cell).groupby(panel.cell).cumcount().to_numpy().astype(np.int64)
     cells = int(np.prod(panel.size))
-    found = replicate_conflict(Verdicts(panel.cell, apart, panel.mask), items=cells)
+    found = replicate_conflict(Replicates(panel.cell, apart, panel.mask), items=cells)
     return found.reshape(panel.size)
 
 
@@ -251,8 +253,8 @@ def _neighbours(part: pd.DataFrame, key: list[str]) -> tuple[float, float, float
 # --- variances -----------------------------------------------------------------------------------
 
 
-@once_per_panel
-def _variances(panel: Panel) -> dict[str, FloatArray]:
+@once_per_slice
+def _variances(panel: Verdicts) -> dict[str, FloatArray]:
     """Returns the variance over replicates and, if known, its components, by item and judge."""
     blank = np.full(panel.size, np.nan)
     if not panel.ordinal:
@@ -267,7 +269,7 @@ def _variances(panel: Panel) -> dict[str, FloatArray]:
         return np.bincount(judge[~keys.duplicated()], minlength=panel.size[1])
 
     scored = panel.mask != 0
-    rows, cell, judge = panel.rows[scored], panel.cell[scored], panel.judge[scored]
+    rows, cell, judge = panel.rows[scored], panel.cell[scored], panel.setup[scored]
     place = positions(rows)
     asked = rows[["rubric", "flipped"]].assign(cell=cell)
     # Variance over replicates is within a series: a retest repeats the displays of the first.
@@ -281,10 +283,10 @@ def _variances(panel: Panel) -> dict[str, FloatArray]:
     return {"jitter": total, "sampling": sampling, "display": total - sampling}
 
 
-def _agreements(panel: Panel, judge: int) -> dict[str, Estimate]:
+def _agreements(panel: Verdicts, judge: int) -> dict[str, Estimate]:
     """Returns alpha and, for ordered stages, the intraclass correlation of a judge."""
-    scored = (panel.mask != 0) & (panel.judge == judge)
-    item = panel.item[scored]
+    scored = (panel.mask != 0) & (panel.setup == judge)
+    item = panel.unit[scored]
     if not scored.any():
         return {}
     repeated = np.bincount(item, minlength=len(panel.clusters)) > 1
@@ -349,3 +351,31 @@ def _alpha(
     parts = number % min(int(number.max()) + 1, JACKKNIFE_PARTS)
     whole = krippendorff_alpha(counts, level, parts)
     return estimate(whole._replace(labels=labels, items=len(counts)), scale=KAPPA)
+
+
+# --- equal verdicts of repeats -------------------------------------------------------------------
+
+
+@column(
+    "consistency",
+    "consistency",
+    "The share of equal verdicts among pairs of repeats; an abstention is a verdict. Does it say "
+    "the same again?",
+    order=40,
+)
+def equal_repeats(verdicts: Verdicts) -> Mapping[int, Terms]:
+    """Counts equal and all pairs of repeats.
+
+    Another rubric, or a pair shown in the other order, is not a repeat. Where the provider repeats
+    its own text, only another series is.
+    """
+    rows = verdicts.rows.assign(setup=verdicts.setup)
+    read = rows[rows["asked"] & ~rows["unreadable"]]
+    cells = read[["setup", *CELL_OF_REPLICATES]].duplicated()
+    read = read[~(read["repeats"] & cells)]
+    by = [read["setup"], read["unit"], read["rubric"], read["flipped"]]
+    n = read.groupby(by, observed=True).size()
+    same = read.groupby([*by, read["mask"]], observed=True).size()
+    equal = (same * (same - 1) / 2).groupby(level=[0, 1]).sum()
+    pairs = (n * (n - 1) / 2).groupby(level=[0, 1]).sum()
+    return dict(split(equal, pairs))

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import CELL, JUDGE, PANEL, cluster_codes, first_rows
-from judge_gym.analysis.metrics import Summary, metric
-from judge_gym.analysis.panels import Dataset, Panel, Samples
+from judge_gym.analysis.measures import Summary, of_panels
 from judge_gym.analysis.stats.intervals import (
     DIFFERENCE,
     Estimate,
@@ -16,6 +15,7 @@ from judge_gym.analysis.stats.intervals import (
     undefined,
     without_each_draw,
 )
+from judge_gym.analysis.verdicts import Dataset, Samples, Verdicts
 
 PAIRED = [*CELL, "evidence", "cluster", "replicate", "series", "flipped", "n_stages", "rubric_draw"]
 """The columns that both sides of a pair share; another scale has another shuffle."""
@@ -75,8 +75,7 @@ def swap_sensitivity(samples: Samples) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-@metric("swap_sensitivity", order=3)
-def _summary(data: Dataset, panel: Panel) -> Summary:
+def _summary(data: Dataset, panel: Verdicts) -> Summary:
     pairs = data.derive(_pairs_by_panel).get(tuple(panel.key.values()))
     if pairs is None:
         return Summary(undefined(), "no probed verdict under another author's rubric")
@@ -110,3 +109,6 @@ def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
     items = first_rows(pd.factorize(gaps["evidence"], sort=True)[0])
     clusters = cluster_codes(gaps[["evidence", "cluster"]].iloc[items])
     return estimate(whole.to_numpy(float), clusters, scale=DIFFERENCE, without=drawn)
+
+
+SWAP_SENSITIVITY = of_panels(3, "swap_sensitivity", _summary)

@@ -9,7 +9,9 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.hypotheses import (
+from judge_gym.analysis.measures.polarization import polarization
+from judge_gym.analysis.verdicts import Dataset
+from judge_gym.protocols.hypotheses import (
     HYPOTHESES,
     contested_distance,
     contrast_tests,
@@ -19,8 +21,6 @@ from judge_gym.analysis.hypotheses import (
     one_sample,
     overstated_agreement,
 )
-from judge_gym.analysis.metrics.polarization import polarization
-from judge_gym.analysis.panels import Dataset
 from judge_gym.studies import ContrastSpec, Declaration, Declarations
 from verdict_frames import Chances, draw_verdicts
 

@@ -32,7 +32,7 @@ from judge_gym.analysis.stats.clusters import (
 )
 from judge_gym.analysis.stats.intervals import Floats, seeded, t_quantile
 from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg
-from judge_gym.axes import Design
+from judge_gym.axes import BLUEPRINT_KNOBS, Design
 
 COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "q", "n", "clusters", "note"]
 QUALITY = "rubric quality"
@@ -48,7 +48,6 @@ SEPARATED = 15.0
 GRADIENT, NEWTON_STEPS = 1e-10, 50
 """The gradient of the mean log likelihood at which the ordered logit has converged, and the number
 of steps in which it must."""
-BLUEPRINT_KNOBS = ("verdict.method", "rubric.scale", "evidence.view")
 OTHERS = " under others' rubrics"
 ONE_LEVEL = "left out: one level"
 COLLINEAR = "left out: collinear with the terms before it"

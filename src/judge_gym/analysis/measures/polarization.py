@@ -16,18 +16,18 @@ from scipy.special import entr
 
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.frames import without_series
-from judge_gym.analysis.metrics import TOO_FEW_JUDGES, Summary, metric, shown
-from judge_gym.analysis.panels import (
-    Dataset,
-    Panel,
-    Samples,
-    mean_over_items,
-    once_per_panel,
-    panels,
-)
+from judge_gym.analysis.measures import TOO_FEW_JUDGES, Summary, note_number, panel_measure
 from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, Estimate
 from judge_gym.analysis.stats.label_permutation import PermutationNull, permutation_null
 from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg, holm
+from judge_gym.analysis.verdicts import (
+    Dataset,
+    Samples,
+    Verdicts,
+    mean_over_items,
+    once_per_slice,
+    panels,
+)
 
 # --- measures of distributions (..., judges, stages) ---------------------------------------------
 
@@ -83,8 +83,8 @@ def wasserstein(shares: FloatArray) -> FloatArray:
 # --- the metric ----------------------------------------------------------------------------------
 
 
-@once_per_panel
-def panel_null(panel: Panel) -> PermutationNull:
+@once_per_slice
+def panel_null(panel: Verdicts) -> PermutationNull:
     """Returns P, each judge against the others and, for ordered stages, Wasserstein-1."""
     measures = {"p": scaled_divergence, "lone": lone_divergence}
     if panel.ordinal:
@@ -92,7 +92,7 @@ def panel_null(panel: Panel) -> PermutationNull:
     return permutation_null(panel, measures)
 
 
-def compared_panels(data: Dataset) -> Sequence[Panel]:
+def compared_panels(data: Dataset) -> Sequence[Verdicts]:
     """Returns the panels in which judges are compared.
 
     Where replicates repeat each other and a retest series exists, series are pooled: then the
@@ -117,26 +117,26 @@ def polarization(samples: Samples) -> pd.DataFrame:
     return found.assign(holm=among_known(holm, found["p_value"]))
 
 
-@once_per_panel
-def _row(panel: Panel) -> dict[str, Any]:
+@once_per_slice
+def _row(panel: Verdicts) -> dict[str, Any]:
     items, null = int(panel.complete.sum()), panel_null(panel)
     return {
         **panel.key,
         "measures": _measures(panel),
-        "judges": len(panel.judges),
+        "judges": len(panel.setups),
         **_against_chance(panel, panel_null),
         "wasserstein": _mean(null.observed.get("wasserstein")),
         "wasserstein_null": _mean(null.expected.get("wasserstein")),
         **distance_columns(panel),
         "items": items,
-        "dropped": len(panel.evidence) - items,
+        "dropped": len(panel.units) - items,
         "replicates": _replicates(panel),
         **panel.rates,
     }
 
 
-@metric("polarization", order=1)
-def _summary(data: Dataset, panel: Panel) -> Summary:
+@panel_measure("polarization", order=1)
+def _summary(data: Dataset, panel: Verdicts) -> Summary:
     """Summarises P above chance, with raw P in the note."""
     row = _row(panel)
     found = Estimate(row["above"], row["low"], row["high"], row["items"])
@@ -147,7 +147,7 @@ def _summary(data: Dataset, panel: Panel) -> Summary:
         tested = f"p {row['p_value']:.3f} ({row['draws']} draws)"
     note = (
         f"above chance at {row['replicates']:.1f} samples per cell; raw P {row['p']:.3f}, "
-        f"{tested}; squared distance {shown(row['distance'])}; "
+        f"{tested}; squared distance {note_number(row['distance'])}; "
         f"measures {row['measures']}; {row['dropped']} items dropped"
     )
     return Summary(found, note)
@@ -157,7 +157,7 @@ def pairwise(samples: Samples) -> pd.DataFrame:
     """Returns P against chance and the distance of every two judges of each panel."""
     rows = []
     for panel in compared_panels(Dataset.of(samples)):
-        pairs = list(combinations(range(len(panel.judges)), 2))
+        pairs = list(combinations(range(len(panel.setups)), 2))
         null = partial(permutation_null, statistics={"p": scaled_divergence}, panels=len(pairs))
         for place, (one, other) in enumerate(pairs):
             pair = panel.of(one, other)
@@ -166,12 +166,12 @@ def pairwise(samples: Samples) -> pd.DataFrame:
                 {
                     **panel.key,
                     "measures": _measures(pair),
-                    "judge": panel.judges[one],
-                    "other": panel.judges[other],
+                    "judge": panel.setups[one],
+                    "other": panel.setups[other],
                     **_against_chance(pair, null),
                     **_distance(panel, partial(_of_pair, place)),
                     "items": items,
-                    "dropped": len(panel.evidence) - items,
+                    "dropped": len(panel.units) - items,
                     **pair.rates,
                 }
             )
@@ -179,40 +179,42 @@ def pairwise(samples: Samples) -> pd.DataFrame:
     return found.assign(q=among_known(benjamini_hochberg, found["p_value"])) if rows else found
 
 
-def _measures(panel: Panel) -> str:
+def _measures(panel: Verdicts) -> str:
     return "judge and rubric" if panel.own_rubrics else "judge"
 
 
-def _of_pair(place: int, panel: Panel) -> FloatArray:
+def _of_pair(place: int, panel: Verdicts) -> FloatArray:
     return panel.distances[:, place]
 
 
-def distance_columns(panel: Panel) -> dict[str, float]:
+def distance_columns(panel: Verdicts) -> dict[str, float]:
     """Returns the mean squared distance over pairs of judges, with its interval over items."""
     return _distance(panel, _mean_of_pairs)
 
 
-def _mean_of_pairs(panel: Panel) -> FloatArray:
+def _mean_of_pairs(panel: Verdicts) -> FloatArray:
     """Returns by item the mean over pairs; NaN if a pair has no distance."""
     pairs = panel.distances.shape[1]
     mean: FloatArray = panel.distances.sum(axis=1) / (pairs or np.nan)
     return mean
 
 
-def _distance(panel: Panel, values: Callable[[Panel], FloatArray]) -> dict[str, float]:
+def _distance(panel: Verdicts, values: Callable[[Verdicts], FloatArray]) -> dict[str, float]:
     found = mean_over_items(panel, values)
     return {**found.columns("distance"), "distance_items": found.n}
 
 
-def excess_by_item(panel: Panel, null: PermutationNull, name: str) -> FloatArray:
+def excess_by_item(panel: Verdicts, null: PermutationNull, name: str) -> FloatArray:
     """Returns by item how far a measure lies above chance; NaN if a judge has no score."""
     above = null.excess(name)
-    values = np.full((len(panel.evidence), *above.shape[1:]), np.nan)
+    values = np.full((len(panel.units), *above.shape[1:]), np.nan)
     values[panel.complete] = above
     return values
 
 
-def _against_chance(panel: Panel, null_of: Callable[[Panel], PermutationNull]) -> dict[str, float]:
+def _against_chance(
+    panel: Verdicts, null_of: Callable[[Verdicts], PermutationNull]
+) -> dict[str, float]:
     null = null_of(panel)
     above = mean_over_items(
         panel,
@@ -232,7 +234,7 @@ def _mean(values: FloatArray | None) -> float:
     return float(values.mean()) if values is not None and values.size else np.nan
 
 
-def _replicates(panel: Panel) -> float:
+def _replicates(panel: Verdicts) -> float:
     """Returns the mean number of scored verdicts of the cells that have any."""
     held = panel.scored[panel.scored > 0]
     return float(held.mean()) if held.size else 0.0
@@ -245,9 +247,9 @@ def divergent_pairs(frame: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for panel in panels(frame, ["concept", "pool", "variant"]):
-        for one, other in combinations(range(len(panel.judges)), 2):
+        for one, other in combinations(range(len(panel.setups)), 2):
             both = (panel.scored[:, [one, other]] > 0).all(axis=1)
-            names = {"judge": panel.judges[one], "other": panel.judges[other]}
+            names = {"judge": panel.setups[one], "other": panel.setups[other]}
             p = _mean(divergence(panel.shares[both][:, [one, other]]))
             rows.append({**panel.key, **names, "p": p})
     by = ["concept", "pool", "judge", "other"]

@@ -3,16 +3,16 @@
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.metrics import Summary, judge_rows, metric
-from judge_gym.analysis.panels import (
-    ALL_JUDGES,
-    Dataset,
-    Panel,
-    Samples,
-    mean_of_cells,
-    once_per_panel,
-)
+from judge_gym.analysis.measures import Summary, judge_rows, panel_measure
 from judge_gym.analysis.stats.intervals import between
+from judge_gym.analysis.verdicts import (
+    ALL_SETUPS,
+    Dataset,
+    Samples,
+    Verdicts,
+    mean_of_cells,
+    once_per_slice,
+)
 
 
 def uncertainty(samples: Samples) -> pd.DataFrame:
@@ -24,36 +24,36 @@ def uncertainty(samples: Samples) -> pd.DataFrame:
     return judge_rows(samples, _row)
 
 
-def _row(panel: Panel, place: int) -> dict[str, float]:
-    gap = mean_of_cells(panel, _gap, place=place)
+def _row(panel: Verdicts, place: int) -> dict[str, float]:
+    gap = mean_of_cells(panel, _gap, setup=place)
     size = mean_of_cells(panel, _size, between(1, panel.n_stages), place)
     return {
         **gap.columns("gap"),
         **size.columns("size"),
         "items": gap.n,
-        "dropped": len(panel.evidence) - gap.n,
-        **(panel.rates if place == ALL_JUDGES else panel.rates_of(place)),
+        "dropped": len(panel.units) - gap.n,
+        **(panel.rates if place == ALL_SETUPS else panel.rates_of(place)),
     }
 
 
-@metric("uncertainty_gap", order=7)
-def _gap_summary(data: Dataset, panel: Panel) -> Summary:
+@panel_measure("uncertainty_gap", order=7)
+def _gap_summary(data: Dataset, panel: Verdicts) -> Summary:
     gap = mean_of_cells(panel, _gap)
     return Summary(gap, "plausibility minus belief, mean over stages")
 
 
-@metric("subset_size", order=8)
-def _size_summary(data: Dataset, panel: Panel) -> Summary:
+@panel_measure("subset_size", order=8)
+def _size_summary(data: Dataset, panel: Verdicts) -> Summary:
     return Summary(
         mean_of_cells(panel, _size, between(1, panel.n_stages)), f"of {panel.n_stages} stages"
     )
 
 
-@once_per_panel
-def _gap(panel: Panel) -> FloatArray:
+@once_per_slice
+def _gap(panel: Verdicts) -> FloatArray:
     return panel.masses.uncertainty_gap().reshape(panel.size)
 
 
-@once_per_panel
-def _size(panel: Panel) -> FloatArray:
+@once_per_slice
+def _size(panel: Verdicts) -> FloatArray:
     return panel.masses.subset_size().reshape(panel.size)

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.metrics import Summary, judge_rows, metric
-from judge_gym.analysis.metrics.polarization import excess_by_item, panel_null
-from judge_gym.analysis.panels import ALL_JUDGES, Dataset, Panel, Samples, mean_over_items
+from judge_gym.analysis.measures import Summary, judge_rows, of_panels
+from judge_gym.analysis.measures.polarization import excess_by_item, panel_null
 from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, Estimate
+from judge_gym.analysis.verdicts import ALL_SETUPS, Dataset, Samples, Verdicts, mean_over_items
 
 
 def entrenchment(samples: Samples) -> pd.DataFrame:
@@ -19,23 +19,25 @@ def entrenchment(samples: Samples) -> pd.DataFrame:
     return judge_rows(samples, _row)
 
 
-def _row(panel: Panel, place: int) -> dict[str, float]:
+def _row(panel: Verdicts, place: int) -> dict[str, float]:
     found = _entrenchment(panel, place)
-    dropped = len(panel.evidence) - found.n
+    dropped = len(panel.units) - found.n
     return {**found.named("mean", "low", "high", "items"), "dropped": dropped, **panel.rates}
 
 
-@metric("entrenchment", order=2)
-def _summary(data: Dataset, panel: Panel) -> Summary:
+def _summary(data: Dataset, panel: Verdicts) -> Summary:
     return Summary(_entrenchment(panel), "mean over judges")
 
 
-def _entrenchment(panel: Panel, place: int = ALL_JUDGES) -> Estimate:
-    def values(of: Panel) -> FloatArray:
+def _entrenchment(panel: Verdicts, place: int = ALL_SETUPS) -> Estimate:
+    def values(of: Verdicts) -> FloatArray:
         """Returns by item the divergence above chance times the mean probability."""
         sure = of.per_cell(of.rows["probe"].to_numpy(dtype=float))
         each = excess_by_item(of, panel_null(of), "lone") * sure
         mean: FloatArray = each.mean(axis=1)  # NaN unless every judge has a value
-        return mean if place == ALL_JUDGES else np.where(np.isnan(mean), np.nan, each[:, place])
+        return mean if place == ALL_SETUPS else np.where(np.isnan(mean), np.nan, each[:, place])
 
     return mean_over_items(panel, values, ABOVE_CHANCE)
+
+
+ENTRENCHMENT = of_panels(2, "entrenchment", _summary)

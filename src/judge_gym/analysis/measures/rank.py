@@ -1,0 +1,229 @@
+"""Rank correlation of a judge's mean stage with people's mean: tau-b and Spearman's.
+
+Neither is a function of sums over items, so that the jackknife deletes each cluster exactly, from
+the signs of all pairs of items (quadratic in items, in blocks that fit in memory).
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from judge_gym.analysis.measures.jackknife import (
+    Jackknife,
+    Measured,
+    jackknife_interval,
+)
+from judge_gym.analysis.stats.clusters import cluster_sums
+from judge_gym.analysis.stats.intervals import LEVEL, undefined
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+Correlation = Literal["tau_b", "spearman"]
+MOST_UNSCORED = 0.1
+"""The share of items without a score from which the correlation has no interval."""
+MIN_RATER_ITEMS = 10
+"""The number of items that a rater must share with others to be compared with them."""
+BLOCK = 1 << 22
+"""The number of pairs of items that are held in memory at once."""
+
+
+class RankCorrelation(NamedTuple):
+    """A rank correlation over the items that have a score."""
+
+    jackknife: Jackknife
+    unscored: int
+    """The items with labels that have no score of the judge, which are left out."""
+
+
+def mean_stage(verdict: Floats, stages: int) -> Floats:
+    """Averages each item's stages (from 1 on) over scored verdicts; NaN where there are none."""
+    scored = verdict[:, :stages]
+    total = scored.sum(axis=1)
+    mean: Floats = np.full(len(verdict), np.nan)
+    np.divide(scored @ np.arange(1.0, stages + 1), total, out=mean, where=total > 1e-12)
+    return mean
+
+
+def rank_correlation(
+    judge: Floats, people: Floats, clusters: Codes | None = None, kind: Correlation = "tau_b"
+) -> RankCorrelation:
+    """Correlates the judge's mean stages with people's, both by item and NaN where missing.
+
+    Influences are by cluster of all items, in the order of their numbers; clusters without any
+    scored item have none.
+    """
+    codes = (
+        np.arange(len(judge)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    )
+    return RankCorrelation(
+        _correlate(judge, people, codes, kind),
+        int((np.isnan(judge) & ~np.isnan(people)).sum()),
+    )
+
+
+def rank_interval(correlation: RankCorrelation, *, level: float = LEVEL) -> Measured:
+    """Gives a rank correlation its interval, unless the judge leaves out too many items."""
+    items = int(correlation.jackknife.sizes.sum())
+    total = items + correlation.unscored
+    if correlation.unscored > MOST_UNSCORED * total:
+        reason = f"{correlation.unscored} of {total} items have no score"
+        return Measured(undefined(items, correlation.jackknife.value), reason)
+    return jackknife_interval(correlation.jackknife, level=level)
+
+
+# --- people with each other, and a judge in the place of one of them ------------------------------
+
+
+class AmongPeople(NamedTuple):
+    """Rank correlations with the mean of the other raters, averaged over the rater left out."""
+
+    people: RankCorrelation
+    """Each rater's stage with the mean of the others."""
+    judge: RankCorrelation | None
+    """The judge's mean stage with the same means, on the same items."""
+    raters: int
+    """The raters that share enough items with others."""
+
+
+def among_people(
+    ratings: Floats,
+    judge: Floats | None = None,
+    clusters: Codes | None = None,
+    kind: Correlation = "tau_b",
+) -> AmongPeople | None:
+    """Correlates each rater with the mean of the others, and the judge with the same means.
+
+    Raters are weighed by the items that they share with others, which are all items where everybody
+    rated everything. A rater that shares fewer than ten, or whose correlation is not defined, is
+    left out. None if nobody remains.
+
+    Args:
+        ratings: Stages by item and rater; NaN where a rater did not rate.
+        judge: The judge's mean stages by item.
+        clusters: The number of each item's cluster.
+        kind: Which correlation.
+    """
+    items, raters = ratings.shape
+    codes = _numbered(clusters, items)
+    rated = ~np.isnan(ratings)
+    totals, counts = np.nansum(ratings, axis=1), rated.sum(axis=1)
+    weights: list[float] = []
+    ours: list[Jackknife] = []
+    theirs: list[Jackknife] = []
+    used = np.full(items, False)
+    for rater in range(raters):
+        shared = rated[:, rater] & (counts > 1)
+        others = np.full(items, np.nan)
+        others[shared] = (totals - ratings[:, rater])[shared] / (counts - 1)[shared]
+        own = _correlate(ratings[:, rater], others, codes, kind)
+        if shared.sum() < MIN_RATER_ITEMS or np.isnan(own.value):
+            continue
+        used |= shared
+        weights.append(float(shared.sum()))
+        ours.append(own)
+        if judge is not None:
+            theirs.append(_correlate(judge, others, codes, kind))
+    if not weights:
+        return None
+    people = RankCorrelation(_average(ours, weights, used, codes), 0)
+    if judge is None:
+        return AmongPeople(people, None, len(weights))
+    scored = used & ~np.isnan(judge)
+    beside = _average(theirs, weights, scored, codes)
+    return AmongPeople(people, RankCorrelation(beside, int((used & ~scored).sum())), len(weights))
+
+
+def _average(
+    parts: list[Jackknife], weights: list[float], used: npt.NDArray[np.bool_], codes: Codes
+) -> Jackknife:
+    """Averages correlations, with and without each cluster."""
+    value = float(np.average([part.value for part in parts], weights=weights))
+    without: Floats = np.average([part.without for part in parts], axis=0, weights=weights)
+    return Jackknife(value, without, cluster_sums(used.astype(float), codes))
+
+
+# --- correlations without each cluster -----------------------------------------------------------
+
+
+def _correlate(x: Floats, y: Floats, codes: Codes, kind: Correlation) -> Jackknife:
+    """Correlates where both have a value; `codes` number the clusters of all items from 0 on."""
+    complete = ~np.isnan(x) & ~np.isnan(y)
+    sizes = cluster_sums(complete.astype(float), codes)
+    order = np.flatnonzero(complete)[np.argsort(codes[complete], kind="stable")]
+    products = _tau_sums if kind == "tau_b" else _rank_sums
+    whole, without = products(x[order], y[order], codes[order])
+    value = _ratio(whole)
+    values = np.full(len(sizes), value)  # a cluster without complete items changes nothing
+    values[np.unique(codes[order])] = _ratio(without)
+    return Jackknife(float(value), values, sizes)
+
+
+def _ratio(sums: Floats) -> Floats:
+    """Maps (xy, xx, yy) in the first axis to the correlation; NaN where a side has no spread."""
+    spread = sums[1] * sums[2]
+    ratio: Floats = np.full(np.shape(spread), np.nan)
+    np.divide(sums[0], np.sqrt(np.maximum(spread, 0.0)), out=ratio, where=spread > 0.5)
+    return ratio
+
+
+def _tau_sums(x: Floats, y: Floats, codes: Codes) -> tuple[Floats, Floats]:
+    """Counts concordant less discordant pairs, and pairs untied in x and y: all, and by cluster.
+
+    Items are sorted by cluster. Without a cluster, the pairs of its items are subtracted; those
+    within it were subtracted twice.
+    """
+    starts, group = _starts(codes), np.unique(codes, return_inverse=True)[1]
+    rows, own = np.zeros((3, len(x))), np.zeros((3, len(x)))
+    several = len(starts) < len(x)
+    for block, signs_x, signs_y in _sign_blocks(x, y):
+        for place, product in enumerate((signs_x * signs_y, np.abs(signs_x), np.abs(signs_y))):
+            rows[place, block] = product.sum(axis=1)
+            if several:
+                same = group[block][:, None] == group
+                own[place, block] = (product * same).sum(axis=1)
+    by_cluster = np.add.reduceat(rows - own / 2, starts, axis=1) if len(x) else rows
+    whole = rows.sum(axis=1) / 2
+    return whole, whole[:, None] - by_cluster
+
+
+def _rank_sums(x: Floats, y: Floats, codes: Codes) -> tuple[Floats, Floats]:
+    """Sums products of centred ranks (doubled): of all items, and anew without each cluster.
+
+    The doubled distance of a rank, with ties, from the mean rank is the sum of the signs of the
+    differences from all items; without a cluster, those from its items are subtracted.
+    """
+    starts, group = _starts(codes), np.unique(codes, return_inverse=True)[1]
+    whole, without = np.zeros(3), np.zeros((3, len(starts)))
+    for block, signs_x, signs_y in _sign_blocks(x, y):
+        ranks = np.stack([signs_x.sum(axis=1), signs_y.sum(axis=1)])
+        whole += _products(*ranks).sum(axis=1)
+        left_x = ranks[0][:, None] - np.add.reduceat(signs_x, starts, axis=1)
+        left_y = ranks[1][:, None] - np.add.reduceat(signs_y, starts, axis=1)
+        own = np.arange(len(left_x)), group[block]
+        left_x[own] = left_y[own] = 0.0
+        without += _products(left_x, left_y).sum(axis=1)
+    return whole, without
+
+
+def _products(x: Floats, y: Floats) -> Floats:
+    return np.stack([x * y, x * x, y * y])
+
+
+def _numbered(clusters: Codes | None, items: int) -> Codes:
+    """Numbers clusters from 0 on; by default, each item is its own."""
+    return np.arange(items) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+
+
+def _starts(codes: Codes) -> npt.NDArray[np.intp]:
+    """Returns where each cluster begins among sorted codes."""
+    return np.flatnonzero(np.diff(codes, prepend=-1))
+
+
+def _sign_blocks(x: Floats, y: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Yields the signs of the differences of some items from all items, in x and y."""
+    size = max(1, BLOCK // max(1, len(x)))
+    for start in range(0, len(x), size):
+        block = slice(start, start + size)
+        yield block, np.sign(x[block, None] - x), np.sign(y[block, None] - y)
