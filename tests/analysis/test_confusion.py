@@ -84,7 +84,7 @@ def test_measures_equal_those_of_scikit_learn_for_one_rater_and_no_missing_verdi
     rates = precision_recall_fscore_support(people, judge, labels=range(stages))
     for rate, theirs in zip((precision, recall, f1), rates, strict=False):
         ours = [measured(rate(stages, place), verdict, label) for place in range(stages)]
-        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+        assert ours == pytest.approx(list(theirs), abs=1e-12)
     macro = precision_recall_fscore_support(people, judge, average="macro")[2]
     expected: dict[MatrixFunction, float] = {
         kappa: cohen_kappa_score(judge, people),
@@ -119,10 +119,8 @@ def test_raters_and_repeats_and_stages_of_a_subset_share_an_item_equally() -> No
     verdict = np.array([[0.25, 0.5, 0, 0, 0, 0.25], [0.5, 0.5, 0, 0, 0, 0]])
     label = np.array([[0.5, 0.5], [0.0, 1.0]])
     matrix = averaged_confusion(confusion_tables(verdict, label))
-    np.testing.assert_allclose(
-        matrix,
-        [[1 / 16, 5 / 16], [1 / 8, 3 / 8], [0, 0], [0, 0], [0, 0], [1 / 16, 1 / 16]],
-    )
+    shares: list[float] = [1 / 16, 5 / 16, 1 / 8, 3 / 8, 0, 0, 0, 0, 0, 0, 1 / 16, 1 / 16]
+    assert matrix.ravel().tolist() == pytest.approx(shares)
     assert measured(exact(2), verdict, label) == pytest.approx(7 / 16)
     assert measured(sensitivity(1), verdict, label) == pytest.approx((3 / 8) / (3 / 4))
     assert measured(specificity(1), verdict, label) == pytest.approx((1 / 16) / (1 / 4))

@@ -120,9 +120,8 @@ class Sums:
     @property
     def statistic(self) -> Statistic:
         """The function of sums, with the number of units of each used label."""
-        counts = np.round(self.labels).sum(axis=0).astype(int)
-        used = self.labels.sum(axis=0) > 0
-        return Statistic(self.rows, self.of, tuple(counts[used].tolist()))
+        counts = (self.labels > 0).sum(axis=0)
+        return Statistic(self.rows, self.of, tuple(counts[counts > 0].tolist()))
 
     @property
     def value(self) -> float:

@@ -179,6 +179,10 @@ def estimate(
         return _statistic_estimate(values, clusters, scale, level)
     if below is not None:
         linear = linearised(values, below, scale)
+        rarest = _rarest(below)
+        if rarest < MIN_LABELLED:  # a label without mistakes by luck: 68 to 90 % cover
+            reason = f"a label has {rarest} items, and {MIN_LABELLED} are needed"
+            return undefined(len(linear.values), linear.value, reason)
         codes = None if clusters is None else clusters[linear.used]
         return _ratio_estimate(linear, codes, scale, level)
     numbers: Floats = np.asarray(values, dtype=float)
@@ -454,6 +458,12 @@ def linearised(above: npt.ArrayLike, below: npt.ArrayLike, scale: Scale) -> Line
     return Linearised(value, np.clip(values, low, high), used, low, high)
 
 
+def _rarest(below: npt.ArrayLike) -> int:
+    """Counts the items of the ratio that has the fewest, of several; one alone needs no more."""
+    bottoms = np.asarray(below, dtype=float)
+    return int((bottoms > 0).sum(axis=0).min()) if bottoms.ndim == 2 else MIN_LABELLED
+
+
 def influences(
     values: npt.ArrayLike | Sequence[Statistic], below: npt.ArrayLike | None = None
 ) -> Floats:
@@ -506,42 +516,75 @@ MIN_LABELLED = 5
 def _statistic_estimate(
     statistic: Statistic, clusters: Codes | None, scale: Scale, level: float
 ) -> Estimate:
-    """Returns a statistic with a delete-one-cluster jackknife interval, by Student's t.
-
-    Kappas are near their upper end where judges agree, and their error shrinks with what is left to
-    it, so that the interval is symmetric for log(1 - kappa); that of correlations is for arctanh
-    (Fisher). The jackknife error is moved to that scale by the derivative: leaving out the only
-    disagreement would make the logarithm infinite.
-    """
+    """Returns a statistic with a delete-one-cluster jackknife interval."""
     codes = grouped_codes(clusters, np.full(len(statistic.rows), True))
     n = statistic.items or len(statistic.rows)
     value = statistic.value if n else np.nan
-    if not np.isfinite(value):
-        return undefined(n)
     if codes is not None:
         statistic = statistic.over(codes)
-    units = len(statistic.rows)
-    reason = _lacks(n, units, statistic.labels) if scale.kind in ("kappa", "correlation") else ""
-    if reason or units < 3:
+    error = float(jackknife_error(statistic.rows, statistic)) if n else np.nan
+    sizes = np.ones(n) if codes is None else np.unique(codes, return_counts=True)[1]
+    return jackknife_estimate(
+        value, error, sizes, scale=scale, labels=statistic.labels, level=level
+    )
+
+
+def jackknife_estimate(
+    value: float,
+    error: float,
+    sizes: npt.ArrayLike,
+    *,
+    scale: Scale,
+    labels: Sequence[int] = (),
+    level: float = LEVEL,
+) -> Estimate:
+    """Returns a value with an interval from its jackknife error, by Student's t.
+
+    Intervals of kappas and correlations are symmetric on the scale of arctanh (Fisher). The error
+    is moved to that scale by the derivative: leaving out the only disagreement would make its value
+    infinite. There are at most as many degrees of freedom as the rarest label has items, less 1:
+    nearly all of a kappa's error comes from these, and with the freedom of all items 82 to 92 % of
+    intervals cover where mistakes are rare but large.
+
+    Args:
+        value: the statistic.
+        error: its jackknife error, by cluster.
+        sizes: the number of items of each cluster that has any.
+        scale: the kind of quantity, which decides the interval.
+        labels: the number of items with each label that is used.
+        level: the confidence level.
+    """
+    counts = np.asarray(sizes, dtype=int)
+    n, clusters = int(counts.sum()), len(counts)
+    if not np.isfinite(value):
+        return undefined(n)
+    codes = None if clusters == n else np.repeat(np.arange(clusters), counts)
+    agreement = scale.kind in ("kappa", "correlation")
+    reason = _lacks(n, clusters, labels) if agreement else ""
+    if reason or clusters < 3:
         return undefined(n, value, reason or _too_few(n, codes))
-    error = float(jackknife_error(statistic.rows, statistic))
-    freedom = units - 1.0 if codes is None else mean_error(np.zeros(n), codes).freedom
-    if not np.isfinite(error) or freedom < MIN_FREEDOM:
+    freedom = clusters - 1.0 if np.ptp(counts) == 0 else _freedom_of_sizes(counts)
+    if freedom < MIN_FREEDOM:
         return undefined(n, value, _too_few(n, codes))
+    if not np.isfinite(error):
+        return undefined(n, value, "not defined without one of the items")
     if not error > 0:
         return undefined(n, value, "no item differs from the others")
+    if agreement:
+        freedom = min([freedom, *(count - 1.0 for count in labels)])
     half = float(t_quantile(freedom, level)) * error
-    if scale.kind == "kappa":
-        left = 1 - value
-        low, high = 1 - left * np.exp(half / left), 1 - left * np.exp(-half / left)
-    elif scale.kind == "correlation":
+    low, high = value - half, value + half
+    if agreement:
         bend = max(1 - value**2, 1e-9)
         low, high = np.tanh(np.arctanh(np.clip(value, -1, 1)) + np.array([-half, half]) / bend)
-    else:
-        low, high = value - half, value + half
-    size = float(n if codes is None else units)
-    interval = Estimate(value, float(low), float(high), n, size)
+    interval = Estimate(value, float(low), float(high), n, float(clusters))
     return interval.clipped(scale.low, scale.high)
+
+
+def _freedom_of_sizes(sizes: npt.NDArray[np.int64]) -> float:
+    """Returns Satterthwaite's degrees of freedom of a mean over clusters of these sizes."""
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    return float(mean_error(np.zeros(len(codes)), codes).freedom)
 
 
 def _lacks(items: int, clusters: int, labels: Sequence[int]) -> str:
