@@ -127,6 +127,8 @@ class Statistic(NamedTuple):
     labels: tuple[int, ...] = ()
     """The number of items with each label that is used; an interval of an agreement needs enough
     of each."""
+    alike: float = 0.0
+    """The largest share of ratings that one label has, if that is to be checked."""
     items: int = 0
     """The number of items, if a row is the sum over several."""
 
@@ -511,6 +513,9 @@ MIN_CLUSTERS = 10
 """The number of clusters below which they have none."""
 MIN_LABELLED = 5
 """The number of items that each used label must have."""
+MOST_ALIKE, RARE_LABELLED = 0.8, 20
+"""The largest share of ratings that one label may have, unless every other has so many items. Kappa
+of raters who agree little was covered in 71 to 92 % of samples of 20 and 30 items beyond it."""
 
 
 def _statistic_estimate(
@@ -523,9 +528,13 @@ def _statistic_estimate(
     if codes is not None:
         statistic = statistic.over(codes)
     error = float(jackknife_error(statistic.rows, statistic)) if n else np.nan
-    sizes = np.ones(n) if codes is None else np.unique(codes, return_counts=True)[1]
+    if codes is None:  # rows may be sums over several items, of about equally many each
+        sizes = np.diff(np.linspace(0, n, len(statistic.rows) + 1).astype(int))
+    else:
+        sizes = np.unique(codes, return_counts=True)[1]
+    labels, alike = statistic.labels, statistic.alike
     return jackknife_estimate(
-        value, error, sizes, scale=scale, labels=statistic.labels, level=level
+        value, error, sizes, scale=scale, labels=labels, alike=alike, level=level
     )
 
 
@@ -536,6 +545,7 @@ def jackknife_estimate(
     *,
     scale: Scale,
     labels: Sequence[int] = (),
+    alike: float = 0.0,
     level: float = LEVEL,
 ) -> Estimate:
     """Returns a value with an interval from its jackknife error, by Student's t.
@@ -552,6 +562,7 @@ def jackknife_estimate(
         sizes: the number of items of each cluster that has any.
         scale: the kind of quantity, which decides the interval.
         labels: the number of items with each label that is used.
+        alike: the largest share of ratings that one label has.
         level: the confidence level.
     """
     counts = np.asarray(sizes, dtype=int)
@@ -560,7 +571,7 @@ def jackknife_estimate(
         return undefined(n)
     codes = None if clusters == n else np.repeat(np.arange(clusters), counts)
     agreement = scale.kind in ("kappa", "correlation")
-    reason = _lacks(n, clusters, labels) if agreement else ""
+    reason = _lacks(n, clusters, labels, alike) if agreement else ""
     if reason or clusters < 3:
         return undefined(n, value, reason or _too_few(n, codes))
     freedom = clusters - 1.0 if np.ptp(counts) == 0 else _freedom_of_sizes(counts)
@@ -587,7 +598,7 @@ def _freedom_of_sizes(sizes: npt.NDArray[np.int64]) -> float:
     return float(mean_error(np.zeros(len(codes)), codes).freedom)
 
 
-def _lacks(items: int, clusters: int, labels: Sequence[int]) -> str:
+def _lacks(items: int, clusters: int, labels: Sequence[int], alike: float) -> str:
     """Says what an interval of a kappa or correlation lacks; empty if nothing."""
     if items < MIN_ITEMS:
         return f"{items} items, and {MIN_ITEMS} are needed"
@@ -596,6 +607,8 @@ def _lacks(items: int, clusters: int, labels: Sequence[int]) -> str:
     rarest = min(labels, default=MIN_LABELLED)
     if rarest < MIN_LABELLED:
         return f"a label has {rarest} items, and {MIN_LABELLED} are needed"
+    if alike > MOST_ALIKE and rarest < RARE_LABELLED:
+        return f"nearly all labels are alike, and a rare one has fewer than {RARE_LABELLED} items"
     return "only one label is used" if len(labels) == 1 else ""
 
 
