@@ -173,8 +173,7 @@ class Ranks:
         """Estimates the correlation by the jackknife over clusters."""
         codes = clusters[self.units]
         correlation = rank_correlation(self.judge, self.people, codes, self.kind)
-        measured = rank_interval(correlation, level=level)
-        return measured.estimate._replace(withheld=measured.withheld)
+        return rank_interval(correlation, level=level)
 
     def contributions(self, clusters: IntArray) -> FloatArray:
         """Spreads the pseudo-value of each cluster equally over its units."""

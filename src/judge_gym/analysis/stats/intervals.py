@@ -286,7 +286,7 @@ def _bounded(items: Floats, clusters: Codes | None, scale: Scale, level: float) 
     if clusters is not None:
         in_clusters = _bounded_in_clusters if np.isfinite(scale.low) else _student
         return in_clusters(items, clusters, scale, level)
-    if n and ((items == scale.low) | (items == scale.high)).all():
+    if n and np.isfinite(scale.low) and ((items == scale.low) | (items == scale.high)).all():
         return _proportion(int((items == scale.high).sum()), n, scale, level)
     if n < 2:
         return undefined(n, float(items[0]) if n else np.nan, _too_few(n, None))
