@@ -264,10 +264,11 @@ def _effective_n(items: Floats, clusters: Codes | None, error: float) -> float:
 
 WEIGHT_DRAWS = 4_999
 MANY_ITEMS = 1000
-"""The number of items from which equal values share one random weight, and means that are not
-skewed are taken to be normal."""
-SKEWED = 0.1
-"""The skewness of a mean of many items from which it is not taken to be normal."""
+"""The number of items from which equal values share one random weight, and means are taken to be
+normal unless few items differ from an end of the scale."""
+HARDLY = 0.1
+"""The largest change, in standard errors, by one more item at an end of the scale, with which the
+mean of many items is taken to be normal. It limits the skewness of the mean too."""
 BINS = 2000
 
 
@@ -290,15 +291,17 @@ def _bounded(items: Floats, clusters: Codes | None, scale: Scale, level: float) 
         return _proportion(int((items == scale.high).sum()), n, scale, level)
     if n < 2:
         return undefined(n, float(items[0]) if n else np.nan, _too_few(n, None))
-    if n >= MANY_ITEMS and _skewness(items) / np.sqrt(n) <= SKEWED:
+    least = min(scale.low if np.isfinite(scale.low) else 0.0, float(items.min()))
+    most, mean = max(scale.high, float(items.max())), float(items.mean())
+    # One more item at the end of the scale would hardly move the mean, nor make it skewed.
+    reach = max(most - mean, mean - least) / n
+    if n >= MANY_ITEMS and reach <= HARDLY * float(items.std()) / np.sqrt(n):
         return _student(items, None, scale, level)
     sums, weight_left = _weighted_sums(items)
-    least = scale.low if np.isfinite(scale.low) else 0.0
-    below = sums + weight_left * min(least, float(items.min()))
-    above = sums + weight_left * max(scale.high, float(items.max()))
+    below, above = sums + weight_left * least, sums + weight_left * most
     tail = (1 - level) / 2
     low, high = _quantile(below, tail), _quantile(above, 1 - tail)
-    return Estimate(float(items.mean()), low, high, n, n).clipped(scale.low, scale.high)
+    return Estimate(mean, low, high, n, n).clipped(scale.low, scale.high)
 
 
 def _proportion(successes: float, n: float, scale: Scale, level: float) -> Estimate:
@@ -329,13 +332,6 @@ def _bounded_in_clusters(items: Floats, clusters: Codes, scale: Scale, level: fl
     alone = _bounded(items, None, scale, level)
     low, high = min(clustered.low, alone.low), max(clustered.high, alone.high)
     return Estimate(mean, low, high, n, _effective_n(items, clusters, error))
-
-
-def _skewness(items: Floats) -> float:
-    """Returns the absolute skewness; infinite without variance."""
-    gaps = items - items.mean()
-    variance = float((gaps**2).mean())
-    return float(abs((gaps**3).mean())) / variance**1.5 if variance > 1e-24 else np.inf
 
 
 def _weighted_sums(items: Floats) -> tuple[Floats, Floats]:
