@@ -17,8 +17,10 @@ from judge_gym.records.judge_table import JudgeRow, JudgeTable
 
 PANELS = 200
 """The number of panels, unless they are large."""
-SECONDS, SECONDS_PER_PANEL, SECONDS_PER_VERDICT = 50.0, 0.2, 2e-5
-"""How long a check should take, and what a panel needs of that."""
+SECONDS = 50.0
+"""How long a check should take."""
+PER_PANEL, PER_SETUP, PER_VERDICT = 0.1, 0.05, 2e-5
+"""The seconds that a panel needs, with each of its setups and verdicts."""
 LEAST, MOST = 0.93, 0.97
 """Coverage below which an interval does not hold, and above which it is wider than it must be."""
 FALSE_WORSE = 0.05
@@ -62,7 +64,7 @@ def check_coverage(
     profile = measure_study(frame, people)
     count = panels or _default_panels(profile)
     compares = len(profile.setups) > 1 and profile.labels != "none"
-    equal = max(10, count // 2) if compares else 0
+    equal = max(5, count // 2) if compares else 0
     rows, unchecked = quantity_coverage(
         profile, count, seed, lambda done, _: watch(done, count + equal)
     )
@@ -119,9 +121,10 @@ def false_worse(
 
 
 def _default_panels(profile: StudyProfile) -> int:
-    verdicts = profile.items * profile.orders * profile.repeats * len(profile.setups)
-    affordable = SECONDS / (SECONDS_PER_PANEL + SECONDS_PER_VERDICT * verdicts) / 1.5
-    return int(np.clip(affordable, 40, PANELS))
+    setups = len(profile.setups)
+    verdicts = profile.items * profile.orders * profile.repeats * setups
+    each = PER_PANEL + PER_SETUP * setups + PER_VERDICT * verdicts
+    return int(np.clip(SECONDS / each / 1.5, 40, PANELS))  # half as many panels of equal setups
 
 
 def _tables(profile: StudyProfile, kind: str, count: int, seed: int) -> Iterator[JudgeTable]:
