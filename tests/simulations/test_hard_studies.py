@@ -13,11 +13,11 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.frames import JUDGE, ordinal, tidy
-from judge_gym.protocols.hypotheses import hypotheses
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.calibrate import SetupProfile, StudyProfile, false_worse, quantity_coverage
-from judge_gym.calibrate.panels import Verdicts, draw_panel, generator, panel_frames
+from judge_gym.calibrate.panels import Panel, draw_panel, generator, panel_frames
+from judge_gym.protocols.hypotheses import hypotheses
 from judge_gym.studies import ContrastSpec, Declarations
 
 LEAST_COVERAGE, MOST_ERRORS = 0.93, 0.05
@@ -255,7 +255,7 @@ def test_position_bias_covers_where_abstention_depends_on_the_order(items: int) 
         shown_first = np.where(rng.random((items, 2)) < 0.8, [0, 1], [1, 0])
         silent = hard[:, None] & (rng.random((items, 2)) > decided)
         verdicts = np.where(silent, 3, np.where(hard[:, None], shown_first, label[:, None]))
-        panel = Verdicts(np.arange(items), label, label[:, None], verdicts[None, :, :, None])
+        panel = Panel(np.arange(items), label, label[:, None], verdicts[None, :, :, None])
         bias = judge_table(*panel_frames(pairs, panel, rng))["rows"][0]["position_bias"]
         assert bias is not None and bias["low"] is not None and bias["high"] is not None
         held.append(bias["low"] <= truth <= bias["high"])
