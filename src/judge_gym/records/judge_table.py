@@ -138,6 +138,50 @@ class JudgeRow(TypedDict):
     """The share of pairs of verdicts with another setup, on the same item, that differ."""
 
 
+class RateRow(TypedDict):
+    """What people would say of all items: the rate of the positive label, or the mean stage."""
+
+    setup: UntrustedText
+    quantity: UntrustedText
+    """What is estimated, with the word of the label: `rate of pass`, `mean stage`."""
+    unit: Unit
+    judge: Quantity | None
+    corrected: Quantity | None
+    """From the labels of some items and verdicts on all."""
+    labels_alone: Quantity | None
+    rogan_gladen: Quantity | None
+    sentence: UntrustedText
+    warning: str
+    """What the corrected rate assumes and the data contradict; empty if nothing."""
+
+
+class LengthRow(TypedDict):
+    """How verdicts change with the length of a text, or another number, at equal label."""
+
+    setup: UntrustedText
+    quantity: UntrustedText
+    """The number and its unit: `per doubling of length`."""
+    change: Quantity
+    """Of the share of positive verdicts, or of the mean stage from 0 to 1."""
+
+
+class AltTestRow(TypedDict):
+    """The alternative annotator test of a setup."""
+
+    setup: UntrustedText
+    raters: int
+    epsilon: float
+    """How much worse than a rater the judge may be."""
+    omega: float | None
+    """The share of raters that the judge beats."""
+    advantage: float | None
+    """How often it is at least as close to the others as a rater."""
+    passed: bool | None
+    missing: str
+    """What the test lacks, in words; empty if nothing."""
+    sentence: UntrustedText
+
+
 class KnobEffect(Quantity):
     """What a level of a knob does to the deciding measure, against the level that names leave out.
 
@@ -198,6 +242,12 @@ class JudgeTable(TypedDict):
     notes: Annotated[list[str], UNTRUSTED]
     columns: list[ColumnHead]
     """The columns that any row has, in order: the deciding measure first."""
+    rate: NotRequired[list[RateRow]]
+    """What people would say of all items, from each setup with labels."""
+    length: NotRequired[list[LengthRow]]
+    """How verdicts depend on the length of texts at equal label."""
+    alt_test: NotRequired[list[AltTestRow]]
+    """The alternative annotator test, where three raters or more labelled items."""
     effects: list[KnobEffect]
     """What each level of each varied knob does to quality."""
     rows: list[JudgeRow]

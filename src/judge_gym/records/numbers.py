@@ -25,6 +25,15 @@ def percent(value: float) -> str:
     return f"{round(100 * value)} %"
 
 
+def fine_percent(value: float) -> str:
+    """Formats a share in percent with one decimal unless it is all or nothing.
+
+    >>> [fine_percent(share) for share in (1.0, 0.984, 0.0)]
+    ['100 %', '98.4 %', '0 %']
+    """
+    return percent(value) if value in (0, 1) else f"{100 * value:.1f} %"
+
+
 def points(gap: float) -> str:
     """Formats a difference of shares in percentage points.
 
@@ -92,6 +101,16 @@ def signed_hundredths(value: float) -> str:
     return text[1:] if float(text) == 0 else text
 
 
+def hundredths(value: float) -> str:
+    """Formats a number with two decimals, without a minus before 0.
+
+    >>> [hundredths(value) for value in (0.126, -0.001)]
+    ['0.13', '0.00']
+    """
+    text = f"{value:.2f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
 def duration(value: float) -> str:
     """Formats seconds with two digits that matter: `1.5`, `0.031`, `120`."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
@@ -125,8 +144,8 @@ FORMATS: "dict[Unit, Callable[[float], str]]" = {
     "dollars": dollars,
     "seconds": duration,
     "coefficient": decimal,
-    "stages": "{:.2f}".format,
-    "loss": "{:.2f}".format,
+    "stages": hundredths,
+    "loss": hundredths,
 }
 """How a value of each unit is written."""
 

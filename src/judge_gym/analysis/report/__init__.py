@@ -45,6 +45,7 @@ from judge_gym.analysis.verdicts import Dataset
 from judge_gym.axes import BLUEPRINT_KNOBS, Design
 from judge_gym.errors import DesignError
 from judge_gym.records.judge_table import JudgeTable
+from judge_gym.records.numbers import dollars, fine_percent
 from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
 __all__ = [
@@ -272,20 +273,21 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 
 
 def _facts(frame: pd.DataFrame, usage: pd.DataFrame | None) -> dict[str, str]:
-    swaps = int(frame["is_swap"].sum())
-    paid = {} if usage is None else {"calls paid": _calls(usage), "cost": _cost(usage)}
-    return {
+    swaps, probes = int(frame["is_swap"].sum()), _probes(frame)
+    series = ", ".join(sorted(filter(None, map(str, frame["series"].unique()))))
+    facts = {
         "experiments": str(frame["tag"].nunique()),
         "judges": ", ".join(sorted(map(str, frame[JUDGE].unique()))),
         "tasks": ", ".join(sorted(frame["task"].unique())),
         "varied": ", ".join(_varied(frame)) or "nothing",
-        "series": ", ".join(sorted(map(str, frame["series"].unique()))),
-        "evidence items": str(frame["evidence"].nunique()),
-        "samples": f"{len(frame):,} ({swaps:,} under another author's rubric)",
-        "scored": f"{scored_share(frame):.1%}",
-        "probes": f"{_probes(frame):,}",
-        **paid,
+        "series": series,
+        "evidence items": f"{frame['evidence'].nunique():,}",
+        "samples": f"{len(frame):,}" + f" ({swaps:,} under another author's rubric)" * (swaps > 0),
+        "scored": fine_percent(scored_share(frame)),
+        "probes": f"{probes:,}" if probes else "",
+        **({} if usage is None else {"calls paid": _calls(usage), "cost": _cost(usage)}),
     }
+    return {name: text for name, text in facts.items() if text}
 
 
 def _probes(frame: pd.DataFrame) -> int:
@@ -315,5 +317,5 @@ def _cost(usage: pd.DataFrame) -> str:
     unknown = int(usage["usd"].isna().sum()) if len(usage) else 0
     if unknown and unknown == len(usage):
         return "– (no known price)"
-    known = f"{float(usage['usd'].sum()) if len(usage) else 0.0:.4f} USD"
+    known = dollars(float(usage["usd"].sum()) if len(usage) else 0.0)
     return f"at least {known} (some prices are unknown)" if unknown else known

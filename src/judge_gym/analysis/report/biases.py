@@ -15,8 +15,7 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.records.numbers import signed_points
 
-COLUMNS = ["setup", "bias", "task", "value", "low", "high", "items", "unit"]
-LENGTH = "per doubling of length"
+COLUMNS = ["setup", "bias", "where", "value", "low", "high", "items", "unit"]
 
 
 def biases(given: ReportInput) -> Section | None:
@@ -30,15 +29,16 @@ def biases(given: ReportInput) -> Section | None:
     if len(clear):
         texts = interval_texts(clear, signed_points)
         named = [
-            f"{setup}, {bias} ({text} points{f', on {task}' if task else ''})"
-            for setup, bias, task, text in zip(
-                clear["setup"], clear["bias"], clear["task"], texts, strict=True
+            f"{setup}, {bias} ({text} points{f', {where}' if where else ''})"
+            for setup, bias, where, text in zip(
+                clear["setup"], clear["bias"], clear["where"], texts, strict=True
             )
         ]
         more = len(named) - 3
         listed = "; ".join([*named[:3], *([f"{more} more"] if more > 0 else [])])
-        lead = f"{len(clear)} of {len(frame)} intervals exclude 0: {listed}."
-    several = ["task"] if (frame["task"] != "").any() else []
+        of = f", {len(clear)} of {len(frame)}" if len(frame) > 1 else ""
+        lead = f"Clear{of}: {listed}."
+    several = ["where"] if (frame["where"] != "").any() else []
     return section(
         "Are they biased?",
         lead,
@@ -49,7 +49,7 @@ def biases(given: ReportInput) -> Section | None:
                 "decided verdicts minus that of the second, over pairs shown in both orders. "
                 "Place and label: the share of scored verdicts on it minus an equal share, where "
                 "displays were shuffled; of each judge's places and labels the largest, which is "
-                "large by chance, too.",
+                "large by chance, too. Length: how verdicts change at equal label of people.",
                 frame,
                 pd.DataFrame(
                     {
@@ -67,7 +67,12 @@ def _orders(given: ReportInput) -> list[dict[str, Any]]:
     """Lists how far each setup prefers the response of a pair that is shown first."""
     rows = given.judges["rows"] if given.judges else ()
     return [
-        {"setup": row["setup"], "bias": "for the response shown first", "task": "", "unit": "share"}
+        {
+            "setup": row["setup"],
+            "bias": "for the response shown first",
+            "where": "",
+            "unit": "share",
+        }
         | {"value": bias["value"], "low": bias["low"], "high": bias["high"], "items": bias["n"]}
         for row in rows
         if (bias := row["position_bias"])
@@ -76,12 +81,12 @@ def _orders(given: ReportInput) -> list[dict[str, Any]]:
 
 def _lengths(given: ReportInput) -> list[dict[str, Any]]:
     """Lists how verdicts depend on the length of the text at equal label, where it is known."""
-    rows: Any = given.judges.get("length") if given.judges else None
+    rows = given.judges.get("length", []) if given.judges else []
     return [
-        {"setup": row["setup"], "bias": row.get("quantity") or LENGTH, "task": "", "unit": "share"}
+        {"setup": row["setup"], "bias": row["quantity"], "where": "", "unit": "share"}
         | {end: row["change"][end] for end in ("value", "low", "high")}
         | {"items": row["change"]["n"]}
-        for row in rows or ()
+        for row in rows
     ]
 
 
@@ -99,7 +104,7 @@ def _displays(given: ReportInput) -> list[dict[str, Any]]:
         {
             "setup": str(row[JUDGE]),
             "bias": f"for {words[str(row['kind'])]} {row['place']}",
-            "task": _named_cell(row, every),
+            "where": _named_cell(row, every),
             "value": row["mean"],
             "low": row["low"],
             "high": row["high"],

@@ -17,7 +17,7 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
-from judge_gym.records.numbers import dollars
+from judge_gym.records.numbers import dollars, percent
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
 from judge_gym.studies.declarations import margin_name
@@ -123,7 +123,7 @@ def _limits(part: pd.DataFrame, labelled: Collection[str]) -> Iterator[str]:
     scored = scored_share(part)
     if scored < MOSTLY_SCORED:
         yield (
-            f"{1 - scored:.0%} of the verdicts abstain or cannot be read: the scored ones may not "
+            f"{percent(1 - scored)} of the verdicts abstain or cannot be read: the scored ones may not "
             "be representative"
             if scored
             else "no verdict is scored: nothing is known about stages"
@@ -132,8 +132,8 @@ def _limits(part: pd.DataFrame, labelled: Collection[str]) -> Iterator[str]:
         yield "one judge: properties of the evidence and of the judge cannot be separated"
     if part.groupby(ITEM, observed=True)["replicate"].nunique().max() == 1:
         yield (
-            "one verdict per cell: neither consistency nor polarization above chance can be "
-            "estimated"
+            "one verdict per item and judge: neither consistency nor disagreement above chance can "
+            "be estimated"
         )
     if (part["rubric_author"] == part[JUDGE]).any():
         draws = part["rubric_draw"].nunique()
@@ -186,7 +186,7 @@ def cost(given: ReportInput) -> Section | None:
                 "Calls that were paid, by stage and model; reused answers cost nothing.",
                 paid,
                 paid.assign(
-                    usd=[None if pd.isna(value) else dollars(value) for value in paid["usd"]]
+                    usd=["–" if pd.isna(value) else dollars(value) for value in paid["usd"]]
                 ).rename(columns=lambda name: "cost" if name == "usd" else name.replace("_", " ")),
             )
         ],

@@ -1,6 +1,6 @@
 """The sections that read the judge table: which setup, how good it is, what choices do to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -22,6 +22,8 @@ from judge_gym.records.judge_table import (
     Confusion,
     JudgeRow,
     JudgeTable,
+    Quantity,
+    RateRow,
     column_value,
 )
 from judge_gym.records.numbers import (
@@ -48,7 +50,7 @@ def which_judge(given: ReportInput) -> Section | None:
         {
             "setup": row["setup"],
             "usd": row["usd_per_1000"]["value"],
-            **{name: quality[end] for name, end in PRICED.items()},
+            **{"quality": quality["value"], "low": quality["low"], "high": quality["high"]},
         }
         for row in table["rows"]
         if head is not None
@@ -65,9 +67,6 @@ def which_judge(given: ReportInput) -> Section | None:
     )
 
 
-PRICED = {"quality": "value", "low": "low", "high": "high"}
-
-
 def measure_name(table: JudgeTable) -> str:
     """Names the deciding measure of a table, as its first column does."""
     if table["measure"] == "exact":
@@ -75,21 +74,24 @@ def measure_name(table: JudgeTable) -> str:
     return MEASURES[table["measure"]]
 
 
+RATES = {
+    "judge": "judge alone",
+    "corrected": "corrected",
+    "labels_alone": "labels alone",
+    "rogan_gladen": "Rogan-Gladen",
+}
+
+
 def people_rate(given: ReportInput) -> Section | None:
     """Shows what people would say of all items, by the judge and corrected by their labels."""
-    rows = _rows_of(given.judges, "rate")
+    rows: Any = given.judges.get("rate", []) if given.judges else []
     if not rows:
         return None
-    names = {
-        "judge": "judge alone",
-        "corrected": "corrected",
-        "labels_alone": "labels alone",
-        "rogan_gladen": "Rogan-Gladen",
-    }
-    first = rows[0]
+    chosen = given.judges["chosen"] if given.judges else None
+    leading = next((row for row in rows if row["setup"] == chosen), rows[0])
     return section(
-        "People's rate on all items",
-        str(first.get("sentence") or "What people would say of all items."),
+        "What would people say of all items?",
+        f"{leading['setup']}: {leading['sentence']}",
         tables=[
             Table(
                 "People's rate",
@@ -98,7 +100,7 @@ def people_rate(given: ReportInput) -> Section | None:
                 "judge errs on items without a label as often as on labelled ones.",
                 pd.DataFrame(
                     [
-                        {"setup": row["setup"], "quantity": row.get("quantity"), **_flat(row, names)}
+                        {"setup": row["setup"], "quantity": row["quantity"], **_rate_numbers(row)}
                         for row in rows
                     ]
                 ),
@@ -106,11 +108,12 @@ def people_rate(given: ReportInput) -> Section | None:
                     [
                         {
                             "setup": row["setup"],
+                            "quantity": row["quantity"],
                             **{
-                                title: with_interval(row.get(name), _rate_format(row))
-                                for name, title in names.items()
+                                title: with_interval(row[name], FORMATS[row["unit"]])
+                                for name, title in RATES.items()
                             },
-                            "note": row.get("warning") or row.get("withheld") or "",
+                            "note": row["warning"],
                         }
                         for row in rows
                     ]
@@ -120,40 +123,41 @@ def people_rate(given: ReportInput) -> Section | None:
     )
 
 
-def _rate_format(row: Mapping[str, Any]) -> Any:
-    return FORMATS.get(row.get("unit", "share"), percent)
+def _rate_numbers(row: RateRow) -> dict[str, Any]:
+    """Returns the estimates of a row: `judge`, `judge_low`, `judge_high`, `judge_n`."""
+    quantities = ((name, row[name]) for name in RATES)  # type: ignore[literal-required]
+    return {
+        column: value
+        for name, quantity in quantities
+        for column, value in _numbers(name, quantity).items()
+    }
+
+
+def _numbers(name: str, quantity: Quantity | None) -> dict[str, Any]:
+    """Returns an estimate as columns of a table, with null where it is unknown."""
+    ends: Mapping[str, Any] = quantity or dict.fromkeys(ENDS)
+    return {name if end == "value" else f"{name}_{end}": ends[end] for end in ENDS}
 
 
 def replacement_of_raters(given: ReportInput) -> Section | None:
     """Shows the alternative annotator test, where at least three people labelled items."""
-    rows = _rows_of(given.judges, "alt_test")
-    frame = pd.DataFrame(rows)
+    rows: Any = given.judges.get("alt_test", []) if given.judges else []
+    if not rows:
+        return None
+    chosen = given.judges["chosen"] if given.judges else None
+    leading = next((row for row in rows if row["setup"] == chosen), rows[0])
     return section(
         "Can a judge replace a rater?",
-        str(rows[0].get("sentence") or "The alternative annotator test.") if rows else "",
+        str(leading["sentence"]),
         tables=[
             Table(
-                "Can a judge replace a rater?",
-                "The alternative annotator test: each rater is left out in turn; a judge passes if "
-                "it represents the others at least as well as half of the raters do.",
-                frame.drop(columns="sentence", errors="ignore"),
+                "Alternative annotator test",
+                "Each rater is left out in turn: the judge passes if it represents the others at "
+                "least as well as half of the raters do, but for epsilon.",
+                pd.DataFrame(rows).drop(columns="sentence"),
             )
         ],
     )
-
-
-def _rows_of(table: JudgeTable | None, key: str) -> Sequence[Mapping[str, Any]]:
-    """Returns the rows that the judge table has under a key; none without the key."""
-    return () if table is None else table.get(key) or ()  # type: ignore[return-value]
-
-
-def _flat(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the quantities of a row as numbers: `judge`, `judge_low`, `judge_high`, `judge_n`."""
-    cells: dict[str, Any] = {}
-    for name in names:
-        quantity = row.get(name) or dict.fromkeys(ENDS)
-        cells |= {name if end == "value" else f"{name}_{end}": quantity[end] for end in ENDS}
-    return cells
 
 
 def knob_effects(given: ReportInput) -> Section | None:
@@ -202,10 +206,9 @@ def judges_table(table: JudgeTable) -> Table:
             "setup": row["setup"],
             "standing": row["standing"],
             **{
-                head["name"] if end == "value" else f"{head['name']}_{end}": quantity[end]
+                column: value
                 for head in table["columns"]
-                for quantity in [column_value(row, head["name"]) or dict.fromkeys(ENDS)]
-                for end in ENDS
+                for column, value in _numbers(head["name"], column_value(row, head["name"])).items()
             },
         }
         for row in table["rows"]
@@ -289,7 +292,9 @@ def in_numbers(given: ReportInput) -> Section | None:
         "Judges in numbers",
         "Every quantity of every setup.",
         tables=[
-            Table("Judges in numbers", "Shares from 0 to 1, US dollars, seconds.", _long(given.judges))
+            Table(
+                "Judges in numbers", "Shares from 0 to 1, US dollars, seconds.", _long(given.judges)
+            )
         ],
     )
 
@@ -311,7 +316,7 @@ def _note(table: JudgeTable) -> str:
         parts.append(counts)
     if people := table["people_with_each_other"]:
         parts.append(f"People with each other: {share(people)}.")
-    if table["kind"] is not None:
+    if table["kind"] is not None and len(table["rows"]) > 1:
         parts.append(
             f"Standing: on {table['compared_items']} items that all compared setups judged; worse "
             f"if another is clearly better, unknown below {MIN_CLUSTERS} clusters."
@@ -333,7 +338,7 @@ def _note(table: JudgeTable) -> str:
         "$ and seconds: of a verdict, averaged over repeats, the median over items; both orders of "
         "a pair are one."
     )
-    return " ".join([*parts, *(f"{note}." for note in table["notes"])])
+    return " ".join([*parts, *(f"{note[0].upper()}{note[1:]}." for note in table["notes"])])
 
 
 def _long(table: JudgeTable) -> pd.DataFrame:

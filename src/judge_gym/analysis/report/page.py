@@ -185,7 +185,9 @@ class Report:
         """Returns a table of the page or the appendix by its title or a part of it."""
         on_page = {table.title: table for table in self.tables}
         more = {} if self.appendix is None else self.appendix.sections
-        title = _titled("table", name, [*on_page, *(title for title in more if title not in on_page)])
+        title = _titled(
+            "table", name, [*on_page, *(title for title in more if title not in on_page)]
+        )
         if title in on_page:
             return on_page[title]
         assert self.appendix is not None

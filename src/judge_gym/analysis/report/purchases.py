@@ -20,17 +20,18 @@ def what_to_buy_next(given: ReportInput) -> Section | None:
     decisions = [decide(values, one, given.label_usd) for one in _main(known)]
     if not decisions:
         return None
-    first = decisions[0]
+    first, frame = decisions[0], pd.DataFrame([_row(one) for one in decisions])
     return section(
         "What should I buy next?",
         first.sentence(),
         tables=[
             Table(
                 "What to buy next",
-                "Half the width of the 95 % interval to expect, now and after buying as much as "
-                "doubling the items costs. `judge-gym plan STUDY --next --for QUANTITY` shows "
-                "others.",
-                pd.DataFrame([_row(one) for one in decisions]),
+                "Half the width of the 95 % interval of one quantity to expect, now and after "
+                "buying as much as doubling the items costs. `judge-gym plan STUDY --next --for "
+                "QUANTITY` shows others.",
+                frame,
+                frame.drop(columns="recommendation"),
             ),
         ],
         charts=[Chart("Interval by money spent", figures.decision_figure, curve(first))],
@@ -71,7 +72,6 @@ def _row(decision: Decision) -> dict[str, object]:
     """Returns a quantity with the interval to expect from each option."""
     row: dict[str, object] = {
         "quantity": decision.quantity.name,
-        "value": decision.value,
         "±": decision.half,
         "price": decision.budget_text(),
     }

@@ -15,7 +15,7 @@ from judge_gym.analysis.endpoints import (
     stage_by_item,
     status_rates,
 )
-from judge_gym.analysis.frames import CELL, ITEM, JUDGE, OrdinalFrame, ordinal
+from judge_gym.analysis.frames import CELL, ITEM, JUDGE, NAMES_APART, OrdinalFrame, ordinal
 from judge_gym.analysis.measures.consistency import conflicting_cells, consistency, independence
 from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.report.page import (
@@ -29,7 +29,7 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.contrasts import ALL, ranking
 from judge_gym.records import STATUSES
-from judge_gym.records.numbers import percent, signed_hundredths
+from judge_gym.records.numbers import fine_percent, percent, signed_hundredths
 
 MISSING = (
     "Lowest and highest: where it would lie whatever the stage of the verdicts without a score, "
@@ -42,16 +42,19 @@ def response_outcomes(given: ReportInput) -> Section | None:
     """Shows the statuses of all verdicts."""
     rates = status_rates(given.frame, CELL)
     seen = [status for status in STATUSES if status == "scored" or (rates[status] > 0).any()]
-    shares = {status: rates[f"share_{status}"].map("{:.1%}".format) for status in seen}
+    shares = {status: rates[f"share_{status}"] for status in seen}
     return section(
         "Response outcomes",
-        f"{1 - scored_share(given.frame):.1%} of the verdicts have no score.",
+        f"{fine_percent(1 - scored_share(given.frame))} of the verdicts have no score.",
         tables=[
             Table(
                 "Statuses",
                 "All samples, under own and other authors' rubrics. A status without a column "
                 "never occurred; nothing is coerced into a score.",
                 rates[[*CELL, "n"]].assign(**shares),
+                rates[[*CELL, "n"]].assign(
+                    **{name: share.map(fine_percent) for name, share in shares.items()}
+                ),
             )
         ],
         charts=[Chart("Response outcomes by judge", figures.status_figure, rates)],
@@ -221,6 +224,13 @@ def display_biases(given: ReportInput) -> Section | None:
     )
 
 
+def stage_quantity(given: ReportInput) -> str:
+    """Names the expected stage: of two labels with names, the share of the second."""
+    texts = given.data.own["stage_names"].unique()
+    names = str(texts[0]).split(NAMES_APART) if len(texts) == 1 else []
+    return f"share of “{names[1]}”" if len(names) == 2 else "expected stage"
+
+
 def over_all_judges(contrasts: pd.DataFrame) -> pd.DataFrame:
     """Selects the contrasts over all judges; of one judge, its own.
 
@@ -283,24 +293,25 @@ def differences_between_judges(given: ReportInput) -> Section | None:
     rows = every[every["endpoint"] == "stage"]
     known = rows.dropna(subset=["value"])
     clear = known[known["q"] < REVIEW_LEVEL]
-    lead = "No difference between judges can be estimated."
+    what = stage_quantity(given)
+    lead = f"No difference between judges in the {what} can be estimated."
     if len(known):
-        how_many = f"In {len(clear)} of {len(known)} comparisons"
-        lead = f"{how_many} two judges choose clearly different stages (q < {REVIEW_LEVEL:g})"
-        if len(clear):
-            top = clear.sort_values("value", key=abs, kind="stable").iloc[-1]
-            lead += (
-                f"; the largest difference: {top['level']} against {top['base']}, "
-                f"{signed_hundredths(top['value'])} on {top['task']}"
-            )
-        lead += "."
+        top = (clear if len(clear) else known).sort_values("value", key=abs, kind="stable").iloc[-1]
+        where = f" on {top['task']}" if known["task"].nunique() > 1 else ""
+        largest = f"{top['level']} against {top['base']}, {signed_hundredths(top['value'])}{where}"
+        many = f"{len(clear)} of {len(known)} differences" if len(known) > 1 else "The difference"
+        verb = "are" if len(known) > 1 else "is" if len(clear) else "is not"
+        lead = (
+            f"{many} in the {what} {verb} clear (q < {REVIEW_LEVEL:g})"
+            f"{'; the largest: ' if len(known) > 1 else ': '}{largest}."
+        )
     return section(
         "Differences between judges",
         lead,
         tables=[
             Table(
                 "Differences between judges",
-                f"One judge minus the other in the expected stage. {STAGES_FROM_0_TO_1} {NOTE}"
+                f"One judge minus the other in the {what}. {STAGES_FROM_0_TO_1} {NOTE}"
                 f"Intervals are 95 %, over {given.interval_units}.",
                 rows[["task", "at", "level", "base", *_CONTRAST]]
                 .rename(columns={"level": "judge", "base": "other"})
@@ -347,7 +358,9 @@ def conflicting_repeats(given: ReportInput) -> Section | None:
                 ),
             )
         ],
-        lines=() if len(conflicts) or not repeated else ["No repeats of any item conflict so much."],
+        lines=()
+        if len(conflicts) or not repeated
+        else ["No repeats of any item conflict so much."],
     )
 
 
