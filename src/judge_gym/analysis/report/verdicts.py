@@ -166,7 +166,7 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
 
 FEW_ROWS = 10
 """The number of conflicting repeats that a page shows."""
-PAGE_ENDPOINTS = {"stage": "stage", "abstained": "abstention"}
+PAGE_ENDPOINTS = {"stage": "stage", "abstention": "abstention"}
 """The endpoints of contrasts that a page shows, in words."""
 NOTE = (
     "Exploratory: contrasts that a study declares are tested apart. Level minus base, paired by "
