@@ -1,4 +1,4 @@
-"""Judges compared with people, and estimates from few labels and many verdicts.
+"""Judges compared with people: agreement, and whether a judge can replace a rater.
 
 Labels have columns tag, evidence, rater and stage. A judge's rating of an item summarises its
 replicates; swaps are left out.
@@ -10,24 +10,16 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from judge_gym.analysis.frames import CELL, ITEM, OrdinalFrame, cluster_codes
+from judge_gym.analysis.frames import CELL, ITEM, cluster_codes
 from judge_gym.analysis.stats.agreement import ratings, stage_shares
 from judge_gym.analysis.stats.clusters import (
-    MIN_FREEDOM,
     Codes,
-    cluster_sums,
     grouped_codes,
-    mean_error,
 )
 from judge_gym.analysis.stats.intervals import (
-    LEVEL,
-    Estimate,
     Floats,
     bounded,
     item_error,
-    student,
-    t_quantile,
-    undefined,
 )
 from judge_gym.errors import DesignError, unknown
 
@@ -209,108 +201,3 @@ def _test(wins: Floats, epsilon: float, clusters: Codes) -> _Test:
         error, freedom = item_error(gap, grouped_codes(clusters, known))
         p = float(special.stdtr(freedom, (gap.mean() - epsilon) / error))
     return _Test(len(gap), float(judge.mean()), float(gap.mean()), p)
-
-
-# --- few labels, many verdicts -------------------------------------------------------------------
-
-
-def prediction_powered(frame: OrdinalFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Estimates people's mean stage on all items from few labels and a judge's verdicts.
-
-    Stages are normalised: 0 is the first, 1 the last. The labelled items must be a random sample.
-
-    Returns:
-        Columns CELL, value, low, high, weight (of the judge, 0 to 1), labelled, unlabelled (items),
-        people, people_low, people_high (the mean of the labels alone), judge (the judge's own mean
-        over all items).
-    """
-    people = labelled(frame, labels)
-    people = people.assign(y=(people["stage"] - 1) / (people["n_stages"] - 1))
-    y = people.groupby(ITEM, observed=True)["y"].mean().rename("y").reset_index()
-    scales = frame.groupby(CELL, observed=True)["n_stages"].max().rename("n_stages").reset_index()
-    judged = ratings(frame).merge(scales, on=CELL).merge(y, on=ITEM, how="left")
-    judged = judged.assign(f=(judged["expected"] - 1) / (judged["n_stages"] - 1))
-    clusters = frame[["task", "evidence", "cluster"]].drop_duplicates()
-    judged = judged.merge(clusters, on=["task", "evidence"])
-    rows = []
-    for key, part in judged.groupby(CELL, observed=True):
-        known = part["y"].notna().to_numpy()
-        if known.any():
-            f, truth = part["f"].to_numpy(float), part["y"].to_numpy(float)[known]
-            codes = cluster_codes(part)
-            found, weight = prediction_powered_mean(
-                truth, f[known], f[~known], np.concatenate([codes[known], codes[~known]])
-            )
-            on_scale = np.clip([*found[:3], *student(truth, codes[known])[:3]], 0, 1)
-            counts = [found.n, int((~known).sum())]
-            rows.append([*key, *on_scale[:3], weight, *counts, *on_scale[3:], f.mean()])
-    columns = ["value", "low", "high", "weight", "labelled", "unlabelled"]
-    columns += ["people", "people_low", "people_high", "judge"]
-    return pd.DataFrame(rows, columns=[*CELL, *columns])
-
-
-def prediction_powered_mean(
-    truth: Floats, predicted: Floats, elsewhere: Floats, clusters: Codes | None = None
-) -> tuple[Estimate, float]:
-    """Returns the prediction-powered mean, and the weight of the predictions in it.
-
-    `predicted` is for the labelled items, `elsewhere` for the others; `clusters` has the clusters
-    of both, in this order. The weight minimises the
-    width of the interval, so that useless predictions cost nothing (Angelopoulos, Duchi and Zrnic
-    2023). Because it is estimated, one more degree of freedom is lost.
-    """
-    n, others = len(truth), len(elsewhere)
-    spread = float(np.concatenate([predicted, elsewhere]).var(ddof=1)) if n + others > 1 else 0.0
-    if n < 4 or others < 2 or spread <= 1e-12:
-        return student(truth, None if clusters is None else clusters[:n]), 0.0
-    covariance = float(np.cov(truth, predicted)[0, 1])
-    weight = float(np.clip(covariance / ((1 + n / others) * spread), 0.0, 1.0))
-    rest = truth - weight * predicted
-    value = weight * float(elsewhere.mean()) + float(rest.mean())
-    error, freedom = weight**2 * elsewhere.var(ddof=1) / others + rest.var(ddof=2) / n, n - 2.0
-    codes = grouped_codes(clusters, np.full(n + others, True))
-    if codes is not None:
-        gaps = [(rest - rest.mean()) / n, weight * (elsewhere - elsewhere.mean()) / others]
-        sums = cluster_sums(np.concatenate(gaps), codes)
-        error = max(error, float(sums @ sums) * len(sums) / (len(sums) - 1))
-        freedom = mean_error(rest, codes[:n]).freedom - 1
-    if not error > 0 or (codes is not None and freedom < MIN_FREEDOM):
-        return undefined(n, value), weight
-    half = float(t_quantile(freedom) * np.sqrt(error))
-    return Estimate(value, value - half, value + half, n), weight
-
-
-def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimate:
-    """Returns a prevalence corrected for error rates that were estimated on other items.
-
-    The estimate is Rogan and Gladen's, the interval Lang and Reiczigel's (2014), for shares per
-    item as well as for plain decisions: pseudo-items are added, so that no variance is 0. `called`
-    has the share of positive calls on items of unknown truth, `right_yes` and `right_no` the shares
-    of right calls on positive and on negative items.
-    """
-    if not (len(called) and len(right_yes) and len(right_no)):
-        return undefined(len(called))
-    sharpness = float(right_yes.mean() + right_no.mean()) - 1
-    if sharpness <= 0:
-        return undefined(len(called))
-    value = float(np.clip((called.mean() + right_no.mean() - 1) / sharpness, 0, 1))
-    z = float(special.ndtri((1 + LEVEL) / 2))
-    p, p_error = _padded(called, z**2)
-    yes, yes_error = _padded(right_yes, 2)
-    no, no_error = _padded(right_no, 2)
-    if yes + no <= 1:  # too few items to distinguish it from chance
-        return undefined(len(called), value)
-    middle = (p + no - 1) / (yes + no - 1)
-    error = np.sqrt(p_error + yes_error * middle**2 + no_error * (1 - middle) ** 2)
-    error = error / (yes + no - 1)
-    middle += 2 * z**2 * (middle * yes_error - (1 - middle) * no_error)
-    low, high = np.clip([middle - z * error, middle + z * error], 0, 1)
-    return Estimate(value, float(low), float(high), len(called))
-
-
-def _padded(values: Floats, items: float) -> tuple[float, float]:
-    """Returns the mean with pseudo-items, half of them 0 and half 1, and its squared error."""
-    n = len(values) + items
-    mean = (values.sum() + items / 2) / n
-    variance = ((values**2).sum() + items / 2) / n - mean**2
-    return float(mean), float(variance / n)

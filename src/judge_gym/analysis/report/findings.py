@@ -7,11 +7,12 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import known_answers
-from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes, ordinal_rows
+from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes
 from judge_gym.analysis.hypotheses import RULE, contrast_tests, decided, protocol_tests
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
-from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
+from judge_gym.analysis.judges.people import alt_test, majority_agreement
+from judge_gym.analysis.judges.rate import ROGAN_GLADEN, people_rates, rate_table
 from judge_gym.analysis.judges.sentence import dollars
 from judge_gym.analysis.metrics import metric_table
 from judge_gym.analysis.metrics.accuracy import ground_truth
@@ -248,7 +249,6 @@ def _scores(pairs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 
 def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
     """Returns the tables that compare judges with raters."""
-    stages = ordinal_rows(own)
     agreement = majority_agreement(own, people)
     return [
         Table(
@@ -264,9 +264,12 @@ def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
             alt_test(own, people),
         ),
         Table(
-            "People's mean stage",
-            "From few labels and many verdicts, prediction-powered.",
-            prediction_powered(stages, people) if len(stages) else pd.DataFrame(),
+            "People's rate",
+            "What people would say of all items: the share of the higher of two labels, or the "
+            "mean on the scale from 0 to 1. The labels, corrected by all verdicts "
+            "(prediction-powered); beside it the labels alone, the judge alone, and Rogan and "
+            f"Gladen's estimate. {ROGAN_GLADEN}.",
+            rate_table(people_rates(own, people)),
         ),
     ]
 
