@@ -132,7 +132,7 @@ def test_differences_of_two_systems_are_estimated_on_their_own_scale() -> None:
     difference = rng.choice([-1.0, 0.0, 1.0], 300, p=[0.1, 0.5, 0.4])
     labels = np.where(np.arange(300) < 90, difference, np.nan)
     verdicts = np.eye(3)[difference.astype(int) + 1]
-    rate = people_rate(labels, verdicts, np.array([-1.0, 0.0, 1.0]), scale=(-1.0, 1.0))
+    rate = people_rate(labels, verdicts, np.array([-1.0, 0.0, 1.0]), scale=(-1, 1), is_rate=False)
     assert rate.corrected.value == pytest.approx(difference.mean(), abs=0.02)
     assert not rate.rogan_gladen.known
 

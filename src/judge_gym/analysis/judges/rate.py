@@ -5,7 +5,7 @@ an ordinal scale from 0 to 1. Four estimates of it stand side by side: predictio
 Rogan and Gladen, from the labels alone, and from the judge alone.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,6 +85,7 @@ def people_rate(
     *,
     inclusion: Floats | None = None,
     scale: tuple[float, float] = (0.0, 1.0),
+    is_rate: bool = True,
 ) -> PeopleRate:
     """Estimates the mean label of all items; no item is dropped because its verdict is missing.
 
@@ -99,15 +100,15 @@ def people_rate(
         clusters: the number of each item's cluster.
         inclusion: each item's chance of being labelled; equal chances if left out.
         scale: the smallest and the largest label: 0 and 1, or -1 and 1 for differences.
+        is_rate: whether labels are positive or not, rather than stages or differences; only then
+            is there an estimate by Rogan and Gladen.
     """
     each = np.arange(len(labels))
     codes = each if clusters is None else np.unique(clusters, return_inverse=True)[1]
     has_label = ~np.isnan(labels)
     weights = np.where(has_label, 1.0 if inclusion is None else 1 / inclusion, 0.0)
     count = int(has_label.sum())
-    judged = shares @ np.where(np.isnan(scores), 0.0, scores)
-    scored = shares @ ~np.isnan(scores)
-    judge_means = np.divide(judged, scored, out=np.full(len(labels), np.nan), where=scored > 0)
+    judge_means = mean_scores(shares, scores)
     judge = Bounded(*scale)(judge_means, codes)
     if not count:
         nothing, withheld = undefined(), f"needs {MIN_LABELS} labelled items; there are none"
@@ -120,13 +121,22 @@ def people_rate(
         corrected=corrected,
         labels_alone=alone,
         judge=judge,
-        rogan_gladen=_rogan_gladen_of(sample, judged) if scale == (0, 1) else undefined(count),
+        rogan_gladen=_rogan_gladen_of(sample, judge_means) if is_rate else undefined(count),
         weight=weight,
         items=len(labels),
         labels=count,
         sample_p=_same_verdicts(shares, weights, codes),
         withheld=sample.withheld,
     )
+
+
+def mean_scores(shares: Floats, scores: Floats) -> Floats:
+    """Returns the judge's mean score of each item; NaN where no verdict has a score."""
+    total = shares @ np.where(np.isnan(scores), 0.0, scores)
+    scored = shares @ ~np.isnan(scores)
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.where(scored > 0, total / scored, np.nan)
+    return means
 
 
 def people_rates(
@@ -148,16 +158,55 @@ def people_rates(
     Returns:
         The estimates by task, variant and judge.
     """
+    rates = {}
+    for judged in judged_items(frame, labels, positive):
+        if np.isnan(judged.labels).all():
+            continue
+        chances = None if inclusion is None else inclusion.reindex(judged.evidence).to_numpy(float)
+        rates[judged.key] = people_rate(
+            judged.labels,
+            judged.shares,
+            judged.scores,
+            judged.codes,
+            inclusion=chances,
+            is_rate=judged.is_rate,
+        )
+    return rates
+
+
+class JudgedItems(NamedTuple):
+    """The items of a task, with the verdicts of one configured judge and people's labels."""
+
+    key: tuple[str, ...]
+    """Task, variant and judge."""
+    evidence: pd.Index
+    labels: Floats
+    """The mean label of each item over its raters; NaN without one."""
+    shares: Floats
+    """The share of each item's repeats in each verdict category."""
+    scores: Floats
+    """The label that each category stands for; NaN for none."""
+    codes: Codes
+    """The number of each item's cluster."""
+    is_rate: bool
+    """Whether labels are positive or not; else they are stages from 0 to 1."""
+
+
+def judged_items(
+    frame: pd.DataFrame, labels: pd.DataFrame, positive: Collection[int] = ()
+) -> Iterator[JudgedItems]:
+    """Yields the items of each configured judge, those included that it did not answer.
+
+    What is positive by default is told at `people_rates`; nominal scales without it are left out.
+    """
     people = labelled(frame, labels)
-    rates: dict[tuple[str, ...], PeopleRate] = {}
     for panel, rows in own_rows(frame).groupby(PANEL, observed=True):
         items = rows[["evidence", "cluster"]].drop_duplicates("evidence")
         codes, evidence = cluster_codes(items), pd.Index(items["evidence"])
-        chances = None if inclusion is None else inclusion.reindex(evidence).to_numpy(float)
         stages, kind = int(rows["n_stages"].max()), rows["rubric_kind"].iloc[0]
-        chosen = set(positive) or ({2} if stages == 2 else set())
         if kind == "nominal" and not positive:
             continue
+        chosen = set(positive) or ({2} if stages == 2 else set())
         values = np.array(
             [
                 float(stage in chosen) if chosen else (stage - 1) / (stages - 1)
@@ -167,15 +216,12 @@ def people_rates(
         for judge, part in rows.groupby(JUDGE, observed=True):
             key = tuple(map(str, (*panel, judge)))
             rated = people[(people[CELL] == list(key)).all(axis=1)]
-            if rated.empty:
-                continue
-            by_item = pd.Series(values[rated["stage"] - 1], rated["evidence"])
+            by_item = pd.Series(values[rated["stage"].astype(int) - 1], rated["evidence"])
             mean = by_item.groupby(level=0).mean().reindex(evidence).to_numpy(float)
             shares, masks = _verdict_shares(part, evidence)
             unscored = 0.0 if chosen else np.nan
             scores = np.array([_score(mask, values, unscored) for mask in masks])
-            rates[key] = people_rate(mean, shares, scores, codes, inclusion=chances)
-    return rates
+            yield JudgedItems(key, evidence, mean, shares, scores, codes, bool(chosen))
 
 
 def rate_table(rates: Mapping[tuple[str, ...], PeopleRate]) -> pd.DataFrame:
