@@ -13,6 +13,8 @@ from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.judges.people import (
     alt_test,
     alt_test_raters,
+    alt_tests,
+    alternative_annotator_test,
     labelled,
     majority_agreement,
 )
@@ -114,8 +116,10 @@ def plain_alt_test(
 
 
 @pytest.mark.parametrize("kind", ["ordinal", "nominal"])
-@pytest.mark.parametrize(("annotators", "epsilon"), [("experts", 0.2), ("crowd", 0.1)])
-def test_the_alt_test_is_the_plain_one(kind: str, annotators: Any, epsilon: float) -> None:
+@pytest.mark.parametrize(
+    ("choice", "epsilon"), [("expert", 0.2), ("skilled", 0.15), ("crowd", 0.1), (0.05, 0.05)]
+)
+def test_the_alt_test_is_the_plain_one(kind: str, choice: Any, epsilon: float) -> None:
     rng = np.random.default_rng(11)
     for noise in (0.2, 0.5, 0.9):
         truth = rng.integers(1, 5, 60)
@@ -126,7 +130,7 @@ def test_the_alt_test_is_the_plain_one(kind: str, annotators: Any, epsilon: floa
         raters = {name: noisy(0.4) for name in "abcd"}
         raters["d"] = [stage if item % 3 else 0 for item, stage in enumerate(raters["d"])]
         judge = noisy(noise)
-        found = only(alt_test(verdicts(judge, rubric_kind=kind), labels(raters), annotators))
+        found = only(alt_test(verdicts(judge, rubric_kind=kind), labels(raters), choice))
         omega, advantage = plain_alt_test(judge, raters, kind == "ordinal", epsilon)
         assert found["omega"] == pytest.approx(omega)
         assert found["advantage"] == pytest.approx(advantage)
@@ -186,5 +190,55 @@ def test_false_positive_rate_of_the_alt_test() -> None:
 
 
 def test_unknown_annotators_are_refused() -> None:
-    with pytest.raises(DesignError, match="choose 'experts', 'skilled' or 'crowd'"):
+    with pytest.raises(DesignError, match="choose 'expert', 'skilled' or 'crowd'"):
         alt_test(verdicts(["1"]), labels({"a": [1]}), "wizards")  # type: ignore[arg-type]
+
+
+def test_the_sentence_names_the_kind_of_raters_and_epsilon() -> None:
+    frame, people = verdicts(["2"] * 30), labels({name: [2] * 30 for name in "abc"})
+    [expert], [crowd] = (
+        alt_tests(frame, people).values(),
+        alt_tests(frame, people, "crowd").values(),
+    )
+    assert expert.sentence("j") == (
+        "j passes the alternative annotator test, against 3 of 3 raters; a judge passes if it is "
+        "at most .2 behind the rater (expert), for half of the raters."
+    )
+    assert "at most .1 behind the rater (crowd)" in crowd.sentence("j")
+    [number] = alt_tests(frame, people, 0.05).values()
+    assert "at most .05 behind the rater, for half" in number.sentence("j")
+
+
+def test_where_clusters_change_the_result_both_are_told() -> None:
+    """The judge errs on all items of one cluster of ten: few errors, all of one kind."""
+    stages = np.full((60, 3), 2.0)
+    judge = np.where(np.arange(60) < 5, 4.0, 2.0)
+    by_item = alternative_annotator_test(stages, judge, ordered=True)
+    codes = np.arange(60) // 6
+    by_cluster = alternative_annotator_test(stages, judge, codes, ordered=True)
+    assert (by_item.passed, by_item.published_passed) == (True, True)
+    assert (by_cluster.passed, by_cluster.published_passed) == (False, True)
+    assert by_cluster.sentence("j").endswith(
+        "Here items are in clusters; by the published procedure, which takes items as "
+        "independent, it passes (3 of 3 raters)."
+    )
+    assert by_cluster.row()["published_passed"] is True
+
+
+def test_with_too_few_clusters_the_published_result_stands_alone() -> None:
+    codes = np.repeat([0, 1, 2], 20)
+    test = alternative_annotator_test(
+        np.full((60, 3), 2.0), np.tile([2.0, 2.0, 3.0], 20), codes, ordered=True
+    )
+    assert test.passed is None
+    assert test.sentence("j").startswith(
+        "Whether j can replace a rater is not known: the items of 3 raters lie in too few clusters"
+    )
+
+
+def test_two_raters_are_no_test() -> None:
+    [test] = alt_tests(verdicts(["2"] * 30), labels({name: [2] * 30 for name in "ab"})).values()
+    assert test.sentence("j") == (
+        "Whether j can replace a rater is not known: 2 raters share at least 30 judged items with "
+        "another; 3 are needed."
+    )

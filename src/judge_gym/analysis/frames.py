@@ -185,6 +185,7 @@ _NUMBERS = (
     "call_id",
     "usd",
     "seconds",
+    "length",
 )
 
 

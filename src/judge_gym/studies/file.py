@@ -12,8 +12,11 @@ from judge_gym.axes import Design, ProtocolName, aliases, defaults, expand, find
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import TaskType
 from judge_gym.studies.declarations import (
+    ALT_TEST,
     JUDGE,
     MARGIN,
+    AltTestSpec,
+    Annotators,
     ContrastSpec,
     HypothesisName,
     check_contrasts,
@@ -108,6 +111,8 @@ class Study(Spec):
     tolerance: float = Field(0.05, ge=0, le=1)
     margin: float | None = Field(None, gt=0, lt=1)
     """The size below which an effect is negligible, on the scale from 0 to 1."""
+    alt_test: Annotators | AltTestSpec | None = None
+    """How far a judge may be behind a rater whom it replaces; None for the default, an expert."""
     label_usd: float = Field(0.0, ge=0)
     """What a person's label of a new item costs, for what to buy next."""
     contrasts: list[ContrastSpec] = []
@@ -127,7 +132,10 @@ class Study(Spec):
     def declared(self) -> dict[str, Any]:
         """What the study declares about its analysis, complete with defaults, as JSON."""
         every = list(get_args(HypothesisName)) if self.protocol else []
+        choice = self.alt_test
+        epsilon = choice.epsilon if isinstance(choice, AltTestSpec) else choice
         return {
+            **({} if epsilon is None else {ALT_TEST: epsilon}),
             MARGIN: self.margin,
             "hypotheses": self.hypotheses or every,
             "contrasts": [contrast.model_dump() for contrast in self.contrasts],
@@ -428,6 +436,7 @@ def _fields_at(path: Path) -> set[str]:
         "budget": BudgetSpec,
         "sweep": SampleSweep,
         "contrasts": ContrastSpec,
+        "alt_test": AltTestSpec,
     }
     named = [places[part] for part in path if part in places]
     place = named[-1] if named else Study

@@ -296,6 +296,8 @@ def firth(y: Floats, matrix: Floats, keep: Floats) -> Floats:
         A row of coefficients per fit.
     """
     coefficients = np.zeros((len(keep), matrix.shape[1]))
+    if len(keep) > 1:  # fits without a few items begin close to their end
+        coefficients += firth(y, matrix, np.ones((1, len(y))))
     for _ in range(MAX_STEPS):
         chance = special.expit(coefficients @ matrix.T)
         weight = keep * chance * (1 - chance)

@@ -30,7 +30,7 @@ from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.validity import LACKING, UNDECIDED, control_descriptions, validity
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
-from judge_gym.studies.declarations import margin_name
+from judge_gym.studies.declarations import Epsilon, epsilon_name, margin_name
 
 FIRST = ["hypothesis", "outcome", "declared", "value", "low", "high", "items", "p", "holm"]
 MOSTLY_SCORED = 0.5
@@ -230,7 +230,7 @@ def accuracy(given: ReportInput) -> Section | None:
                 .drop(columns="measure")
                 .rename(columns={"mean": "error"}),
             ),
-            *(_people(own, people) if people is not None else ()),
+            *(_people(own, people, given.declared.alt_test) if people is not None else ()),
         ],
         charts=[
             Chart("Accuracy", figures.accuracy_figure, scores),
@@ -247,7 +247,7 @@ def _scores(pairs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return figures.panels(found)
 
 
-def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
+def _people(own: pd.DataFrame, people: pd.DataFrame, epsilon: Epsilon) -> list[Table]:
     """Returns the tables that compare judges with raters."""
     agreement = majority_agreement(own, people)
     return [
@@ -259,9 +259,10 @@ def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
         ),
         Table(
             "Can a judge replace a rater?",
-            "The alternative annotator test: each rater is left out in turn; a judge passes if it "
-            "represents the others at least as well as half of the raters do.",
-            alt_test(own, people),
+            "The alternative annotator test: each rater is left out in turn. A judge passes if it "
+            f"represents the others as well as half of the raters do: {epsilon_name(epsilon)}. "
+            "The published procedure takes items as independent, ours respects clusters.",
+            alt_test(own, people, epsilon),
         ),
         Table(
             "People's rate",
