@@ -416,7 +416,12 @@ def _refusal(invalid: ValidationError) -> DesignError:
             return DesignError(f"{name} is not given", path=path[:-1] or path)
         case "literal_error":
             choices = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
-            choices += {"sweep": ["{sample: K}"], "swap": ["[[JUDGE, AUTHOR], ...]"]}.get(name, [])
+            others = {
+                "sweep": ["{sample: K}"],
+                "swap": ["[[JUDGE, AUTHOR], ...]"],
+                "alt_test": ["{epsilon: 0 to 1}"],
+            }
+            choices += others.get(name, [])
             return DesignError(
                 unknown("value", error["input"], choices, name), choices=choices, path=path
             )
