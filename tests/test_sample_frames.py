@@ -115,8 +115,7 @@ def test_an_export_is_the_same_bytes_every_time(filled: Lab, tmp_path: Path, for
 
 def test_a_length_is_that_of_the_text_which_judges_read(lab: Lab, tmp_path: Path) -> None:
     tasks = [{"concept": "fascism", "evidence": "here"}]
-    raw = {"protocol": None, "tasks": tasks, "design": {}}
-    run_study(lab, tmp_path, study="raw", **raw)
+    run_study(lab, tmp_path, study="raw", protocol=None, tasks=tasks, design={})
     frame = lab.experiments.samples("raw")
     texts = frame["evidence_title"].map(TEXTS)
     assert frame["length"].tolist() == texts.str.len().tolist()

@@ -214,7 +214,7 @@ def test_a_column_must_exist_and_hold_numbers() -> None:
 
 # --- coverage ------------------------------------------------------------------------------------
 
-FILES = 300
+FILES = 200
 
 
 @pytest.mark.simulation

@@ -295,17 +295,19 @@ def firth(y: Floats, matrix: Floats, keep: Floats) -> Floats:
     Returns:
         A row of coefficients per fit.
     """
-    coefficients = np.zeros((len(keep), matrix.shape[1]))
+    terms = matrix.shape[1]
+    products = (matrix[:, :, None] * matrix[:, None, :]).reshape(-1, terms**2)
+    coefficients = np.zeros((len(keep), terms))
     if len(keep) > 1:  # fits without a few items begin close to their end
         coefficients += firth(y, matrix, np.ones((1, len(y))))
     for _ in range(MAX_STEPS):
         chance = special.expit(coefficients @ matrix.T)
         weight = keep * chance * (1 - chance)
-        information = np.einsum("gi,ij,ik->gjk", weight, matrix, matrix, optimize=True)
+        information = (weight @ products).reshape(-1, terms, terms)
         inverse = np.linalg.pinv(information, hermitian=True)
-        leverage = weight * np.einsum("ij,gjk,ik->gi", matrix, inverse, matrix, optimize=True)
+        leverage = weight * (inverse.reshape(-1, terms**2) @ products.T)
         score = (keep * (y - chance) + leverage * (0.5 - chance)) @ matrix
-        step = np.einsum("gjk,gk->gj", inverse, score)
+        step = (inverse @ score[:, :, None])[:, :, 0]
         largest = np.abs(step).max(axis=1, keepdims=True)
         coefficients += step / np.maximum(1.0, largest)
         if largest.max() < 1e-8:
