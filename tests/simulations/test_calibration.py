@@ -437,7 +437,7 @@ def stage_by(interval: Interval) -> Quantity:
         rows = [interval(part.to_numpy()) for _, part in cells.groupby(level="task")]
         return pd.DataFrame(rows, columns=["value", "low", "high"])
 
-    return Quantity(interval.__name__, estimate, lambda known: known.endpoint("stage", "twin"))
+    return Quantity(interval.__name__, distances, lambda known: known.endpoint("stage", "twin"))
 
 
 def unbiased(ours: Replicates, theirs: Replicates, items: int) -> np.ndarray:
@@ -538,7 +538,7 @@ def zeros(rows: int) -> Quantity:
         table = np.zeros((rows * len(panels.numbers), 3))
         return pd.DataFrame(table, columns=["value", "low", "high"])
 
-    return Quantity(f"{rows} each", estimate, lambda _: 0.0)
+    return Quantity(f"{rows} each", distances, lambda _: 0.0)
 
 
 def test_a_panel_has_at_most_one_row_and_may_have_none() -> None:
