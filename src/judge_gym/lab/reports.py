@@ -128,6 +128,10 @@ class Reports:
             margin=self._store.studies.margin(study),
             in_test=None if split is None else split.items,
             simulated=simulation_banner({*map(str, frame["judge.model"])}),
+            measure=self._study_key(study, "measure"),
+            loss=self._study_key(study, "loss"),
+            positive=self._study_key(study, "positive"),
+            alt_test=self._store.studies.declarations(study).alt_test,
         )
         if table["split"] is not None:
             read = [(row["setup"], row["truth"]) for row in table["rows"]]

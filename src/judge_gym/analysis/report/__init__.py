@@ -156,7 +156,13 @@ def build_report(
     models = {*frame["reported_model"].fillna(frame[JUDGE]).unique()} | ({*judges} - asked)
     banner = simulation_banner(map(str, models))
     if table is None:
-        table = judge_table(frame, people, margin=declared.margin, simulated=banner)
+        table = judge_table(
+            frame,
+            people,
+            margin=declared.margin,
+            simulated=banner,
+            alt_test=declared.alt_test,
+        )
     report_input = ReportInput(
         data=Dataset(_needed(frame)),
         samples=frame,

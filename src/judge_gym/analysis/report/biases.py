@@ -1,5 +1,6 @@
 """The section on biases: the order of two responses, length, places and labels of the display."""
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -80,13 +81,22 @@ def _orders(given: ReportInput) -> list[dict[str, Any]]:
 
 
 def _lengths(given: ReportInput) -> list[dict[str, Any]]:
-    """Lists how verdicts depend on the length of the text at equal label, where it is known."""
-    rows = given.judges.get("length", []) if given.judges else []
+    """Lists how verdicts of the chosen setup depend on length at equal label, where known."""
+    length = given.judges["length"] if given.judges else None
+    if length is None or math.isnan(length["effect"]["value"]):
+        return []
+    effect = length["effect"]
     return [
-        {"setup": row["setup"], "bias": row["quantity"], "where": "", "unit": "share"}
-        | {end: row["change"][end] for end in ("value", "low", "high")}
-        | {"items": row["change"]["n"]}
-        for row in rows
+        {
+            "setup": length["setup"],
+            "bias": f"for a {length['unit']} of length",
+            "where": "at equal label",
+            "value": effect["value"],
+            "low": effect["low"],
+            "high": effect["high"],
+            "items": effect["n"],
+            "unit": "share",
+        }
     ]
 
 

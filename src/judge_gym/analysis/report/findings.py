@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from judge_gym.analysis.declared import RULE, Tested, contrast_tests, outcomes
-from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes, ordinal_rows
+from judge_gym.analysis.frames import ITEM, JUDGE, cluster_codes
 from judge_gym.analysis.measures import Measure, panel_table
 from judge_gym.analysis.report.page import (
     ReportInput,
@@ -123,8 +123,8 @@ def _limits(part: pd.DataFrame, labelled: Collection[str]) -> Iterator[str]:
     scored = scored_share(part)
     if scored < MOSTLY_SCORED:
         yield (
-            f"{percent(1 - scored)} of the verdicts abstain or cannot be read: the scored ones may not "
-            "be representative"
+            f"{percent(1 - scored)} of the verdicts abstain or cannot be read: the scored ones may "
+            "not be representative"
             if scored
             else "no verdict is scored: nothing is known about stages"
         )

@@ -23,17 +23,18 @@ from judge_gym.records.judge_table import (
     JudgeRow,
     JudgeTable,
     Quantity,
-    RateRow,
     column_value,
 )
 from judge_gym.records.numbers import (
     DIFFERENCES,
     FORMATS,
+    hundredths,
     percent,
     share,
     signed_hundredths,
     with_interval,
 )
+from judge_gym.studies.declarations import epsilon_name
 
 TITLE = "Which judge?"
 ENDS = ("value", "low", "high", "n")
@@ -74,63 +75,65 @@ def measure_name(table: JudgeTable) -> str:
     return MEASURES[table["measure"]]
 
 
-RATES = {
-    "judge": "judge alone",
+RATES: Mapping[str, str] = {
+    "raw": "judge alone",
     "corrected": "corrected",
-    "labels_alone": "labels alone",
+    "labels": "labels alone",
     "rogan_gladen": "Rogan-Gladen",
 }
+"""The estimates of people's rate, in words."""
 
 
 def people_rate(given: ReportInput) -> Section | None:
-    """Shows what people would say of all items, by the judge and corrected by their labels."""
-    rows: Any = given.judges.get("rate", []) if given.judges else []
-    if not rows:
+    """Shows what people would say of all items, by the chosen setup and corrected by labels."""
+    rate = given.judges["rate"] if given.judges else None
+    if rate is None:
         return None
-    chosen = given.judges["chosen"] if given.judges else None
-    leading = next((row for row in rows if row["setup"] == chosen), rows[0])
+    quantities: Mapping[str, Quantity | None] = {
+        "raw": rate["raw"],
+        "corrected": rate["corrected"],
+        "labels": rate["labels"],
+        "rogan_gladen": rate["rogan_gladen"],
+    }
+    known = {name: quantity for name, quantity in quantities.items() if quantity is not None}
+    frame = pd.DataFrame(
+        [
+            {
+                "setup": rate["setup"],
+                "quantity": rate["quantity"],
+                "estimate": RATES[name],
+                "value": quantity["value"],
+                "low": quantity["low"],
+                "high": quantity["high"],
+                "n": quantity["n"],
+            }
+            for name, quantity in known.items()
+        ]
+    ).astype({"low": float, "high": float})
+    text = hundredths if rate["quantity"].startswith("mean stage") else percent
+    of_people = given.judges is not None and given.judges["kind"] == "agreement"
+    source = "people's labels" if of_people else "known answers"
     return section(
-        "What would people say of all items?",
-        f"{leading['setup']}: {leading['sentence']}",
+        "What is the rate on all items?",
+        f"{rate['setup']}. {rate['sentence']}",
         tables=[
             Table(
                 "People's rate",
-                "What a random rater would say of all items. Corrected: from the labels of some "
-                "items and verdicts on all (prediction-powered). Rogan-Gladen assumes that the "
-                "judge errs on items without a label as often as on labelled ones.",
+                f"{rate['quantity'][0].upper()}{rate['quantity'][1:]}, on {rate['items']:,} items, "
+                f"of which {rate['labelled']:,} have {source}. Corrected: from the labels and all "
+                "verdicts (prediction-powered). Rogan-Gladen assumes that the judge errs on other "
+                "items as often as on labelled ones of the same label.",
+                frame,
                 pd.DataFrame(
-                    [
-                        {"setup": row["setup"], "quantity": row["quantity"], **_rate_numbers(row)}
-                        for row in rows
-                    ]
-                ),
-                pd.DataFrame(
-                    [
-                        {
-                            "setup": row["setup"],
-                            "quantity": row["quantity"],
-                            **{
-                                title: with_interval(row[name], FORMATS[row["unit"]])
-                                for name, title in RATES.items()
-                            },
-                            "note": row["warning"],
-                        }
-                        for row in rows
-                    ]
+                    {
+                        "estimate": frame["estimate"],
+                        rate["quantity"]: interval_texts(frame, text),
+                        "items": frame["n"],
+                    }
                 ),
             )
         ],
     )
-
-
-def _rate_numbers(row: RateRow) -> dict[str, Any]:
-    """Returns the estimates of a row: `judge`, `judge_low`, `judge_high`, `judge_n`."""
-    quantities = ((name, row[name]) for name in RATES)  # type: ignore[literal-required]
-    return {
-        column: value
-        for name, quantity in quantities
-        for column, value in _numbers(name, quantity).items()
-    }
 
 
 def _numbers(name: str, quantity: Quantity | None) -> dict[str, Any]:
@@ -141,23 +144,46 @@ def _numbers(name: str, quantity: Quantity | None) -> dict[str, Any]:
 
 def replacement_of_raters(given: ReportInput) -> Section | None:
     """Shows the alternative annotator test, where at least three people labelled items."""
-    rows: Any = given.judges.get("alt_test", []) if given.judges else []
-    if not rows:
+    tests = given.judges["alt_test"] if given.judges else []
+    if not tests:
         return None
-    chosen = given.judges["chosen"] if given.judges else None
-    leading = next((row for row in rows if row["setup"] == chosen), rows[0])
+    assert given.judges is not None
+    chosen = given.judges["chosen"]
+    leading = next((test for test in tests if test["setup"] == chosen), tests[0])
+    frame = pd.DataFrame(tests).drop(columns="sentence")
     return section(
         "Can a judge replace a rater?",
-        str(leading["sentence"]),
+        leading["sentence"],
         tables=[
             Table(
                 "Alternative annotator test",
-                "Each rater is left out in turn: the judge passes if it represents the others at "
-                "least as well as half of the raters do, but for epsilon.",
-                pd.DataFrame(rows).drop(columns="sentence"),
+                "Each rater is left out in turn. Wins: the share of raters that the judge beats or "
+                "is close to; advantage: how often it is at least as close to the others as a "
+                f"rater; it passes {epsilon_name(given.declared.alt_test)}. The published procedure "
+                "takes items as independent, ours respects clusters.",
+                frame,
+                pd.DataFrame(
+                    {
+                        "setup": frame["setup"],
+                        "passes": [_yes_or_no(test["passed"]) for test in tests],
+                        "wins": [_share_or_dash(test["omega"]) for test in tests],
+                        "advantage": [_share_or_dash(test["advantage"]) for test in tests],
+                        "raters": frame["raters"],
+                        "as published": [_yes_or_no(test["published_passed"]) for test in tests],
+                        "missing": frame["missing"],
+                    }
+                ),
             )
         ],
     )
+
+
+def _yes_or_no(value: bool | None) -> str:
+    return "–" if value is None else "yes" if value else "no"
+
+
+def _share_or_dash(value: float | None) -> str:
+    return "–" if value is None else percent(value)
 
 
 def knob_effects(given: ReportInput) -> Section | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
