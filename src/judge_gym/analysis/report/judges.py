@@ -151,6 +151,13 @@ def replacement_of_raters(given: ReportInput) -> Section | None:
     chosen = given.judges["chosen"]
     leading = next((test for test in tests if test["setup"] == chosen), tests[0])
     frame = pd.DataFrame(tests).drop(columns="sentence")
+    if frame["passed"].isna().all():
+        reasons = dict.fromkeys(test["missing"] for test in tests)
+        return section(
+            "Can a judge replace a rater?",
+            "The alternative annotator test is not possible.",
+            lines=[*reasons],
+        )
     return section(
         "Can a judge replace a rater?",
         leading["sentence"],

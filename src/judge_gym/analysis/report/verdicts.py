@@ -169,9 +169,8 @@ FEW_ROWS = 10
 PAGE_ENDPOINTS = {"stage": "stage", "abstention": "abstention"}
 """The endpoints of contrasts that a page shows, in words."""
 NOTE = (
-    "Exploratory: contrasts that a study declares are tested apart. Level minus base, paired by "
-    "item, all other knobs and the displays equal; sign-flip test; q: Benjamini-Hochberg over all "
-    "endpoints and judges. "
+    "Exploratory, paired by item with all else equal; sign-flip test; q: Benjamini-Hochberg over "
+    "all endpoints and judges. "
 )
 DETAILS = f"Shared: the share of calls that both designs have in common. {MISSING}"
 STAGES_FROM_0_TO_1 = "Stages are from 0, the first, to 1, the last; abstention is a share."
@@ -259,7 +258,7 @@ def choices_and_verdicts(given: ReportInput) -> Section | None:
         tables=[
             Table(
                 "Choices and verdicts",
-                f"{STAGES_FROM_0_TO_1} {NOTE}Intervals are 95 %, over {given.interval_units}.",
+                f"Level minus base. {STAGES_FROM_0_TO_1} {NOTE}Intervals are 95 %, over {given.interval_units}.",
                 rows[[*names, *_CONTRAST]].reset_index(drop=True),
                 _contrast_texts(rows, {"knob": "choice", "level": "level", "base": "instead of"}),
             )
