@@ -202,7 +202,8 @@ def display_biases(given: ReportInput) -> Section | None:
     lead = "No display was shuffled, so preferences for a place or a label are unknown."
     if len(known):
         top = known.iloc[int(known["mean"].abs().to_numpy().argmax())]
-        ends = "" if pd.isna(top["low"]) else f" ({top['low']:+.2f} to {top['high']:+.2f})"
+        interval = f" [{signed_hundredths(top['low'])}, {signed_hundredths(top['high'])}]"
+        ends = "" if pd.isna(top["low"]) else interval
         which, where = ("for", "above") if top["mean"] > 0 else ("against", "below")
         lead = (
             f"Largest preference: {top[JUDGE]} {which} {top['kind']} {top['place']} on "
