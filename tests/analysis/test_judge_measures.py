@@ -1,7 +1,7 @@
 """The measures of the judge table: which fit the labels, which decides, and what goes with them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,10 @@ PANDALM = Path(__file__).parents[3] / "shared" / "data" / "pandalm"
 
 
 def frame_of(
-    verdicts: dict[str, Sequence[Any]], n_stages: int = 2, names: str = "", **columns: Any
+    verdicts: Mapping[str, Sequence[Any] | np.ndarray],
+    n_stages: int = 2,
+    names: str = "",
+    **columns: Any,
 ) -> pd.DataFrame:
     """One verdict (a stage or a status) of each judge on each item."""
     rows = [
@@ -45,7 +48,7 @@ def frame_of(
     )
 
 
-def raters_of(stages: dict[str, Sequence[int]]) -> pd.DataFrame:
+def raters_of(stages: Mapping[str, Sequence[int] | np.ndarray]) -> pd.DataFrame:
     rows = [
         ("t", item, rater, stage)
         for rater, given in stages.items()
@@ -204,6 +207,53 @@ def test_a_measure_that_does_not_fit_the_labels_is_refused_with_the_choices() ->
         match=r"unknown measure .balanced. for these labels; choose .exact., .weighted.",
     ):
         judge_table(tidy(frame), measure="balanced")
+
+
+# --- people's rate, length, and replacing a rater ------------------------------------------------
+
+
+def labelled_replies() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """200 replies of another length each; a mild judge on all of them, three raters on 90."""
+    truth = np.random.default_rng(5).integers(1, 3, 200)
+    mild = np.where(np.random.default_rng(6).random(200) < 0.3, 2, truth)
+    frame = frame_of({"a": mild}, names="fail | pass")
+    frame["length"] = 100 + 7 * ((frame["evidence"] * 31) % 97)
+    return frame, raters_of({name: noisy(truth, 0.9, 2, n)[:90] for n, name in enumerate("xyz")})
+
+
+def test_peoples_rate_corrects_the_judge_by_labels_of_some_items() -> None:
+    frame, raters = labelled_replies()
+    rate = judge_table(tidy(frame), raters)["rate"]
+    assert rate is not None
+    assert (rate["quantity"], rate["labelled"], rate["items"]) == ("pass rate", 90, 200)
+    assert rate["raw"]["value"] == pytest.approx((frame["stages"] == "2").mean())
+    assert rate["labels"]["value"] == pytest.approx((raters["stage"] == 2).mean())
+    assert rate["corrected"]["value"] < rate["raw"]["value"]
+    assert rate["sentence"].startswith("Pass rate: judge 6")
+
+
+def test_items_of_a_concept_without_labels_have_no_part_in_the_rate() -> None:
+    frame, raters = labelled_replies()
+    other = frame.assign(concept="tone", evidence=frame["evidence"] + 1000, tag="other")
+    both = pd.concat([frame.assign(concept="help"), other])
+    rate, alone = (
+        judge_table(tidy(part), raters)["rate"] for part in (both, frame.assign(concept="help"))
+    )
+    assert rate == alone
+
+
+def test_length_and_the_alternative_annotator_test_are_of_the_same_labels() -> None:
+    table = judge_table(tidy(labelled_replies()[0]), labelled_replies()[1])
+    assert table["length"] is not None and table["length"]["unit"] == "doubling"
+    assert table["length"]["effect"]["n"] == 90
+    assert "not clear yet" in table["length"]["sentence"]
+    [test] = table["alt_test"]
+    assert (test["raters"], test["epsilon"]) == (3, 0.2)
+    assert "(expert)" in test["sentence"]
+    [crowd] = judge_table(tidy(labelled_replies()[0]), labelled_replies()[1], alt_test="crowd")[
+        "alt_test"
+    ]
+    assert crowd["epsilon"] == 0.1
 
 
 # --- what goes with them -------------------------------------------------------------------------
