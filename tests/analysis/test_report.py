@@ -1175,14 +1175,18 @@ def test_choices_are_told_in_words_and_in_the_deciding_measure(only_sections: On
     frame = pd.concat(frames, ignore_index=True).assign(call_id=None)
     report = build_report("x", frame, None)
     [line] = report.summary.choices
-    assert line.startswith("verdict.method subset instead of single lowers balanced accuracy: -60 [-")
+    assert line.startswith(
+        "verdict.method subset instead of single lowers balanced accuracy: -60 [-"
+    )
     assert line.endswith("] points, 30 items")
     [effects] = report.tables
     assert effects.frame["value"].tolist() == pytest.approx([-0.6])
     assert effects.cells.loc[0, "balanced accuracy, points"].startswith("-60 [-")
     same = pd.concat([frames[0], frames[0].assign(**{"verdict.method": "subset"})])
     [line] = build_report("x", same.assign(call_id=None), None).summary.choices
-    no_effect = "verdict.method subset instead of single shows no clear effect on balanced accuracy: 0"
+    no_effect = (
+        "verdict.method subset instead of single shows no clear effect on balanced accuracy: 0"
+    )
     assert line.startswith(no_effect)
 
 
