@@ -31,7 +31,7 @@ ITEMS = 3
 def two(write_study: WriteStudy, only_sections: OnlySections) -> tuple[Path, Path]:
     """Two studies with the same experiments; the second asks for more of each."""
     only_sections(
-        verdicts.response_outcomes, verdicts.chosen_stages, findings.rubrics_evidence_cost
+        verdicts.response_outcomes, verdicts.chosen_stages, findings.cost
     )
     first = write_study("first.yaml", study="first", judges=JUDGES, samples=2, probe=False)
     second = write_study(
