@@ -513,12 +513,12 @@ def test_labels_reach_the_report_as_agreement_with_people(
     )
     lab.labels.import_file(labels, target="small")
     report = lab.reports.build("small")
-    rows = report.table("judges").set_index("setup")
+    table = report.table("judges").set_index("setup")
     # With a random rater: 2/3 on I1, 0 on I2, 1/2 on I3 and 1 on I4.
     low, high = (2 / 3 + 0 + 1 / 2 + 1) / 4, (1 / 3 + 1 + 1 / 2 + 0) / 4
-    assert rows.loc["strict", "exact"] == pytest.approx(low)
-    assert rows.loc["hasty", "exact"] == pytest.approx((low + high) / 2)
-    assert {*rows["exact_n"]} == {4}
+    assert table.loc["strict", "exact"] == pytest.approx(low)
+    assert table.loc["hasty", "exact"] == pytest.approx((low + high) / 2)
+    assert {*table["exact_n"]} == {4}
     [judges] = [one for one in report.tables if one.title == "Judges"]
     assert "agreement with people" in judges.cells
     [confusion] = [one for one in report.tables if one.title == "Verdicts and labels"]

@@ -124,12 +124,12 @@ def of_row(title: str, row: dict[str, Any], place: str) -> Iterator[Fact]:
         and not isinstance(value, bool)
         and name not in (*NAMES, *COUNTS, *CORRECTIONS)
         and not name.endswith(("_low", "_high", "_n"))
-        and not pd.isna(value)
+        and not math.isnan(value)
     }
     if "quantity" in row and title in ("Judges in numbers", "Judges compared"):
         unit = {"value": canonical(row["quantity"])}
         yield from (
-            Fact((setup,), unit[name], items, value, place)
+            Fact((str(setup),), unit[name], items, value, place)
             for name, value in numbers.items()
             if name in unit
         )
@@ -323,6 +323,11 @@ def test_outcomes_of_calls_are_counted_once_everywhere() -> None:
     statuses = report.table("statuses")
     share = (statuses["n"] * (1 - statuses["scored"])).sum() / statuses["n"].sum()
     assert share == pytest.approx(without)
+    assert report.appendix is not None
+    part = report.appendix.sections["Statuses"](report.appendix.given)
+    assert part is not None
+    [chart] = part.charts
+    assert chart.finding is not None and f"{chart.finding}." == part.lead
 
 
 ENGLISH = (

@@ -60,9 +60,12 @@ def which_judge(given: ReportInput) -> Section | None:
         and row["usd_per_1000"]
         and row["usd_per_1000"]["value"] > 0
     ]
+    lead = "Without known answers or labels, no setup is better than another."
+    if table["kind"]:
+        lead = f"Setups are compared by {measure_name(table)}."
     return section(
         TITLE,
-        f"Every setup{', and its quality against its price' * bool(prices)}.",
+        lead,
         tables=[judges_table(table), _confusion_table(table["confusion"])],
         charts=[Chart("Price against quality", figures.price_figure, pd.DataFrame(prices))],
     )
@@ -166,8 +169,8 @@ def replacement_of_raters(given: ReportInput) -> Section | None:
                 "Alternative annotator test",
                 "Each rater is left out in turn. Wins: the share of raters that the judge beats or "
                 "is close to; advantage: how often it is at least as close to the others as a "
-                f"rater; it passes {epsilon_name(given.declared.alt_test)}. The published procedure "
-                "takes items as independent, ours respects clusters.",
+                f"rater; it passes {epsilon_name(given.declared.alt_test)}. The published "
+                "procedure takes items as independent, ours respects clusters.",
                 frame,
                 pd.DataFrame(
                     {

@@ -43,9 +43,10 @@ def response_outcomes(given: ReportInput) -> Section | None:
     rates = status_rates(given.frame, CELL)
     seen = [status for status in STATUSES if status == "scored" or (rates[status] > 0).any()]
     shares = {status: rates[f"share_{status}"] for status in seen}
+    lead = f"{fine_percent(1 - scored_share(given.frame))} of the verdicts have no score."
     return section(
         "Response outcomes",
-        f"{fine_percent(1 - scored_share(given.frame))} of the verdicts have no score.",
+        lead,
         tables=[
             Table(
                 "Statuses",
@@ -57,7 +58,10 @@ def response_outcomes(given: ReportInput) -> Section | None:
                 ),
             )
         ],
-        charts=[Chart("Response outcomes by judge", figures.status_figure, rates)],
+        charts=[
+            # Designs share calls, which count once over all of them.
+            Chart("Response outcomes by judge", figures.status_figure, rates, lead.rstrip("."))
+        ],
     )
 
 
@@ -259,7 +263,8 @@ def choices_and_verdicts(given: ReportInput) -> Section | None:
         tables=[
             Table(
                 "Choices and verdicts",
-                f"Level minus base. {STAGES_FROM_0_TO_1} {NOTE}Intervals are 95 %, over {given.interval_units}.",
+                f"Level minus base. {STAGES_FROM_0_TO_1} {NOTE}Intervals are 95 %, over "
+                f"{given.interval_units}.",
                 rows[[*names, *_CONTRAST]].reset_index(drop=True),
                 _contrast_texts(rows, {"knob": "choice", "level": "level", "base": "instead of"}),
             )
@@ -280,7 +285,7 @@ def _contrast_texts(rows: pd.DataFrame, titles: dict[str, str]) -> pd.DataFrame:
         difference=interval_texts(rows, signed_hundredths),
         items=rows["items"],
         q=rows["q"].astype(float),
-        note=rows["note"],
+        **({"note": rows["note"]} if (rows["note"].fillna("") != "").any() else {}),
     ).reset_index(drop=True)
 
 
