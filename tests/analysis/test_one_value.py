@@ -182,7 +182,7 @@ def tolerance(fact: Fact, other: Fact) -> float:
     return 6e-4 if rounded else 1e-12
 
 
-def judged(rights: Mapping[str, tuple[int, int]], items: int = 40, **more: Any) -> pd.DataFrame:
+def judged(rights: Mapping[str, tuple[int, int]], items: int = 40) -> pd.DataFrame:
     """Judges that are right on their first items, and whose next answers cannot be read."""
     return samples(
         *(
@@ -190,7 +190,7 @@ def judged(rights: Mapping[str, tuple[int, int]], items: int = 40, **more: Any) 
                 **{JUDGE: judge, "evidence": item, "replicate": repeat, "truth": 2 - item % 2},
                 **{"stages": "" if lost else str(1 + (item + (item < right)) % 2), "n_stages": 2},
                 **{"status": "parse_failed" if lost else "scored"},
-                **{"call_id": (n * items + item) * 2 + repeat, "usd": 0.01 * (n + 1), **more},
+                **{"call_id": (n * items + item) * 2 + repeat, "usd": 0.01 * (n + 1)},
             }
             for n, (judge, (right, unread)) in enumerate(rights.items())
             for item in range(items)
@@ -203,7 +203,7 @@ def judged(rights: Mapping[str, tuple[int, int]], items: int = 40, **more: Any) 
 def two_labels() -> Report:
     """Judges on fail and pass, of whose answers many cannot be read, under two designs."""
     parts = [
-        judged(rights, **{"verdict.output": output})
+        judged(rights).assign(**{"verdict.output": output})
         for output, rights in (
             ("suffix", {"a": (30, 6), "b": (20, 0)}),
             ("json", {"a": (26, 10), "b": (24, 4)}),

@@ -469,7 +469,7 @@ class DigestTable(TypedDict):
 class ReportChoice(TypedDict):
     """The setup that a report recommends, and its quality by the measure that decided."""
 
-    setup: UntrustedText
+    setup: Annotated[str | None, UNTRUSTED]
     measure: str
     kind: str | None
     quality: AnyRow | None

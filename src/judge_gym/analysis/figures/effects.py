@@ -133,8 +133,8 @@ def _rank_finding(ranks: pd.DataFrame) -> str:
         if points == 1:
             often = "in the only matched comparison"
         sentences.append(f'{knob}: "{level}" scores higher than {than} {often}')
-    count = len(top) - 2
-    rest = f"; {count} more knob{'s' * (count > 1)} below" if count > 0 else ""
+    left_out = len(top) - 2
+    rest = f"; {left_out} more knob{'s' * (left_out > 1)} below" if left_out > 0 else ""
     return "; ".join(sentences[:2]) + rest
 
 
