@@ -1,4 +1,4 @@
-"""The size of a study, as its tests see it, and their power in a sentence."""
+"""The size of a study, as its tests see it."""
 
 from typing import TYPE_CHECKING
 
@@ -6,19 +6,18 @@ from judge_gym.axes import CONTESTED
 from judge_gym.lab.prepare import PreparedStudy
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from judge_gym.analysis.stats.power import StudySize
+    from judge_gym.analysis.planning.components import Size
     from judge_gym.studies.sweep import Experiment
 
 
-def study_sizes(prepared: PreparedStudy) -> "dict[str, StudySize]":
+def study_sizes(prepared: PreparedStudy) -> "dict[str, Size]":
     """Returns how much a study plans to ask, by endpoint that it can test.
 
     Differences of setups are tested task by task: the size is that of the smallest task.
     Hypotheses are tested on the items of all tasks.
     """
-    from judge_gym.analysis.stats.power import MIN_CONCEPTS, StudySize
+    from judge_gym.analysis.planning.components import Size
+    from judge_gym.analysis.planning.power import MIN_CONCEPTS
 
     experiments = prepared.sweep.experiments
     targets = [prepared.targets[one.tag] for one in experiments]
@@ -29,11 +28,11 @@ def study_sizes(prepared: PreparedStudy) -> "dict[str, StudySize]":
     labelled = [one for one in tasks.values() if any(_truths(one))]
     sizes = {}
     if len({(one.design.judge.model, one.tag) for one in experiments}) > len(tasks):
-        size = StudySize(_items(smallest), _clusters(smallest), repeats)
+        size = Size(_items(smallest), _clusters(smallest), repeats)
         sizes = {"stage": size, "abstention": size}
         if labelled:
             known = min(labelled, key=_items)
-            sizes["accuracy"] = StudySize(_items(known), _clusters(known), repeats)
+            sizes["accuracy"] = Size(_items(known), _clusters(known), repeats)
         elif prepared.labels:
             sizes["agreement"] = size
         if probed:
@@ -45,14 +44,14 @@ def study_sizes(prepared: PreparedStudy) -> "dict[str, StudySize]":
     if smallest.task.protocol != CONTESTED:
         return sizes
     every = list(tasks.values())
-    whole = StudySize(sum(map(_items, every)), sum(map(_clusters, every)), repeats)
+    whole = Size(sum(map(_items, every)), sum(map(_clusters, every)), repeats)
     kinds = [[one for one in every if one.task.type == kind] for kind in ("ecc", "control")]
     concepts = [len({one.task.concept for one in kind}) for kind in kinds]
     if least := min(concepts):
         tested = sum(map(_items, [*kinds[0], *kinds[1]]))
-        sizes["H1 entrenchment"] = StudySize(tested, tested, repeats, least, arms=2)
+        sizes["H1 entrenchment"] = Size(tested, tested, repeats, least, arms=2)
         if least < MIN_CONCEPTS:
-            sizes["H1 on these concepts"] = StudySize(tested, tested, repeats, arms=2)
+            sizes["H1 on these concepts"] = Size(tested, tested, repeats, arms=2)
     if probed:
         sizes["H2 consensus hallucination"] = whole
     if probed and any(one.rivals for one in targets):
@@ -78,24 +77,3 @@ def _clusters(experiment: "Experiment") -> int:
 
 def _truths(experiment: "Experiment") -> list[object]:
     return [item.truth for item in experiment.task.pool.items if item.truth is not None]
-
-
-def power_sentence(table: "pd.DataFrame") -> str:
-    """Returns in a sentence how likely the tests are to find the effect."""
-    if table.empty:
-        return "Nothing is compared: a test needs two judges or two levels of a knob."
-    tested = table[table["power"].notna()]
-    if tested.empty:
-        return "Too few items for any test: five are needed."
-    weak = tested[tested["power"] < 0.8]
-    effect = float(table["effect"].iloc[0])
-    if weak.empty:
-        return f"Every test finds an effect of {effect:g} in at least 80 % of studies."
-    first = weak.sort_values("power").iloc[0]
-    need = first["needed_80"]
-    more = "more than can be planned" if need != need else f"{int(need):,} {first['unit']}"
-    return (
-        f"{len(tested) - len(weak)} of {len(tested)} tests find an effect of {effect:g} in at "
-        f"least 80 % of studies; the weakest, {first['endpoint']}, in {first['power']:.0%}: it has "
-        f"{int(first['planned']):,} {first['unit']} and needs {more}."
-    )
