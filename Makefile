@@ -33,9 +33,12 @@ test-slow: required
 # All of these: what is fast, what takes long, and what needs packages from npm (the suites in TypeScript).
 test-all: test test-slow
 
-# Whether analyses keep their word over many simulated studies, as `judge-gym calibrate` asks of all of them.
+# Whether intervals and tests hold over many simulated studies; writes the table of docs/calibrate.md. PANELS=1900
+# (about 90 minutes of CPU time) is what the page shows; ONLY=NAME prints a part of it and writes nothing.
+PANELS ?= 1900
 simulations: $(VENV)/test
-	$(BIN)/pytest -m simulation tests
+	$(if $(ONLY),,$(BIN)/pytest -m simulation tests)
+	PYTHONPATH=tests $(BIN)/python -m simulations --panels $(PANELS) $(if $(ONLY),--only '$(ONLY)',--write)
 
 check: $(VENV)/check
 	$(BIN)/ruff format --check .

@@ -26,9 +26,11 @@ from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_sha
 from judge_gym.analysis.report import build_report
 from judge_gym.analysis.stats.agreement import nominal_agreement
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts, ranking
+from judge_gym.axes import CONTESTED
 from judge_gym.protocols.conflict import conflict
 from judge_gym.protocols.hypotheses import hypotheses
 from judge_gym.protocols.regressions import regressions
+from judge_gym.protocols.report import METRICS, questions
 from judge_gym.protocols.stated_agreement import calibration, probed_verdicts
 from judge_gym.protocols.swap_sensitivity import swap_sensitivity
 from judge_gym.protocols.validity import validity
@@ -43,7 +45,7 @@ PARTS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "conflict": conflict,
     "agreement": nominal_agreement,
     "consistency": consistency,
-    "metrics": panel_table,
+    "metrics": partial(panel_table, more=METRICS),
     "calibration": lambda frame: calibration(probed_verdicts(frame), CELL),
     "swaps": swap_sensitivity,
     "contrasts": contrasts,
@@ -121,6 +123,8 @@ def measure(samples: int, told: Any) -> None:
     start = time.perf_counter()
     report = timed("report: every table", lambda: build_report("bench", raw, None))
     timed("report: the page", report.html)
+    under = raw.assign(protocol=CONTESTED)
+    timed("report: protocol", lambda: build_report("bench", under, None, questions=questions()))
     taken["report: wall"] = time.perf_counter() - start
     taken["MB at most"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     told.send(taken)

@@ -41,6 +41,7 @@ from typing import Any, Literal
 from judge_gym.client.connection import Noun
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
+from judge_gym.records.coverage import CoverageReport
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.planning import NextPurchase, PowerPlan
 from judge_gym.records.requests import UsageColumn, Workflow

@@ -1,6 +1,7 @@
 """Measures what the tests notice: applies the faults of `tests/mutants.toml` one at a time.
 
-Each fault replaces a text in one function of `src/judge_gym`, as a careless edit would. The tests
+Each fault replaces a text in one function of `src/judge_gym` (or of the simulations, which decide
+whether estimators are right), as a careless edit would. The tests
 that the row names must then fail. Faults are applied to a throw-away copy of the checkout, never to
 the checkout itself; the copy is imported by the tests and by the processes that they start.
 `forked_tests.py` runs them.
@@ -29,7 +30,7 @@ from typing import Any, Literal, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = ROOT / "tests" / "mutants.toml"
-PACKAGE = Path("src") / "judge_gym"
+PACKAGE, TESTS = Path("src") / "judge_gym", "tests"
 KEYS = {"file", "function", "old", "new", "test", "note"}
 TIMEOUT = 600.0
 """Seconds for each named test, after which a run is ended; it has then noticed nothing."""
@@ -53,7 +54,7 @@ class Mutant:
     """One fault, and the tests that must notice it."""
 
     file: str
-    """Below `src/judge_gym`."""
+    """Below `src/judge_gym`, or from `tests/` on."""
     function: str
     """Its qualified name, such as `Ledger.record`, or that of a constant."""
     old: str
@@ -106,7 +107,8 @@ def _mutant(row: dict[str, Any]) -> Mutant:
 
 def source_file(mutant: Mutant, root: Path = ROOT) -> Path:
     """The file that a fault is applied to."""
-    return root / PACKAGE / mutant.file
+    below = root if Path(mutant.file).parts[0] == TESTS else root / PACKAGE
+    return below / mutant.file
 
 
 # --- where a function stands ---------------------------------------------------------------------

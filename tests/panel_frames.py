@@ -67,3 +67,20 @@ def simulated(probabilities: np.ndarray, replicates: int, rng: np.random.Generat
             "call_id": np.arange(stage.size),
         }
     )
+
+
+def swapped_panel(gap: float) -> pd.DataFrame:
+    """Two judges under own, rival and third party's rubrics, surer by a gap under their own."""
+    rows = [
+        {
+            **{JUDGE: judge, "evidence": item, "replicate": replicate, "stages": "1"},
+            **{"rubric_author": author, "rubric": author, "is_swap": author != judge},
+            # Items pull either way, so that without a gap there is none.
+            "probe": 0.5 + (gap + 0.1 * (-1) ** item if author == judge else 0.0),
+        }
+        for judge in "ab"
+        for author in "abz"
+        for item in range(12)
+        for replicate in range(4)
+    ]
+    return samples(*rows).assign(protocol="contested-concepts")

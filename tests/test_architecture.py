@@ -20,11 +20,10 @@ verbs
 axes client
 studies stages
 analysis
-protocols
+protocols calibrate
 triage
 models store sources suites
 engine
-calibrate
 lab
 web
 mcp

@@ -303,7 +303,6 @@ def test_a_report_of_an_export_has_the_tables_of_the_lab(
     only_sections(
         verdicts.response_outcomes,
         verdicts.chosen_stages,
-        verdicts.overconfidence,
         findings.findings,
         findings.rubrics_evidence_cost,
     )

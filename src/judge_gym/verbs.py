@@ -16,6 +16,7 @@ from judge_gym.errors import DesignError, unknown
 from judge_gym.records import requests as ask
 from judge_gym.records import responses as say
 from judge_gym.records.comparison import SetupComparison
+from judge_gym.records.coverage import CoverageReport
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.origins import BUILT_IN
 from judge_gym.records.planning import NextPurchase, PowerPlan
@@ -286,6 +287,8 @@ VERBS: tuple[Verb, ...] = (
          status=201, note="A .html or .md file."),
     Verb("reports.plan_next", ask.PlanNext, NextPurchase, "reads", "GET /report/next"),
     Verb("reports.power", ask.Power, PowerPlan, "reads", "POST /report/power"),
+    Verb("reports.calibrate", ask.Calibrate, CoverageReport, "reads", "GET /report/calibration",
+         note="Takes about a minute."),
     Verb("reports.usage", ask.Usage, Sequence[say.UsageRow], "reads", "GET /usage", result="items"),
     # --- suites ----------------------------------------------------------------------------------
     Verb("suites.list_tasks", ask.OfSuiteVersion, Sequence[str], "reads", "GET /suites/tasks",

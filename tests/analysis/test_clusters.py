@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from judge_gym.analysis.declared import one_sample, two_samples
 from judge_gym.analysis.endpoints import expected_stage
 from judge_gym.analysis.frames import CELL, ordinal, tidy
 from judge_gym.analysis.judges.pairs import JudgedPair, compare_judges, score_pairs
@@ -27,7 +28,6 @@ from judge_gym.analysis.stats.intervals import (
     seeded,
 )
 from judge_gym.analysis.stats.paired_tests import sign_flip
-from judge_gym.protocols.hypotheses import one_sample, two_samples
 
 
 def dense_cr2(y: Floats, x: Floats, groups: Any) -> tuple[Floats, Floats]:

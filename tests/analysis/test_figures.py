@@ -20,6 +20,7 @@ import pytest
 from judge_gym.analysis import figures
 from judge_gym.analysis.figures import drawing
 from judge_gym.errors import DesignError
+from judge_gym.protocols import figures as protocol
 from judge_gym.records import STATUSES, content_hash
 from tables import each_row
 
@@ -380,7 +381,8 @@ def size(picture: str) -> tuple[float, float]:
 
 def test_every_registered_figure_is_exported_and_has_a_case() -> None:
     assert {name.removesuffix("_figure") for name in figures.FIGURES} == set(CASES)
-    assert all(getattr(figures, name) is kind for name, kind in figures.FIGURES.items())
+    exported = {**vars(figures), **vars(protocol)}
+    assert all(exported[name] is kind for name, kind in figures.FIGURES.items())
 
 
 # --- what is shown -------------------------------------------------------------------------------
@@ -609,9 +611,9 @@ def test_large_frames_become_small_pictures() -> None:
     n = 200_000
     rng = np.random.default_rng(0)
     frame = Frame({"task": "t", "item": "i", "single": rng.random(n), "subset": rng.random(n)})
-    assert len(rows_of(figures.method_figure(frame))) == 2000
+    assert len(rows_of(protocol.method_figure(frame))) == 2000
     answers = Frame({"task": "t", JUDGE: "j", "rubric used": "own", "probe": rng.random(n)})
-    [five] = rows_of(figures.probe_figure(answers))
+    [five] = rows_of(protocol.probe_figure(answers))
     assert [five[k] for k in ("low", "box", "median", "lid", "high")] == pytest.approx(
         [0.05, 0.25, 0.5, 0.75, 0.95], abs=0.01
     )

@@ -19,7 +19,10 @@ from judge_gym.analysis.stats.power import (
     power_table,
 )
 from judge_gym.errors import DesignError
+from judge_gym.protocols import power as hypotheses
 from tables import each_row
+
+EVERY = {**ENDPOINTS, **hypotheses.ENDPOINTS}
 
 
 def planned(
@@ -28,7 +31,7 @@ def planned(
     """The row of one endpoint."""
     given = {"items": 20, "clusters": size.get("items", 20), "repeats": 1, **size}
     pilot = None if spread is None else {endpoint: spread}
-    return power_table({endpoint: StudySize(**given)}, effect, pilot).iloc[0]
+    return power_table({endpoint: StudySize(**given)}, effect, pilot, EVERY).iloc[0]
 
 
 @each_row("items", [5, 20, 80])
@@ -125,8 +128,8 @@ def test_an_effect_lies_on_the_scale(effect: float) -> None:
 def test_every_endpoint_has_a_power_before_there_is_data() -> None:
     size = StudySize(40, 40, 3)
     arms = {"H1 entrenchment": size._replace(concepts=5, arms=2)}
-    table = power_table({**dict.fromkeys(ENDPOINTS, size), **arms}, 0.2)
-    assert list(table["endpoint"]) == [*ENDPOINTS]
+    table = power_table({**dict.fromkeys(EVERY, size), **arms}, 0.2, endpoints=EVERY)
+    assert list(table["endpoint"]) == [*EVERY]
     assert table["power"].between(0.05, 1).all() and (table["source"] == "default").all()
 
 
@@ -185,7 +188,7 @@ def test_a_pilot_tells_concepts_apart_from_items() -> None:
         for judge in ("a", "b")
         for replicate in range(4)
     ]
-    spread = pilot_spreads(tidy(pd.DataFrame(rows)))["H1 entrenchment"]
+    spread = hypotheses.hypothesis_spreads(tidy(pd.DataFrame(rows)))["H1 entrenchment"]
     assert spread.source == "pilot"
     # The distance of two judges is (2 chance - 1)^2, the square of a uniform variable.
     assert spread.concept == pytest.approx(1 / 5 - 1 / 9, rel=0.6)

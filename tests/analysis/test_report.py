@@ -4,7 +4,7 @@ import itertools
 import json
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html import escape, unescape
 from html.parser import HTMLParser
@@ -28,7 +28,9 @@ from judge_gym.analysis.report import (
     confounded,
     disagreement,
     findings,
+    quoted_calls,
     verdicts,
+    with_quotes,
 )
 from judge_gym.analysis.report.digest import digest
 from judge_gym.analysis.report.findings import rubrics_evidence_cost
@@ -43,8 +45,7 @@ from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
 from judge_gym.records import Completion, Request
 from judge_gym.web.pages.report import linked
-from panel_frames import samples
-from panel_frames import verdicts as verdict_frame
+from panel_frames import samples, swapped_panel
 from stores import blank
 from verdict_frames import Chances, draw_verdicts
 
@@ -415,39 +416,6 @@ def test_an_unknown_cost_is_not_shown_as_zero(plain: Ran, monkeypatch: pytest.Mo
     report = build_report("small", plain.samples, plain.usage.assign(usd=None))
     assert "0.0000" not in report.facts["cost"]
     assert set(Page(report.html()).column("Cost", "usd")) == {"–"}
-
-
-def test_open_columns_count_abstentions_as_verdicts_on_all_stages() -> None:
-    """Item 1: one of four verdicts abstains; item 2: none; an unreadable one is no abstention."""
-    lost = {JUDGE: "a", "evidence": 1, "status": "refused"}
-    chosen = [
-        ("a", 1, "1"),
-        ("a", 1, "1 2"),
-        ("a", 1, "3"),
-        ("a", 1, ""),
-        ("a", 2, "1"),
-        ("b", 1, "4"),
-    ]
-    rows = [{JUDGE: judge, "evidence": item, "stages": stages} for judge, item, stages in chosen]
-    beliefs = table(
-        disagreement.decisiveness(given(samples(*rows, lost))), "Belief and plausibility"
-    )
-    first = beliefs[(beliefs[JUDGE] == "a") & (beliefs["stage"] == 1)].iloc[0]
-    assert first["belief"] == pytest.approx((1 / 3 + 1) / 2)
-    assert first["plausibility"] == pytest.approx((2 / 3 + 1) / 2)
-    assert first["open belief"] == pytest.approx((3 / 4 * 1 / 3 + 1) / 2)
-    assert first["open plausibility"] == pytest.approx((3 / 4 * 2 / 3 + 1 / 4 + 1) / 2)
-
-
-def test_a_leading_stage_that_depends_on_abstentions_is_shown() -> None:
-    """Without abstentions two of three are for stage 1; with what they leave open, it is even."""
-    rows = [("a", 1, "1"), ("a", 1, ""), ("b", 1, "2"), ("b", 1, "2"), ("c", 1, "1"), ("c", 1, "")]
-    section = disagreement.decisiveness(given(verdict_frame(*rows, n_stages=2)))
-    rules = table(section, "Sensitivity to the aggregation rule")
-    changed = rules.set_index("rule")["changed by abstentions"]
-    # Left out: two of three are for 1. Taken for verdicts on all stages: .9 each for 1 and 2.
-    assert changed.isna()["average"]
-    assert changed["dempster"] == 1
 
 
 def test_a_study_without_a_single_score_still_reports(lab: Lab, write_study: Write) -> None:
@@ -960,7 +928,6 @@ LIMITS = {
     "% of the verdicts abstain or cannot be read: ": draw_verdicts(
         {"a": {"2": 0.1, "abstain": 0.9}, "b": {"2": 0.1, "abstain": 0.9}}
     ),
-    "a: fewer than three verdicts of other judges": draw_verdicts({"a": EVEN}, probe=0.8),
     "mix the two; with 5 drawn per author, intervals cover": own_rubrics(draws=5),
     "mix the two; with 2 drawn per author, results hold for": own_rubrics(draws=2),
 }
@@ -996,39 +963,6 @@ def test_one_verdict_per_cell_is_not_compared_with_chance() -> None:
     found = table(section, "Polarization")
     assert found["p"].notna().all()
     assert found[["null", "above", "low", "high", "p_value"]].isna().all(axis=None)
-    k = table(section, "Conflict")
-    assert k["k"].notna().all() and k[["own", "excess"]].isna().all(axis=None)
-
-
-def swapped_panel(gap: float) -> pd.DataFrame:
-    """Two judges under own, rival and third party's rubrics, surer by a gap under their own."""
-    rows = [
-        {
-            **{JUDGE: judge, "evidence": item, "replicate": replicate, "stages": "1"},
-            **{"rubric_author": author, "rubric": author, "is_swap": author != judge},
-            # Items pull either way, so that without a gap there is none.
-            "probe": 0.5 + (gap + 0.1 * (-1) ** item if author == judge else 0.0),
-        }
-        for judge in "ab"
-        for author in "abz"
-        for item in range(12)
-        for replicate in range(4)
-    ]
-    return samples(*rows).assign(protocol="contested-concepts")
-
-
-@pytest.mark.parametrize(
-    ("gap", "sentence"), [(0.3, "Judges state more agreement"), (0.0, "Undecided whether")]
-)
-def test_the_lead_on_swaps_is_that_of_the_hypothesis(gap: float, sentence: str) -> None:
-    report_input = given(swapped_panel(gap))
-    section = verdicts.rubric_author(report_input)
-    assert section is not None and section.lead.startswith(sentence)
-    tested = table(findings.findings(report_input), "Hypotheses")
-    row = tested[tested["hypothesis"].str.startswith("H3")].iloc[0]
-    assert row["value"] == pytest.approx(gap, abs=1e-9)
-    assert (row["low"] > 0) == (gap > 0)
-    assert f"{row['value']:+.2f}" in section.lead
 
 
 def test_a_digest_warns_where_few_verdicts_are_scored(only_sections: OnlySections) -> None:
@@ -1039,22 +973,6 @@ def test_a_digest_warns_where_few_verdicts_are_scored(only_sections: OnlySection
     assert warning.startswith("only 9.1% of the verdicts have a score")
     all_of_them = samples(*({"evidence": item, "stages": "1"} for item in range(4)))
     assert digest(build_report("all", all_of_them, NO_USAGE))["warnings"] == []
-
-
-def test_only_samples_under_the_protocol_have_hypotheses_and_validity_checks(
-    only_sections: OnlySections,
-) -> None:
-    only_sections(findings.findings, findings.metrics)
-    contested = swapped_panel(0.3)
-    plain = contested.assign(protocol="", concept="politeness")
-    protocol = {"Hypotheses", "Validity of the instrument"}
-    alone, both, neutral = (
-        {one.title: one.frame for one in build_report("x", frame, None).tables}
-        for frame in (contested, pd.concat([contested, plain]), plain)
-    )
-    assert protocol <= alone.keys() and not protocol & neutral.keys()
-    pd.testing.assert_frame_equal(both["Hypotheses"], alone["Hypotheses"])
-    assert len(both["Metrics"]) == 2 * len(neutral["Metrics"])
 
 
 def known_answers_of(rights: Mapping[str, int], items: int = 30) -> pd.DataFrame:
@@ -1098,17 +1016,16 @@ def test_a_summary_quotes_the_ends_of_answers_where_judges_differ_most(
     frame = known_answers_of({"good": 4, "poor": 2}, items=4)
     texts = {2: "It is fine.\nVERDICT: B", 6: "word " * 100 + "It is bad.\nVERDICT: A"}
 
-    def read(calls: Sequence[int]) -> Mapping[int, str]:
-        return {call: texts[call] for call in calls if call in texts}
-
-    first, second = build_report("x", frame, None, texts=read).summary.disagreements
+    silent = build_report("x", frame, None)
+    assert set(texts) <= set(quoted_calls(silent))
+    first, second = with_quotes(silent, texts).summary.disagreements
     assert (first.item, second.item) == ("2", "3")
     left, right = first.quotes
     assert (left.setup, left.verdict, left.text) == ("good", "stage 2 of 2", "It is fine.")
     assert (right.setup, right.verdict) == ("poor", "stage 1 of 2")
     assert right.text.startswith("… word") and right.text.endswith("It is bad.")
     assert len(right.text) < 300
-    assert not build_report("x", frame, None).summary.disagreements[0].quotes[0].text
+    assert not silent.summary.disagreements[0].quotes[0].text
     agreed = known_answers_of({"good": 2, "poor": 2}, items=4)
     assert build_report("x", agreed, None).summary.disagreements == ()
 
@@ -1179,14 +1096,6 @@ def test_rows_and_quotes_of_a_report_are_linked_in_a_lab(only_sections: OnlySect
     assert 'href="/' not in page, "a file of its own has no lab to link to"
     links = [a["href"] for tag, a in Page(linked(page)).elements if tag == "a"]
     assert "/experiments/x/it%27s%20%26%20more/good" in links and "/calls/2" in links
-
-
-def test_a_third_partys_rubric_is_not_a_rivals() -> None:
-    section = verdicts.overconfidence(given(swapped_panel(0.3)))
-    assert section is not None
-    [chart] = [one.chart for one in section.charts if one.title == "Stated expert agreement"]
-    title = " ".join(chart.to_dict()["title"]["text"])
-    assert "0.50 under a rival's" in title and "0.50 under a third party's" in title
 
 
 def test_the_table_of_metrics_says_which_rubrics_were_used() -> None:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from judge_gym.analysis.declared import one_sample, two_samples
 from judge_gym.analysis.endpoints import (
     cell_endpoints,
     expected_stage,
@@ -36,12 +37,7 @@ from judge_gym.analysis.stats.paired_tests import sign_flip
 from judge_gym.analysis.verdicts import Dataset, Verdicts, panels
 from judge_gym.protocols.conflict import conflict
 from judge_gym.protocols.entrenchment import entrenchment
-from judge_gym.protocols.hypotheses import (
-    forced_choice_distance,
-    one_sample,
-    overstated_agreement,
-    two_samples,
-)
+from judge_gym.protocols.hypotheses import forced_choice_distance, overstated_agreement
 from judge_gym.protocols.stated_agreement import (
     calibration,
     probed_verdicts,

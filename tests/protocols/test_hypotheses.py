@@ -8,17 +8,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from judge_gym.analysis.declared import contrast_tests, equivalence_p, one_sample, outcomes
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.measures.polarization import polarization
 from judge_gym.analysis.verdicts import Dataset
 from judge_gym.protocols.hypotheses import (
     HYPOTHESES,
     contested_distance,
-    contrast_tests,
-    decided,
-    equivalence_p,
     hypotheses,
-    one_sample,
     overstated_agreement,
 )
 from judge_gym.studies import ContrastSpec, Declaration, Declarations
@@ -207,11 +204,11 @@ def test_with_few_concepts_h1_claims_no_more_than_these() -> None:
 def test_a_small_effect_is_equivalent_only_within_a_declared_margin() -> None:
     same = {"a": ALIKE, "b": ALIKE}
     frame = methods(same, same)
-    outcomes = {
+    by_margin = {
         margin: hypotheses(frame, Declarations(margin=margin))["outcome"].iloc[3]
         for margin in (None, 0.001, 0.2)
     }
-    assert outcomes == {None: "undecided", 0.001: "undecided", 0.2: "equivalent"}
+    assert by_margin == {None: "undecided", 0.001: "undecided", 0.2: "equivalent"}
 
 
 def test_equivalence_is_tested_as_by_two_one_sided_t_tests() -> None:
@@ -243,7 +240,7 @@ def test_a_declared_contrast_is_one_paired_test_over_all_judges_and_tasks() -> N
     frame = methods({"a": high, "b": high}, {"a": low, "b": low})
     declared = [contrast(), contrast(expect="lower"), contrast(expect="higher")]
     missing = [contrast(level="single", base="json")]
-    found = decided(contrast_tests(Dataset(frame), [*declared, *missing])).set_index("claim")
+    found = outcomes(contrast_tests(Dataset(frame), [*declared, *missing])).set_index("claim")
     stages = frame["stages"].map({"1 2": 1 / 6, "2": 1 / 3, "3": 2 / 3})
     means = stages.groupby([frame["verdict.method"], frame["evidence"]]).mean()
     gaps = np.subtract(*(means.unstack(level=0)[name].to_numpy() for name in ("subset", "single")))

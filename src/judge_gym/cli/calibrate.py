@@ -1,90 +1,81 @@
-"""The command that checks the instrument itself."""
+"""The command that says whether intervals hold at the size of a study."""
 
-import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from judge_gym.cli import display
-from judge_gym.cli.app import FAILED, app
+from judge_gym.cli.app import app, read_lab
 from judge_gym.cli.options import AsJson
 from judge_gym.errors import DesignError
+from judge_gym.records.coverage import CoverageReport, Rate
 
+FILES = (".csv", ".parquet")
 NOTE = (
-    "Coverage of 95 % intervals among the panels that print one: at least 93 %. Bias in standard "
-    "deviations of an estimate: at most 0.1. False positives: at most 5 %. Each beyond Monte-Carlo "
-    "error, corrected for all gates."
+    "coverage: how often the intervals of all setups contain the true value, with the 99 % "
+    "interval of simulation error; printed: the share of panels that print an interval; width: "
+    "its mean"
 )
 
 
 @app.command()
 def calibrate(
-    full: Annotated[bool, typer.Option("--full", help="1,900 panels instead of 100.")] = False,
-    panels: Annotated[int | None, typer.Option(help="Panels of each world.")] = None,
-    only: Annotated[str, typer.Option(help="Calibrates what has this text in its name.")] = "",
-    items: Annotated[int, typer.Option(help="Items of a panel through real prompts.")] = 12,
-    replicates: Annotated[
-        int, typer.Option(help="Verdicts per judge and item through real prompts.")
-    ] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the panels.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the tables: coverage, recovery, tests, as CSV.")
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|STUDY", help="A .csv or .parquet file of samples, a study, or a tag."
+        ),
     ] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the tables of the documentation.")
-    ] = False,
+    panels: Annotated[
+        int | None,
+        typer.Option(min=10, help="Simulated studies; default: what takes about a minute."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     json: AsJson = False,
 ) -> None:
-    """Check intervals and tests on panels with a known truth.
+    """Check whether intervals hold for a study of this size, by simulating studies like it."""
+    from judge_gym.lab.reports import calibrate_file
 
-    Verdicts of judges with known properties are drawn in many worlds: independent, clustered, rare
-    or nearly constant, through real prompts or directly, and pass through the real analysis. Exit
-    code 0 if every gate passes, 1 if one fails.
-    """
-    from datetime import UTC, datetime
-
-    from judge_gym.calibrate import FAST, FULL, Shape, summary
-    from judge_gym.calibrate import calibrate as work
-
-    if full and panels is not None:
-        raise DesignError(f"--full is {FULL:,} panels; choose it or --panels")
-    if json and markdown:
-        raise DesignError("--json and --markdown are two forms of output; choose one")
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-    shape = Shape(items=items, replicates=replicates, seed=seed)
-    count = panels if panels is not None else FULL if full else FAST
-    with display.counting("panels", quiet=json) as watch:
-        found = work(count, shape, only=only, workers=os.cpu_count() or 1, watch=watch)
-    if out is not None:
-        for name, table in found.tables.items():
-            table.to_csv(out / f"{name}.csv", index=False)
-    if json:
-        tables = {name: display.records(table) for name, table in found.tables.items()}
-        display.print_json(
-            {
-                "panels": count,
-                "items": items,
-                "replicates": replicates,
-                "seed": seed,
-                "gates": found.gates,
-                "detects": summary.detected(found),
-                "passed": found.passed,
-                "failed": found.failed,
-                **tables,
-            }
+    if like is None:
+        raise DesignError(
+            "calibrate needs --like: a file of samples (.csv or .parquet) or a study; the check "
+            "of the estimators themselves is 'make simulations' in a checkout",
+            choices=("--like FILE", "--like STUDY"),
         )
-    elif markdown:
-        command = f"judge-gym calibrate{' --full' if full else f' --panels {count}'} --seed {seed}"
-        print(summary.markdown(found, command, datetime.now(UTC).date()))
-    else:
-        display.table("worlds", display.records(summary.by_world(found)), note=NOTE)
-        for name, table in found.tables.items():
-            failing = table[table["outcome"] == "fails"] if len(table) else table
-            display.table(f"{name}: failed", display.records(failing))
-        typer.echo(summary.detected(found), err=True)
-        failed = "; ".join(found.failed)
-        typer.echo(f"failed: {failed}" if failed else "every gate passes", err=True)
-    if not found.passed:
-        raise typer.Exit(FAILED)
+    with display.counting("panels", quiet=json) as watch:
+        if like.lower().endswith(FILES):
+            report = calibrate_file(like, panels=panels, seed=seed, watch=watch)
+        else:
+            with read_lab() as lab:
+                report = lab.reports.calibrate(like, panels=panels, seed=seed, watch=watch)
+    if json:
+        display.print_json(report)
+        return
+    _print(report)
+
+
+def _print(report: CoverageReport) -> None:
+    display.text(report["sentence"])
+    rows = [
+        {
+            "quantity": row["quantity"],
+            "verdict": row["verdict"],
+            "coverage": "" if row["coverage"] is None else _percent(row["coverage"]),
+            "printed": f"{row['printed']:.0%}",
+            "width": row["width"],
+            "why no interval": row["reason"],
+        }
+        for row in report["quantities"]
+    ]
+    display.table("coverage of 95 % intervals", rows, note=NOTE)
+    if report["false_worse"] is not None:
+        rate = _percent(report["false_worse"])
+        display.text(f"Panels of equal setups in which one is called worse: {rate}; at most 5 %.")
+    if report["unchecked"]:
+        display.text(f"Not simulated: {', '.join(report['unchecked'])}.")
+    for note in report["notes"]:
+        display.text(note)
+
+
+def _percent(rate: Rate) -> str:
+    return f"{rate['value']:.1%} [{rate['low']:.0%}, {rate['high']:.0%}]"

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from judge_gym.client.connection import Noun
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
+from judge_gym.records.coverage import CoverageReport
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.planning import NextPurchase, PowerPlan
 from judge_gym.records.requests import UsageColumn, Workflow
@@ -377,6 +378,10 @@ class Reports(Noun):
     ) -> PowerPlan:
         """Returns the power of a study's tests, by simulation; the study needs no data."""
         return self._call("reports.power", locals())
+
+    def calibrate(self, target: str, *, panels: int | None = None, seed: int = 0) -> CoverageReport:
+        """Returns whether intervals hold at the size of a study, from simulated studies like it."""
+        return self._call("reports.calibrate", locals())
 
     def usage(
         self, target: str | None = None, *, by: Sequence[UsageColumn] | None = None

@@ -17,6 +17,7 @@ from judge_gym.lab.sample_frames import read_samples, stored_samples
 from judge_gym.lab.texts import check_folder, new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
+from judge_gym.records.coverage import CoverageReport
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.planning import EndpointPower, NextPurchase, PowerPlan, Purchase
 from judge_gym.records.responses import (
@@ -71,6 +72,9 @@ class Reports:
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
         samples = stored_samples(self._store, rows)
+        table = None
+        if not samples.empty:  # which the report refuses
+            table = self._judge_table(tidy(samples, source=name), rows)
         report = build_report(
             name,
             samples,
@@ -80,7 +84,7 @@ class Reports:
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
             questions=_questions(name, samples, gates or {}),
-            table=self._judge_table(tidy(samples, source=name), rows),
+            table=table,
             declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
             summary_only=summary_only,
@@ -383,6 +387,33 @@ class Reports:
             raise ConflictError(f"{target} has no samples yet; score it first")
         return divergent_pairs(tidy(frame, source=target))
 
+    def calibrate(
+        self,
+        target: str,
+        *,
+        panels: int | None = None,
+        seed: int = 0,
+        watch: Callable[[int, int], None] = lambda done, of: None,
+    ) -> CoverageReport:
+        """Returns whether intervals hold at the size of a study, from simulated studies like it.
+
+        Args:
+            target: the study or tag.
+            panels: the number of simulated studies; by default as many as take about a minute.
+            seed: the seed of the simulation.
+            watch: called with how many are done, and of how many.
+        """
+        load_analysis()
+        from judge_gym.analysis.frames import tidy
+        from judge_gym.calibrate import check_coverage
+
+        rows = self._experiments.find(target)
+        samples = stored_samples(self._store, rows)
+        if samples.empty:
+            raise ConflictError(f"{target} has no samples yet; run a small part of it first")
+        frame, people = tidy(samples, source=target), self._labels.frame_of(rows)
+        return check_coverage(frame, people, panels=panels, seed=seed, watch=watch)
+
     # --- spending --------------------------------------------------------------------------------
 
     def usage(
@@ -503,6 +534,19 @@ def report_file(
         questions=_questions(name, samples, gates or {}),
         summary_only=summary_only,
     )
+
+
+def calibrate_file(
+    path: str | Path,
+    *,
+    panels: int | None = None,
+    seed: int = 0,
+    watch: Callable[[int, int], None] = lambda done, of: None,
+) -> CoverageReport:
+    """Says whether intervals hold at the size of the samples of a file, without a database."""
+    from judge_gym.calibrate import check_coverage
+
+    return check_coverage(read_samples(path), panels=panels, seed=seed, watch=watch)
 
 
 def check_report_path(out: Path) -> None:

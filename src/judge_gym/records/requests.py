@@ -392,6 +392,16 @@ class Power(VerbRequest):
     ] = None
 
 
+class Calibrate(OfTarget):
+    """A study whose size and dependence are simulated."""
+
+    panels: Annotated[
+        int | None,
+        Field(ge=10, le=2000, description="By default as many as take about a minute."),
+    ] = None
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+
+
 class Start(Plan):
     """What to run, and how."""
 

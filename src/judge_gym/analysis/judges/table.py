@@ -272,8 +272,7 @@ class _Basis:
         for kind in ("tau_b", "spearman"):
             correlation = among_people(wide.to_numpy(dtype=float), None, codes, kind)
             if correlation is not None:
-                measured = rank_interval(correlation.people)
-                ranks[kind] = as_quantity(measured.estimate._replace(withheld=measured.withheld))
+                ranks[kind] = as_quantity(rank_interval(correlation.people))
         return ranks
 
 

@@ -22,18 +22,18 @@ from judge_gym.analysis.measures.uncertainty import uncertainty
 from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
-from judge_gym.calibrate import judge_tables, scenarios
-from judge_gym.calibrate.gates import PRINTED_FROM
-from judge_gym.calibrate.prompted import Prompted
-from judge_gym.calibrate.synthetic import LOGISTIC_BIAS, SECONDS, USD, Synthetic
-from judge_gym.calibrate.truth import Endpoint, TrueValues
-from judge_gym.calibrate.worlds import BIASED, LEANING, PLAIN, Analysis, Panels, Shape, Source
 from judge_gym.protocols.conflict import conflict
 from judge_gym.protocols.entrenchment import entrenchment
 from judge_gym.protocols.hypotheses import contested_distance, forced_choice_distance
 from judge_gym.protocols.regressions import regressions
 from judge_gym.protocols.stated_agreement import calibration, probed_verdicts
 from judge_gym.protocols.swap_sensitivity import swap_sensitivity
+from simulations import judge_tables, scenarios
+from simulations.gates import PRINTED_FROM
+from simulations.prompted import Prompted
+from simulations.synthetic import LOGISTIC_BIAS, SECONDS, USD, Synthetic
+from simulations.truth import Endpoint, TrueValues
+from simulations.worlds import BIASED, LEANING, PLAIN, Analysis, Panels, Shape, Source
 
 Estimator = Callable[[Panels], pd.DataFrame]
 

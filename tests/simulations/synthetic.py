@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from judge_gym.calibrate.truth import (
+from simulations.truth import (
     HUNDREDTHS,
     FloatArray,
     IntArray,
@@ -24,7 +24,7 @@ from judge_gym.calibrate.truth import (
     spread,
     stated_chances,
 )
-from judge_gym.calibrate.worlds import BIASED, CALLS, DRAWS, LEANING, PER_DRAW, PLAIN, Shape
+from simulations.worlds import BIASED, CALLS, DRAWS, LEANING, PER_DRAW, PLAIN, Shape
 
 KINDS, STAGES, RUBRICS = 48, 4, 40
 LIMITS = np.array([-1.0, 0.0, 1.0])

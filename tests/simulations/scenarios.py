@@ -19,12 +19,12 @@ from judge_gym.analysis.judges.people import (
     prediction_powered,
     rogan_gladen,
 )
-from judge_gym.calibrate.synthetic import CONCEPT, STAGES, Judge, chances, positions
-from judge_gym.calibrate.truth import FloatArray, generator
-from judge_gym.calibrate.worlds import BIASED, PLAIN, Panels
 from judge_gym.protocols.hypotheses import contested_distance
 from judge_gym.protocols.regressions import QUALITY, regressions
 from judge_gym.protocols.validity import validity
+from simulations.synthetic import CONCEPT, STAGES, Judge, chances, positions
+from simulations.truth import FloatArray, generator
+from simulations.worlds import BIASED, PLAIN, Panels
 
 Row = dict[str, Any]
 COLUMNS = ("value", "low", "high")

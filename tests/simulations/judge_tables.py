@@ -9,7 +9,8 @@ import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, tidy
 from judge_gym.analysis.judges.table import judge_table
-from judge_gym.calibrate.scenarios import (
+from judge_gym.records.judge_table import JudgeTable
+from simulations.scenarios import (
     COLUMNS,
     DIFFICULTIES,
     RATERS,
@@ -17,10 +18,9 @@ from judge_gym.calibrate.scenarios import (
     judged_pairs,
     raters_of,
 )
-from judge_gym.calibrate.synthetic import CONDITIONS
-from judge_gym.calibrate.truth import FloatArray
-from judge_gym.calibrate.worlds import BIASED, PLAIN, Analysis, Panels
-from judge_gym.records.judge_table import JudgeTable
+from simulations.synthetic import CONDITIONS
+from simulations.truth import FloatArray
+from simulations.worlds import BIASED, PLAIN, Analysis, Panels
 
 SETUPS = ("plain", "twin", "much biased")
 """The conditions that tables of several setups compare: two are equal, one is worse."""

@@ -14,15 +14,6 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.axes import Design
-from judge_gym.calibrate.truth import (
-    HUNDREDTHS,
-    VerdictDistribution,
-    answer,
-    generator,
-    spread,
-    stated_chances,
-)
-from judge_gym.calibrate.worlds import BIASED, CALLS, DRAWS, LEANING, PER_DRAW, PLAIN, Shape
 from judge_gym.errors import ProviderError
 from judge_gym.models.simulated import SimulatedModel, judge_profile, verdict_distribution
 from judge_gym.models.simulated.judge import stage_weights
@@ -30,6 +21,15 @@ from judge_gym.models.simulated.lexicon import PUBLIC_AFFAIRS, STRAIN
 from judge_gym.models.simulated.prompts import understand
 from judge_gym.records import Completion, Evidence, Request, Rubric, Sample, TaskType
 from judge_gym.stages import Prober, ProbeTarget, Rubricer, RubricTarget, Scorer, ScoreTarget
+from simulations.truth import (
+    HUNDREDTHS,
+    VerdictDistribution,
+    answer,
+    generator,
+    spread,
+    stated_chances,
+)
+from simulations.worlds import BIASED, CALLS, DRAWS, LEANING, PER_DRAW, PLAIN, Shape
 
 CONCEPTS: dict[TaskType, str] = {"ecc": "fascism", "control": "democracy quality"}
 """A fully contested concept, on which a judge's bias shows in full, and a hardly contested one."""

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.calibrate.truth import TrueValues, VerdictDistribution, generator
+from simulations.truth import TrueValues, VerdictDistribution, generator
 
 Analysis = Callable[[pd.DataFrame], pd.DataFrame]
 """Maps a tidy frame to a table."""

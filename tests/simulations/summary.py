@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.calibrate.gates import Calibration, detectable
+from simulations.gates import Calibration, detectable
 
-BEGIN, END = "<!-- begin: what calibrate --markdown prints -->", "<!-- end -->"
+BEGIN, END = "<!-- begin: written by make simulations -->", "<!-- end -->"
 """What encloses the generated part of a page."""
 
 
@@ -66,6 +66,15 @@ def markdown(found: Calibration, command: str, on: date) -> str:
     if len(found.tests):
         lines += [*_test_lines(found.tests), ""]
     return "\n".join([*lines, END])
+
+
+def replace_table(page: str, table: str) -> str:
+    """Returns a page with the part between the two markers replaced."""
+    before, begin, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    if not begin or END not in rest:
+        raise ValueError(f"the page needs the markers {BEGIN} and {END}")
+    return before + table + after
 
 
 def _coverage_lines(found: Calibration) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge_gym.calibrate import FAST, FULL, calibrate
+from simulations import FAST, FULL, calibrate
 
 PROFILES = {"fast": FAST, "full": FULL}
 GATES = {
