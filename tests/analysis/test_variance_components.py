@@ -176,9 +176,9 @@ def test_many_setups_are_estimated_from_a_draw_of_them() -> None:
 def test_the_variance_of_a_mean_is_that_of_simulated_studies() -> None:
     """Clusters, items, their draws and repeats: the formula that all planning rests on."""
     rng = seeded("means")
-    sd = {"cluster": 0.3, "item": 0.4, "item_draw": 0.3, "repeat": 0.5}
+    sd = {"cluster": 0.3, "item": 0.4, "item_draw": 0.8, "repeat": 0.5}
     means = [world(rng, 10, 2, 1, 3, 2, sd=sd)["value"].mean() for _ in range(600)]
-    known = Components(item=0.16, repeat=0.25, cluster=0.09, item_draw=0.09)
+    known = Components(item=0.16, repeat=0.25, cluster=0.09, item_draw=0.64)
     expected = known.variance(Size(items=20, clusters=10, repeats=2, draws=3))
     # The variance of 600 normal means has a standard error of 6 %.
     assert np.var(means) == pytest.approx(expected, rel=0.25)
