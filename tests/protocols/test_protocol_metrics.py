@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from judge_gym.analysis.belief.disagreement import squared_distances
+from judge_gym.analysis.belief.disagreement import Replicates, squared_distances
 from judge_gym.analysis.measures import MEASURES, panel_table
 from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, DISTANCE, estimate
 from judge_gym.protocols.conflict import conflict

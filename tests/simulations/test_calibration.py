@@ -430,14 +430,14 @@ def moved(values: np.ndarray) -> tuple[float, float, float]:
 def stage_by(interval: Interval) -> Quantity:
     """The expected stage of a judge, with some interval over items."""
 
-    def estimate(panels: Panels) -> pd.DataFrame:
+    def distances(panels: Panels) -> pd.DataFrame:
         frame = panels.of("twin").query("status == 'scored'")
         score = (frame["stages"].astype(int) - 1) / 3
         cells = score.groupby([frame["task"], frame["evidence"]]).mean()
         rows = [interval(part.to_numpy()) for _, part in cells.groupby(level="task")]
         return pd.DataFrame(rows, columns=["value", "low", "high"])
 
-    return Quantity(interval.__name__, estimate, lambda known: known.endpoint("stage", "twin"))
+    return Quantity(interval.__name__, distances, lambda known: known.endpoint("stage", "twin"))
 
 
 def unbiased(ours: Replicates, theirs: Replicates, items: int) -> np.ndarray:
@@ -454,7 +454,7 @@ def of_frequencies(ours: Replicates, theirs: Replicates, items: int) -> np.ndarr
 def distance_by(distance: Distance) -> Quantity:
     """The distance of two judges, by some estimator."""
 
-    def estimate(panels: Panels) -> pd.DataFrame:
+    def distances(panels: Panels) -> pd.DataFrame:
         rows = []
         for _, part in panels.of("twin", "leaning").groupby("task"):
             item = pd.factorize(part["evidence"])[0].astype(np.int64)
@@ -466,7 +466,7 @@ def distance_by(distance: Distance) -> Quantity:
             rows.append(estimate(distance(sides[0], sides[1], 12), scale=UNBOUNDED)[:3])
         return pd.DataFrame(rows, columns=["value", "low", "high"])
 
-    return Quantity(distance.__name__, estimate, lambda known: known.distance("twin", "leaning"))
+    return Quantity(distance.__name__, distances, lambda known: known.distance("twin", "leaning"))
 
 
 def world(*quantities: Quantity, tests: Sequence[HypothesisTest] = ()) -> World:
@@ -534,11 +534,11 @@ def test_several_processes_give_the_tables_of_one() -> None:
 def zeros(rows: int) -> Quantity:
     """An estimator with so many rows for each panel."""
 
-    def estimate(panels: Panels) -> pd.DataFrame:
+    def distances(panels: Panels) -> pd.DataFrame:
         table = np.zeros((rows * len(panels.numbers), 3))
         return pd.DataFrame(table, columns=["value", "low", "high"])
 
-    return Quantity(f"{rows} each", estimate, lambda _: 0.0)
+    return Quantity(f"{rows} each", distances, lambda _: 0.0)
 
 
 def test_a_panel_has_at_most_one_row_and_may_have_none() -> None:

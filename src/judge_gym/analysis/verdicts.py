@@ -52,6 +52,7 @@ SETUP_COLUMNS = (
         "n_stages",
         "stage_names",
         "rubric_kind",
+        "length",
         "pair",
         "call_id",
         "repeats",
