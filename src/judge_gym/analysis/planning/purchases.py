@@ -202,7 +202,8 @@ class Decision:
     def _cost(self, option: Option, more: float) -> str:
         if self.currency == "usd":
             return dollars(self.price(option, more))
-        return f"{round(more * option.calls):,} calls"
+        calls = round(more * option.calls)
+        return f"{calls:,} call{'' if calls == 1 else 's'}"
 
 
 def _half_text(value: float) -> str:
