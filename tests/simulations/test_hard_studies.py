@@ -105,6 +105,19 @@ def assert_all_cover(profile: StudyProfile, panels: int, *names: str) -> None:
         assert by_name[name]["printed"] > 0.9, f"{name} is hardly ever printed"
 
 
+# --- a few panels, in every run of the tests -----------------------------------------------------
+
+
+def test_a_few_panels_of_a_hard_study_have_all_quantities_of_the_table() -> None:
+    judges = [setup(0.95, unreadable=0.1), setup(0.9, name="b", abstained=0.05)]
+    profile = study(*judges, cluster_sizes=(3, 2, *(1,) * 25), correlation=0.2, repeats=2)
+    rows, unchecked = quantity_coverage(profile, 3)
+    names = {row["quantity"] for row in rows}
+    assert {"truth", "consistency", "abstained", "unreadable", "difference"} <= names
+    assert unchecked == []
+    assert false_worse(profile, 2) is not None
+
+
 # --- two labels ----------------------------------------------------------------------------------
 
 
@@ -273,7 +286,7 @@ def test_declared_contrasts_are_hardly_ever_supported_by_the_absence_of_rare_shi
     """One item in 12 falls by the whole scale, all others rise by a stage: the mean shift is 0."""
     spec = ContrastSpec(knob=JUDGE, level="b", base="a", expect="higher")
     supported = []
-    for number in range(PANELS):
+    for number in range(2 * PANELS):
         rng = generator("rare shifts", items, number)
         rare = rng.random(items) < 1 / 12
         base = np.where(rare, 12, rng.integers(1, 11, items))

@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from judge_gym.analysis.judges.table import judge_table
+from judge_gym.analysis.judges.table import DECIDERS, judge_table
 from judge_gym.calibrate.panels import draw_panel, generator, panel_frames
 from judge_gym.calibrate.profile import StudyProfile, measure_study
-from judge_gym.calibrate.truths import Truths, true_values
+from judge_gym.calibrate.truths import POSITIVE, Truths, true_values
 from judge_gym.records.coverage import CoverageReport, CoverageRow, Rate, Verdict
 from judge_gym.records.judge_table import JudgeRow, JudgeTable
 
+POSITIVE_LABEL = str(POSITIVE + 1)
+"""The name of the positive one of two labels, which simulated verdicts have as numbers."""
 PANELS = 200
 """The number of panels, unless they are large."""
 SECONDS = 50.0
@@ -130,7 +132,12 @@ def _default_panels(profile: StudyProfile) -> int:
 def _tables(profile: StudyProfile, kind: str, count: int, seed: int) -> Iterator[JudgeTable]:
     for number in range(count):
         rng = generator("panel", kind, seed, number)
-        yield judge_table(*panel_frames(profile, draw_panel(profile, rng), rng))
+        frame, people = panel_frames(profile, draw_panel(profile, rng), rng)
+        yield judge_table(frame, people, positive=POSITIVE_LABEL if _is_binary(profile) else None)
+
+
+def _is_binary(profile: StudyProfile) -> bool:
+    return profile.scale == 2 and not profile.pair and profile.labels != "none"
 
 
 def _quantities(table: JudgeTable, truths: Mapping[str, Truths]) -> dict[str, list[_Estimate]]:
@@ -138,17 +145,20 @@ def _quantities(table: JudgeTable, truths: Mapping[str, Truths]) -> dict[str, li
     estimates: dict[str, list[_Estimate]] = defaultdict(list)
     judges = {row["setup"]: row["judge"] for row in table["rows"]}
     best = next((row["judge"] for row in table["rows"] if row["difference"] is None), "")
-    accuracy = {name: values.get("truth", np.nan) for name, values in truths.items()}
+    # Differences and the chosen setup's number are of the measure that decides.
+    decider = DECIDERS[table["measure"]]
+    name_of_truth = "truth" if decider == "exact" else decider
+    quality = {name: values.get(name_of_truth, np.nan) for name, values in truths.items()}
     for fields in map(_fields, table["rows"]):
         known = dict(truths[fields["judge"]])
         if best:
-            known["difference"] = accuracy[fields["judge"]] - accuracy[best]
+            known["difference"] = quality[fields["judge"]] - quality[best]
         for name, value in {**fields, **(fields.get("measures") or {})}.items():
             if _is_quantity(value):
                 estimates[name].append((value, known.get(name)))
     known = dict(truths[""])
     if table["chosen"] is not None:
-        known["chosen_quality"] = accuracy[judges[table["chosen"]]]
+        known["chosen_quality"] = quality[judges[table["chosen"]]]
     for name, value in _fields(table).items():
         if _is_quantity(value):
             estimates[name].append((value, known.get(name)))

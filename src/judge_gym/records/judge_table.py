@@ -159,8 +159,8 @@ class JudgeRow(TypedDict):
     on_frontier: bool | None
     """Whether no setup is both at least as good and cheaper; null if either is unknown."""
     difference: Quantity | None
-    """Its deciding measure minus that of the compared setup with the best estimate, on the items that
-    all compared setups judged; null for that one."""
+    """Its deciding measure minus that of the compared setup with the best estimate, on the items
+    that all compared setups judged; null for that one."""
     at_most_worse: float | None
     """By how much the best setup is at most better; null if the standing is unknown."""
     truth: Quality | None
@@ -233,7 +233,7 @@ class JudgeTable(TypedDict):
     people: PeopleMeasures | None
     """Every measure for people with each other; null where no two rated an item."""
     constant: float | None
-    """The deciding measure of always giving one answer: the best that can be had without looking."""
+    """The deciding measure of always giving one answer, which needs no look at the items."""
     confusion: Confusion | None
     """Verdicts and labels of the chosen setup."""
     rate: PeopleRate | None

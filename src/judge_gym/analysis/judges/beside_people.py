@@ -148,7 +148,7 @@ def replacement_test(
 
 
 def _usual_stages(shares: FloatArray, *, ordered: bool) -> FloatArray:
-    """Chooses the median stage of each unit, or the most frequent; NaN without a score or on ties."""
+    """Chooses the median stage of each unit, or the most frequent; NaN where there is none."""
     total = shares.sum(axis=1)
     if ordered:
         reached = shares.cumsum(axis=1) >= total[:, None] / 2 - 1e-9

@@ -78,7 +78,7 @@ def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFram
         found = estimate(clear["share"], cluster_codes(clear), scale=SHARE)
         raters = people.loc[(people[CELL] == list(key)).all(axis=1), "rater"].nunique()
         tied = part.loc[part["tied"], "evidence"].nunique()
-        rows.append([*key, *found, tied, raters])
+        rows.append([*key, *found[:4], tied, raters])
     return pd.DataFrame(rows, columns=[*CELL, "value", "low", "high", "items", "tied", "raters"])
 
 

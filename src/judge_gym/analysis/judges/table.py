@@ -180,7 +180,7 @@ def judge_table(
 
 
 def _parts(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> tuple[BoolArray, BoolArray]:
-    """Says of each row whether its item is in test, and in train; all are in test without a split."""
+    """Says of each row whether its item is in test, and in train; without a split in test."""
     if not in_test:
         every = np.full(len(verdicts.rows), True)
         return every, ~every
@@ -688,7 +688,7 @@ class _BesidePeople(TypedDict):
 def _beside_people(
     basis: _Basis | None, compared: _Compared, setups: Sequence[Setup], epsilon: Epsilon
 ) -> _BesidePeople:
-    """Computes what labels say of the chosen setup beyond its measures, and who could be replaced."""
+    """Computes what labels say of the chosen setup beyond its measures."""
     entries: _BesidePeople = {"rate": None, "length": None, "alt_test": []}
     chosen = compared.chosen
     if basis is None or basis.scale is None or chosen is None:

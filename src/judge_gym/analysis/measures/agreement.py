@@ -98,8 +98,8 @@ def _balanced(compared: Compared) -> Terms | None:
 @quality(
     "kappa",
     "kappa",
-    "Cohen's kappa: exact agreement beyond that of a judge with the same habits that does not look; "
-    "0 is chance, 1 is perfect. How much does looking at the item add?",
+    "Cohen's kappa: exact agreement beyond that of a judge with the same habits that does not "
+    "look; 0 is chance, 1 is perfect. How much does looking at the item add?",
     order=15,
     unit="coefficient",
 )
