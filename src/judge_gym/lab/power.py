@@ -20,24 +20,26 @@ def study_sizes(prepared: PreparedStudy) -> "dict[str, Size]":
     from judge_gym.analysis.planning.power import MIN_CONCEPTS
 
     experiments = prepared.sweep.experiments
-    targets = [prepared.targets[one.tag] for one in experiments]
-    repeats = min(one.samples for one in targets)
-    probed = any(one.probe for one in targets)
-    tasks = {_task(one): one for one in experiments}
+    targets = [prepared.targets[experiment.tag] for experiment in experiments]
+    repeats = min(target.samples for target in targets)
+    probed = any(target.probe for target in targets)
+    tasks = {_task(experiment): experiment for experiment in experiments}
     smallest = min(tasks.values(), key=_items)
-    labelled = [one for one in tasks.values() if any(_truths(one))]
+    labelled = [task for task in tasks.values() if any(_truths(task))]
     sizes = {}
-    if len({(one.design.judge.model, one.tag) for one in experiments}) > len(tasks):
+    if len({(experiment.design.judge.model, experiment.tag) for experiment in experiments}) > len(
+        tasks
+    ):
         size = Size(_items(smallest), _clusters(smallest), repeats)
         sizes = {"stage": size, "abstention": size}
         if labelled:
-            known = min(labelled, key=_items)
-            sizes["accuracy"] = Size(_items(known), _clusters(known), repeats)
+            fewest = min(labelled, key=_items)
+            sizes["accuracy"] = Size(_items(fewest), _clusters(fewest), repeats)
         elif prepared.labels:
             sizes["agreement"] = size
         if probed:
             sizes["probability"] = size
-        if any(one.design.verdict.method == "subset" for one in experiments):
+        if any(experiment.design.verdict.method == "subset" for experiment in experiments):
             sizes["subset_size"] = size
         if repeats > 1:
             sizes["entropy"] = size
@@ -45,8 +47,11 @@ def study_sizes(prepared: PreparedStudy) -> "dict[str, Size]":
         return sizes
     every = list(tasks.values())
     whole = Size(sum(map(_items, every)), sum(map(_clusters, every)), repeats)
-    kinds = [[one for one in every if one.task.type == kind] for kind in ("ecc", "control")]
-    concepts = [len({one.task.concept for one in kind}) for kind in kinds]
+    kinds = [
+        [experiment for experiment in every if experiment.task.type == kind]
+        for kind in ("ecc", "control")
+    ]
+    concepts = [len({experiment.task.concept for experiment in kind}) for kind in kinds]
     if least := min(concepts):
         tested = sum(map(_items, [*kinds[0], *kinds[1]]))
         sizes["H1 entrenchment"] = Size(tested, tested, repeats, least, arms=2)
@@ -54,9 +59,9 @@ def study_sizes(prepared: PreparedStudy) -> "dict[str, Size]":
             sizes["H1 on these concepts"] = Size(tested, tested, repeats, arms=2)
     if probed:
         sizes["H2 consensus hallucination"] = whole
-    if probed and any(one.rivals for one in targets):
+    if probed and any(target.rivals for target in targets):
         sizes["H3 framework sensitivity"] = whole
-    if {"single", "subset"} <= {one.design.verdict.method for one in experiments}:
+    if {"single", "subset"} <= {experiment.design.verdict.method for experiment in experiments}:
         sizes["H4 forced-choice inflation"] = whole
     return sizes
 
@@ -72,7 +77,7 @@ def _items(experiment: "Experiment") -> int:
 
 def _clusters(experiment: "Experiment") -> int:
     items = experiment.task.pool.items
-    return len({item.cluster or f"item {place}" for place, item in enumerate(items)})
+    return len({item.cluster or f"item {index}" for index, item in enumerate(items)})
 
 
 def _truths(experiment: "Experiment") -> list[object]:

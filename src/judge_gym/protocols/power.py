@@ -33,9 +33,9 @@ def hypothesis_components(frame: pd.DataFrame) -> dict[str, Components]:
         "H4 forced-choice inflation": h.forced_choice_distance(frame),
     }
     assumed = {
-        name: Components(found.parts[0].error ** 2 * found.estimate.n, source="pilot")
-        for name, found in results.items()
-        if found.parts and found.estimate.n >= MIN_UNITS
+        name: Components(result.parts[0].error ** 2 * result.estimate.n, source="pilot")
+        for name, result in results.items()
+        if result.parts and result.estimate.n >= MIN_UNITS
     }
     if (concepts := _concept_components(frame)) is not None:
         assumed["H1 entrenchment"] = concepts
@@ -50,9 +50,9 @@ def _concept_components(frame: pd.DataFrame) -> Components | None:
     if shared.empty:
         return None
     by = ["task_type", "concept", "variant", "task", "rubric", "rubric_draw"]
-    found = item_distances(once_per_call(shared, [JUDGE]), by).dropna(subset="distance")
+    distances = item_distances(once_per_call(shared, [JUDGE]), by).dropna(subset="distance")
     concept = ["task_type", "concept"]
-    items = found.groupby([*concept, "evidence"], observed=True)["distance"].mean()
+    items = distances.groupby([*concept, "evidence"], observed=True)["distance"].mean()
     groups = items.groupby(level=concept, observed=True)
     spare = int((groups.size() - 1).sum())
     if spare < MIN_UNITS:

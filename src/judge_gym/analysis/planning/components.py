@@ -89,7 +89,10 @@ class Components(NamedTuple):
     @staticmethod
     def of(estimates: Mapping[str, Component], source: str = "") -> "Components":
         """Takes the components that could be estimated."""
-        variance = {name: one.variance if one.known else 0.0 for name, one in estimates.items()}
+        variance = {
+            name: component.variance if component.known else 0.0
+            for name, component in estimates.items()
+        }
         return Components(
             item=variance[ITEM],
             repeat=variance[REPEAT],

@@ -212,11 +212,11 @@ def pilot_components(
     for name, listed in estimates.items():
         if not listed:
             continue
-        item, repeat, cluster = np.mean([one[:3] for one in listed], axis=0).tolist()
+        item, repeat, cluster = np.mean([components[:3] for components in listed], axis=0).tolist()
         assumed[name] = Components(item, repeat, cluster, source="pilot")
         default = ENDPOINTS[name].assumed
         if isinstance(default, Rate) and not repeat:  # the variance of single repeats is the items'
-            values = [one.verdicts["value"] for one in measured if one.measure == name]
+            values = [m.verdicts["value"] for m in measured if m.measure == name]
             base = float(pd.concat(values).mean())
             assumed[name] = default._replace(base=base, source="pilot's rate")
     return assumed

@@ -127,7 +127,7 @@ class Decision:
 
     def affordable(self, option: Option, step: float = 1.0) -> int:
         """Returns how many more cost at most a multiple of as many items as there are."""
-        items = next((one for one in self.options if one.name == ITEMS), option)
+        items = next((other for other in self.options if other.name == ITEMS), option)
         budget = step * self.price(items, self.size.items)
         each = self.price(option, 1)
         return int(budget / each * (1 + 1e-9)) if each > 0 else 0
@@ -142,7 +142,7 @@ class Decision:
 
     def budget_text(self) -> str:
         """Returns the price of as many items as there are."""
-        items = next((one for one in self.options if one.name == ITEMS), None)
+        items = next((option for option in self.options if option.name == ITEMS), None)
         return self._cost(items, self.size.items) if items is not None else ""
 
     def sentence(self, target: float | None = None) -> str:
@@ -300,13 +300,12 @@ def _another_judge(quantity: Quantity) -> Callable[[float], float] | None:
     """Predicts by how much the variance of an item's panel mean falls with more judges."""
     crossing = Crossing.of(quantity.measurement.under(quantity.weights))
     estimates = components(crossing, intervals=False)
-    variances = [estimates[name].variance for name in (ITEM_SETUP, ITEM_DRAW)]
-    known = [variance for variance in variances if np.isfinite(variance)]
-    if not known:
+    own = [estimates[name].variance for name in (ITEM_SETUP, ITEM_DRAW) if estimates[name].known]
+    if not own:
         return None
     repeat = estimates[REPEAT]
     noise = repeat.variance / crossing.repeats if repeat.known else 0.0
-    each, judges = sum(known) + noise, len(quantity.weights)
+    each, judges = sum(own) + noise, len(quantity.weights)
     return lambda more: each * (1 / judges - 1 / (judges + more))
 
 

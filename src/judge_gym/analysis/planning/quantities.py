@@ -170,7 +170,7 @@ def _single_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
 
 def primary_measure(measured: Sequence[Measurement], task: str) -> Measurement:
     """Chooses the measurement of a task that says most about its setups."""
-    own = {one.measure: one for one in measured if one.task == task}
+    own = {m.measure: m for m in measured if m.task == task}
     return next(own[name] for name in (*MEASURES, *own) if name in own)
 
 
@@ -180,14 +180,14 @@ def variance_table(measured: Sequence[Measurement]) -> pd.DataFrame:
     `share` is the component's part of the variance of a single verdict, where all are known.
     """
     rows = []
-    for task in sorted({one.task for one in measured}):
+    for task in sorted({m.task for m in measured}):
         measurement = primary_measure(measured, task)
         estimates = components(measurement.crossing)
-        total = sum(one.variance for one in estimates.values() if one.known)
-        for one in estimates.values():
-            share = one.variance / total if total > 0 else np.nan
-            high = np.minimum(one.high, LARGEST_VARIANCE)
-            rows.append([task, measurement.measure, *one[:2], share, one.low, high, *one[4:]])
+        total = sum(component.variance for component in estimates.values() if component.known)
+        for name, variance, low, high, levels, note in estimates.values():
+            share = variance / total if total > 0 else np.nan
+            ends = low, np.minimum(high, LARGEST_VARIANCE)
+            rows.append([task, measurement.measure, name, variance, share, *ends, levels, note])
     return pd.DataFrame(rows, columns=TABLE)
 
 
@@ -202,7 +202,7 @@ def quantities(frame: pd.DataFrame, measured: Sequence[Measurement]) -> list[Qua
         measured: their measurements.
     """
     contrasts = find_contrasts(own_rows(frame))
-    tasks = {one.task for one in measured}
+    tasks = {m.task for m in measured}
     listed = []
     for measurement in measured:
         task = measurement.task
@@ -212,9 +212,7 @@ def quantities(frame: pd.DataFrame, measured: Sequence[Measurement]) -> list[Qua
             listed.append(Quantity(text, measurement, weights, panel))
     primary = {task: primary_measure(measured, task) for task in tasks}
     # Differences tell which choice is better.
-    return sorted(
-        listed, key=lambda one: (one.measurement is not primary[one.task], not one.is_difference)
-    )
+    return sorted(listed, key=lambda q: (q.measurement is not primary[q.task], not q.is_difference))
 
 
 def _weights(
@@ -261,10 +259,10 @@ def find_quantities(listed: Sequence[Quantity], text: str | None) -> list[Quanti
     """Finds the quantities whose name contains a text, the exact one alone; all without a text."""
     if text is None:
         return [*listed]
-    exact = [one for one in listed if one.name.lower() == text.lower()]
-    matches = exact or [one for one in listed if text.lower() in one.name.lower()]
+    exact = [quantity for quantity in listed if quantity.name.lower() == text.lower()]
+    matches = exact or [quantity for quantity in listed if text.lower() in quantity.name.lower()]
     if not matches:
-        names = [one.name for one in listed]
+        names = [quantity.name for quantity in listed]
         first = "; ".join(names[:MOST_NAMED])
         raise DesignError(f"no quantity contains {text!r}; choose of: {first}", choices=names)
     return matches

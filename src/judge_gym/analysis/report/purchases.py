@@ -33,7 +33,7 @@ def what_to_buy_next(given: ReportInput) -> Section | None:
                 "Half the width of the 95 % interval to expect, now and after buying as much as "
                 "doubling the items costs. `judge-gym plan STUDY --next --for QUANTITY` shows "
                 "others.",
-                pd.DataFrame([_row(one) for one in decisions]),
+                pd.DataFrame([_row(decision) for decision in decisions]),
             ),
             Table(
                 "Variance",
@@ -47,14 +47,14 @@ def what_to_buy_next(given: ReportInput) -> Section | None:
     )
 
 
-def _main(known: list[Quantity]) -> list[Quantity]:
+def _main(listed: list[Quantity]) -> list[Quantity]:
     """Returns the first quantities of each task in turn, so that no task is left out."""
     tasks: dict[str, list[Quantity]] = {}
-    for one in known:
-        tasks.setdefault(one.task, []).append(one)
+    for quantity in listed:
+        tasks.setdefault(quantity.task, []).append(quantity)
     each = max(1, MOST // max(len(tasks), 1))
-    chosen = {one.name for names in tasks.values() for one in names[:each]}
-    return [one for one in known if one.name in chosen][:MOST]
+    names = {quantity.name for of_task in tasks.values() for quantity in of_task[:each]}
+    return [quantity for quantity in listed if quantity.name in names][:MOST]
 
 
 def _row(decision: Decision) -> dict[str, object]:
