@@ -697,7 +697,9 @@ def _beside_people(
     judged = judged_units(verdicts, chosen, basis.on_test[chosen], scale)
     if judged is not None:
         name = setups[chosen].name
-        entries["rate"] = rate_of(name, judged, verdicts.clusters, scale)
+        # Where all answers are known there is no rate to estimate.
+        if basis.kind == "agreement" or np.isnan(judged.label).any():
+            entries["rate"] = rate_of(name, judged, verdicts.clusters, scale)
         entries["length"] = length_of(name, chosen, verdicts, judged, scale)
     if basis.kind == "agreement":
         tests = [
