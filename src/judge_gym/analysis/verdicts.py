@@ -46,6 +46,8 @@ SETUP_COLUMNS = (
     *(*CELL_OF_REPLICATES, "concept", "tag", "cluster", "truth", "replicate", "status"),
     *(
         "rubric.author",
+        "rubric_author",
+        "probe",
         "mask",
         "n_stages",
         "stage_names",
