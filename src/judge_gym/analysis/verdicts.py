@@ -57,6 +57,8 @@ SETUP_COLUMNS = (
     *("usd", "seconds"),
 )
 """The columns of samples that the verdicts of setups are made of."""
+CATEGORY = "category"
+"""The part of a benchmark that an item belongs to, where the samples have it."""
 UNIT = ["concept", "evidence"]
 """What a verdict of a setup is about."""
 TIE = 3
@@ -321,7 +323,8 @@ def of_setups(
         preparation: the calls for views and rubrics, with columns tag, evidence (of a view) or
             rubric, usd, seconds. They count in full for each setup that needs them.
     """
-    every = _with_preparation(own[[*dict.fromkeys([JUDGE, *SETUP_COLUMNS])]], preparation)
+    columns = [*dict.fromkeys([JUDGE, *SETUP_COLUMNS]), *([CATEGORY] if CATEGORY in own else [])]
+    every = _with_preparation(own[columns], preparation)
     unit = every.groupby(UNIT, observed=True).ngroup().to_numpy().astype(np.int64)
     first = first_rows(unit)
     units = every[UNIT].iloc[first]

@@ -32,7 +32,6 @@ from judge_gym.store import USAGE_BY, USAGE_COLUMNS, Store
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judge_gym.analysis.judges.pairs import JudgedPair
     from judge_gym.analysis.report import Questions, Report
 
 
@@ -444,11 +443,9 @@ class Reports:
 
     # --- known answers ---------------------------------------------------------------------------
 
-    def judged_pairs(
-        self, target: str | Path | PreparedStudy
-    ) -> dict[str, tuple["JudgedPair", ...]]:
-        """Returns what judges decided on a benchmark's pairs, by judge; items by published id."""
-        from judge_gym.analysis.judges.pair_frames import pairs_of
+    def judged_pairs(self, target: str | Path | PreparedStudy) -> "dict[str, pd.DataFrame]":
+        """Returns the samples of a benchmark's pairs by judge, with published ids and categories."""
+        from judge_gym.analysis.frames import tidy
 
         prepared = self._prepared(target)
         tags = [made.tag for made in prepared.sweep.experiments]
@@ -462,7 +459,7 @@ class Reports:
             evidence=[str(about[id].get("id", id)) for id in frame["evidence"]],
         )
         return {
-            str(judge): pairs_of(part[part["series"] == part["series"].iloc[-1]])
+            str(judge): tidy(part[part["series"] == part["series"].iloc[-1]])
             for judge, part in frame.groupby("judge.model", sort=False)
         }
 

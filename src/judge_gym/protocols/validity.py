@@ -27,7 +27,7 @@ from judge_gym.analysis.frames import (
     own_rows,
     select_rows,
 )
-from judge_gym.analysis.judges.pair_frames import pair_table
+from judge_gym.analysis.judges.pairs import pair_table
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, ErrorPart, cluster_robust
 from judge_gym.analysis.stats.intervals import (
     DISTANCE,

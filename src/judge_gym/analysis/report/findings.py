@@ -9,8 +9,7 @@ from judge_gym.analysis import figures
 from judge_gym.analysis.declared import RULE, Tested, contrast_tests, outcomes
 from judge_gym.analysis.endpoints import known_answers
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes, ordinal_rows
-from judge_gym.analysis.judges.pair_frames import pair_table
-from judge_gym.analysis.judges.pairs import PAIR_RULE
+from judge_gym.analysis.judges.pairs import PAIR_RULE, pair_table
 from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
 from judge_gym.analysis.measures import Measure, panel_table
 from judge_gym.analysis.report.page import (
