@@ -56,7 +56,7 @@ SETUP_COLUMNS = (
     ),
     *("usd", "seconds"),
 )
-"""The columns of samples that the verdicts of setups are made of."""
+"""The columns of samples that the verdicts of setups are made of, as far as samples have them."""
 CATEGORY = "category"
 """The part of a benchmark that an item belongs to, where the samples have it."""
 UNIT = ["concept", "evidence"]
@@ -323,7 +323,7 @@ def of_setups(
         preparation: the calls for views and rubrics, with columns tag, evidence (of a view) or
             rubric, usd, seconds. They count in full for each setup that needs them.
     """
-    columns = [*dict.fromkeys([JUDGE, *SETUP_COLUMNS]), *([CATEGORY] if CATEGORY in own else [])]
+    columns = [name for name in dict.fromkeys([JUDGE, *SETUP_COLUMNS, CATEGORY]) if name in own]
     every = _with_preparation(own[columns], preparation)
     unit = every.groupby(UNIT, observed=True).ngroup().to_numpy().astype(np.int64)
     first = first_rows(unit)
