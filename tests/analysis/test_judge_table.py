@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.judges.choice import cross_fitted
 from judge_gym.analysis.judges.splits import split_parts
-from judge_gym.analysis.judges.standing import compare, cross_fitted
 from judge_gym.analysis.judges.table import judge_table
+from judge_gym.analysis.stats.comparisons import compare
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence
 from judge_gym.records.judge_table import JudgeRow, JudgeTable, Quantity
@@ -278,7 +279,8 @@ def test_the_quality_of_the_chosen_setup_is_not_inflated_by_the_choice() -> None
     for seed in range(200):
         values = drawn([0.7] * 10, 40, seed)
         highest.append(values.mean(axis=0).max())
-        corrected.append(cross_fitted(values, np.arange(40), none, None).mean())
+        choices = cross_fitted(values, np.arange(40), none, None)
+        corrected.append(values[np.arange(40), choices].mean())
     error = np.std(corrected) / np.sqrt(len(corrected))
     assert np.mean(highest) > 0.75
     assert np.mean(corrected) == pytest.approx(0.7, abs=3 * error)

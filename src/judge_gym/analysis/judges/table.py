@@ -12,9 +12,16 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from typing_extensions import TypedDict
 
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
 from judge_gym.analysis.frames import own_rows
+from judge_gym.analysis.judges.beside_people import (
+    judged_units,
+    length_of,
+    rate_of,
+    replacement_test,
+)
 from judge_gym.analysis.judges.choice import choose, cross_fitted
 from judge_gym.analysis.judges.compared import (
     compared_setups,
@@ -48,15 +55,19 @@ from judge_gym.records.judge_table import (
     JudgeRow,
     JudgeTable,
     KnobEffect,
+    LengthEffect,
     MeasureName,
     PeopleMeasures,
+    PeopleRate,
     Quality,
     Quantity,
+    ReplacementTest,
     SplitUse,
     Standing,
     TruthKind,
 )
 from judge_gym.records.judge_table import LabelScale as LabelScaleRow
+from judge_gym.studies.declarations import Epsilon
 
 DECIDERS: Mapping[Decider, str] = {
     "exact": "exact",
@@ -89,6 +100,7 @@ def judge_table(
     measure: MeasureName | None = None,
     loss: Mapping[str, float] | None = None,
     positive: str | None = None,
+    alt_test: Epsilon = "expert",
 ) -> JudgeTable:
     """Makes the judge table of tidy samples.
 
@@ -104,6 +116,7 @@ def judge_table(
         measure: which measure decides; by default the one that fits the scale of the labels.
         loss: what a `miss` and a `false_alarm` cost; expected loss then decides.
         positive: the positive one of two labels; by default one is proposed by its meaning.
+        alt_test: how far a judge may be behind a rater whom it replaces.
     """
     own = own_rows(frame)
     setups = setups_of(own)
@@ -141,6 +154,7 @@ def judge_table(
         "people": None,
         "constant": None if basis is None else basis.constant(decider),
         "confusion": _confusion(basis, compared, setups),
+        **_beside_people(basis, compared, setups, alt_test),
         "raters": int(raters),
         "known_items": _known_items(verdicts),
         "compared_items": len(compared.units),
@@ -166,7 +180,7 @@ def judge_table(
 
 
 def _parts(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> tuple[BoolArray, BoolArray]:
-    """Says of each row whether its item is in test, and in train; all are in test without a split."""
+    """Says of each row whether its item is in test, and in train; without a split in test."""
     if not in_test:
         every = np.full(len(verdicts.rows), True)
         return every, ~every
@@ -272,8 +286,7 @@ class _Basis:
         for kind in ("tau_b", "spearman"):
             correlation = among_people(wide.to_numpy(dtype=float), None, codes, kind)
             if correlation is not None:
-                measured = rank_interval(correlation.people)
-                ranks[kind] = as_quantity(measured.estimate._replace(withheld=measured.withheld))
+                ranks[kind] = as_quantity(rank_interval(correlation.people))
         return ranks
 
 
@@ -664,6 +677,35 @@ def _confusion(
         "shares": shares[rows].tolist(),
         "n": len(tables),
     }
+
+
+class _BesidePeople(TypedDict):
+    rate: PeopleRate | None
+    length: LengthEffect | None
+    alt_test: list[ReplacementTest]
+
+
+def _beside_people(
+    basis: _Basis | None, compared: _Compared, setups: Sequence[Setup], epsilon: Epsilon
+) -> _BesidePeople:
+    """Computes what labels say of the chosen setup beyond its measures."""
+    entries: _BesidePeople = {"rate": None, "length": None, "alt_test": []}
+    chosen = compared.chosen
+    if basis is None or basis.scale is None or chosen is None:
+        return entries
+    verdicts, scale = basis.verdicts, basis.scale
+    judged = judged_units(verdicts, chosen, basis.on_test[chosen], scale)
+    if judged is not None:
+        name = setups[chosen].name
+        entries["rate"] = rate_of(name, judged, verdicts.clusters, scale)
+        entries["length"] = length_of(name, chosen, verdicts, judged, scale)
+    if basis.kind == "agreement":
+        tests = [
+            replacement_test(setups[index].name, of_setup, verdicts, scale, epsilon)
+            for index, of_setup in basis.on_test.items()
+        ]
+        entries["alt_test"] = [test for test in tests if test is not None]
+    return entries
 
 
 def _known_items(verdicts: Verdicts) -> int:

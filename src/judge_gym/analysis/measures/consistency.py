@@ -5,7 +5,7 @@ second series asked again, or if every replicate shows the same display; otherwi
 variance is known.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -25,9 +25,7 @@ from judge_gym.analysis.frames import (
     own_rows,
     without_series,
 )
-from judge_gym.analysis.measures import ALL, Summary, column, note_number, panel_measure
-from judge_gym.analysis.measures.means import split
-from judge_gym.analysis.measures.terms import Terms
+from judge_gym.analysis.measures import ALL, Summary, note_number, panel_measure
 from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha
 from judge_gym.analysis.stats.intervals import (
     KAPPA,
@@ -294,13 +292,18 @@ def _agreements(panel: Verdicts, judge: int) -> dict[str, Estimate]:
     stages = place * (panel.n_stages - 1) if panel.ordinal else place
     # The replicates of an item are not independent: each of its stages counts once.
     once = np.unique(np.column_stack([item, np.round(stages)]), axis=0)
-    labels = tuple(np.unique(once[:, 1], return_counts=True)[1].tolist())
-    if not panel.ordinal:
-        return {"alpha": _alpha(item, place, "nominal", panel.clusters, labels)}
-    icc = _icc(place, item)._replace(labels=labels)
+    counts = np.unique(once[:, 1], return_counts=True)[1]
+    level: Level = "ordinal" if panel.ordinal else "nominal"
+    statistics: dict[str, tuple[Statistic, IntArray | None]] = {
+        "alpha": (_alpha(item, np.round(place, 9), level, panel.clusters), None)
+    }
+    if panel.ordinal:
+        statistics["icc"] = (_icc(place, item), panel.clusters[repeated])
+    labels, alike = tuple(counts.tolist()), float(counts.max() / counts.sum())
     return {
-        "alpha": _alpha(item, np.round(place, 9), "ordinal", panel.clusters, labels),
-        "icc": estimate(icc, panel.clusters[repeated], scale=KAPPA),
+        name: estimate(statistic._replace(labels=labels, alike=alike), clusters, scale=KAPPA)
+        for name, (statistic, clusters) in statistics.items()
+        if len(statistic.rows)
     }
 
 
@@ -330,52 +333,19 @@ def _icc(values: FloatArray, item: IntArray) -> Statistic:
     return Statistic(rows[n > 1], correlation)
 
 
-def _alpha(
-    item: IntArray, values: np.ndarray, level: Level, clusters: IntArray, labels: tuple[int, ...]
-) -> Estimate:
-    """Returns Krippendorff's alpha with replicates as raters, with a jackknife interval over items.
+def _alpha(item: IntArray, values: np.ndarray, level: Level, clusters: IntArray) -> Statistic:
+    """Returns Krippendorff's alpha with replicates as raters, of items with two values or more.
 
-    `clusters` has the number of each item's cluster, whose items stay in one part; `labels` is the
-    number of items with each stage. Alpha is undefined if no item has two values, or if all values
-    are the same.
+    `clusters` has the number of each item's cluster, whose items stay in one part.
     """
     domain, code = np.unique(values, return_inverse=True)
     counts = np.zeros((int(item.max()) + 1, len(domain)))
     np.add.at(counts, (item, code), 1)
     repeated = counts.sum(axis=1) > 1
     counts, clusters = counts[repeated], clusters[: len(counts)][repeated]
-    if not len(counts):
-        return undefined()
     number = np.unique(clusters, return_inverse=True)[1]
     # Rows are as wide as the squared number of values, so that many items are held in few parts.
-    parts = number % min(int(number.max()) + 1, JACKKNIFE_PARTS)
-    whole = krippendorff_alpha(counts, level, parts)
-    return estimate(whole._replace(labels=labels, items=len(counts)), scale=KAPPA)
-
-
-# --- equal verdicts of repeats -------------------------------------------------------------------
-
-
-@column(
-    "consistency",
-    "consistency",
-    "The share of equal verdicts among pairs of repeats; an abstention is a verdict. Does it say "
-    "the same again?",
-    order=40,
-)
-def equal_repeats(verdicts: Verdicts) -> Mapping[int, Terms]:
-    """Counts equal and all pairs of repeats.
-
-    Another rubric, or a pair shown in the other order, is not a repeat. Where the provider repeats
-    its own text, only another series is.
-    """
-    rows = verdicts.rows.assign(setup=verdicts.setup)
-    read = rows[rows["asked"] & ~rows["unreadable"]]
-    cells = read[["setup", *CELL_OF_REPLICATES]].duplicated()
-    read = read[~(read["repeats"] & cells)]
-    by = [read["setup"], read["unit"], read["rubric"], read["flipped"]]
-    n = read.groupby(by, observed=True).size()
-    same = read.groupby([*by, read["mask"]], observed=True).size()
-    equal = (same * (same - 1) / 2).groupby(level=[0, 1]).sum()
-    pairs = (n * (n - 1) / 2).groupby(level=[0, 1]).sum()
-    return dict(split(equal, pairs))
+    parts = number % max(1, min(int(number.max(initial=-1)) + 1, JACKKNIFE_PARTS))
+    if not len(counts):
+        return Statistic(np.empty((0, 1)), lambda sums: sums[..., 0])
+    return krippendorff_alpha(counts, level, parts)._replace(items=len(counts))
