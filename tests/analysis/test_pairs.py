@@ -515,8 +515,14 @@ def test_a_category_is_kept_where_it_is_known() -> None:
 
 
 def test_calls_that_two_experiments_share_are_one_observation() -> None:
-    shared: list[dict[str, Any]] = [{"call_id": 7, "stages": "2"}, {"call_id": 8, "flipped": True, "stages": "3"}]
-    right: list[dict[str, Any]] = [{"evidence": 2, "call_id": 9}, {"evidence": 2, "call_id": 10, "flipped": True}]
+    shared: list[dict[str, Any]] = [
+        {"call_id": 7, "stages": "2"},
+        {"call_id": 8, "flipped": True, "stages": "3"},
+    ]
+    right: list[dict[str, Any]] = [
+        {"evidence": 2, "call_id": 9},
+        {"evidence": 2, "call_id": 10, "flipped": True},
+    ]
     rows = [{**row, "tag": tag} for tag in ("s", "t") for row in [*shared, *right]]
     assert score(*rows).position_bias == score(*shared, *right).position_bias == -1 / 4
     fresh = [{**row, "call_id": None} for row in rows]

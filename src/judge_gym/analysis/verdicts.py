@@ -55,7 +55,7 @@ SETUP_COLUMNS = (
         "call_id",
         "repeats",
     ),
-    *("usd", "seconds"),
+    *("usd", "seconds", "reference"),
 )
 """The columns of samples that the verdicts of setups are made of, as far as samples have them."""
 CATEGORY = "category"

@@ -465,8 +465,8 @@ class Reports:
 
     def known_answers(self, target: str | Path | PreparedStudy) -> "pd.DataFrame":
         """Returns the share of verdicts on the right stage, by judge, and how many have none."""
-        from judge_gym.analysis.endpoints import known_answers
         from judge_gym.analysis.frames import JUDGE, tidy
+        from judge_gym.analysis.measures.known_answers import known_answers
 
         tags = [made.tag for made in self._prepared(target).sweep.experiments]
         frame = self._experiments.samples(*tags)
