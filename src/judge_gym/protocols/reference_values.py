@@ -37,7 +37,7 @@ def _stages(verdicts: Verdicts) -> FloatArray:
 
 
 def _summary(data: Dataset, panel: Verdicts) -> Summary:
-    found = panel_mean(data, panel, _stages, DISTANCE)
+    found = panel_mean(data, panel, _stages, DISTANCE, "reference")
     note = "mean stage of all judges minus the reference value" if found.n else "no reference value"
     of_task = data.frame["task"] == panel.key["task"]
     references = data.frame.loc[of_task, "reference"].dropna()

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from judge_gym.analysis.frames import CELL, ITEM, cluster_codes, own_rows
+from judge_gym.analysis.frames import CELL, ITEM, own_rows
 from judge_gym.analysis.judges.setups import groups_as_setups
 from judge_gym.analysis.stats.agreement import ratings
 from judge_gym.analysis.stats.clusters import (
@@ -25,7 +25,7 @@ from judge_gym.analysis.stats.intervals import (
     estimate,
     item_error,
 )
-from judge_gym.analysis.verdicts import of_setups
+from judge_gym.analysis.verdicts import of_setups, panels
 from judge_gym.errors import DesignError, unknown
 from judge_gym.studies.declarations import EPSILON, Epsilon, epsilon_name
 
@@ -272,25 +272,28 @@ def _rated_items(
     """Yields the items that each configured judge and some rater rated."""
     if isinstance(epsilon, str) and epsilon not in EPSILON:
         raise DesignError(unknown("epsilon", epsilon, list(EPSILON)), choices=list(EPSILON))
-    judged = ratings(frame)
-    kinds = frame.groupby(CELL, observed=True)["rubric_kind"].first().to_dict()
-    for key, people in labelled(frame, labels).groupby(CELL, observed=True):
-        ordered = kinds[key] != "nominal"
-        here = judged[(judged[CELL] == list(key)).all(axis=1)].set_index("evidence")
-        stage = here["median" if ordered else "most"].dropna()
-        table = people.pivot(index="evidence", columns="rater", values="stage")
-        both = table.index.intersection(stage.index)
-        items = people.drop_duplicates("evidence").set_index("evidence", drop=False).loc[both]
-        yield (
-            tuple(map(str, key)),
-            _RatedItems(
-                stages=table.loc[both].to_numpy(float),
-                judge=stage.loc[both].to_numpy(float),
-                codes=cluster_codes(items),
-                ordered=ordered,
-                raters=[str(rater) for rater in table.columns],
-            ),
-        )
+    people = {key: part for key, part in labelled(frame, labels).groupby(CELL, observed=True)}
+    kinds = frame.groupby(CELL, observed=True)["rubric_kind"].first()
+    for verdicts in panels(frame):
+        evidence = pd.Index(verdicts.units)
+        for setup, judge in enumerate(verdicts.setups):
+            key = (*verdicts.key.values(), judge)
+            if key not in people:
+                continue
+            table = people[key].pivot(index="evidence", columns="rater", values="stage")
+            ordered = kinds[key] != "nominal"
+            rated = ratings(verdicts, "median" if ordered else "most")[:, setup]
+            both = np.isin(evidence, table.index) & ~np.isnan(rated)
+            yield (
+                tuple(map(str, key)),
+                _RatedItems(
+                    stages=table.reindex(evidence[both]).to_numpy(float),
+                    judge=rated[both],
+                    codes=verdicts.clusters[both],
+                    ordered=ordered,
+                    raters=[str(rater) for rater in table.columns],
+                ),
+            )
 
 
 class _RaterTest(NamedTuple):

@@ -59,20 +59,21 @@ def means_by_group(
     return table if table["scope"].any() else table.drop(columns="scope")
 
 
-def panel_mean(data: Dataset, panel: Verdicts, values: RowValues, scale: Scale) -> Estimate:
-    """Averages a value of verdicts over the judges of a panel, then over its items."""
-    rows = data.compute(_by_panel).get(tuple(panel.key[name] for name in PANEL))
+def panel_mean(
+    data: Dataset, panel: Verdicts, values: RowValues, scale: Scale, column: str
+) -> Estimate:
+    """Averages a value of verdicts over the judges of a panel, then over items that have a column."""
+    rows = data.derive(_by_panel, column).get(tuple(panel.key[name] for name in PANEL))
     if rows is None:
         return undefined()
     setups = [setup for _, setup in groups_as_setups(rows, CELL)]
     return _mean(of_setups(rows, setups), values, scale)
 
 
-def _by_panel(frame: pd.DataFrame) -> dict[Any, pd.DataFrame]:
-    """Splits samples with a known answer or a reference value by panel."""
-    own = own_singles(frame)
-    known = own["truth"].notna() | own["reference"].notna()
-    return dict(list(own[known].groupby(PANEL, observed=True)))
+def _by_panel(data: Dataset, column: str) -> dict[Any, pd.DataFrame]:
+    """Splits the samples of single items that have a value in a column by panel."""
+    own = own_singles(data.frame)
+    return dict(list(own[own[column].notna()].groupby(PANEL, observed=True)))
 
 
 def _groups(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Verdicts]]:
@@ -92,5 +93,5 @@ def _mean(verdicts: Verdicts, values: RowValues, scale: Scale) -> Estimate:
 
 @panel_measure("accuracy", order=4)
 def _summary(data: Dataset, panel: Verdicts) -> Summary:
-    mean = panel_mean(data, panel, right_verdicts, SHARE)
+    mean = panel_mean(data, panel, right_verdicts, SHARE, "truth")
     return Summary(mean, "share of verdicts that are right" if mean.n else "no known answer")
