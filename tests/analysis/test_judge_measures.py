@@ -279,6 +279,24 @@ def test_both_orders_of_a_pair_have_equal_weight() -> None:
     assert row["truth"] is not None and row["truth"]["value"] == pytest.approx(0.5)
 
 
+def test_repeats_that_resemble_their_neighbours_are_noted_at_the_consistency() -> None:
+    rng = np.random.default_rng(8)
+    rows = []
+    for judge, stickiness in (("sticky", 0.8), ("fresh", 0.0)):
+        for item in range(60):
+            stage = 1
+            for repeat in range(6):
+                stage = stage if rng.random() < stickiness else int(rng.integers(1, 5))
+                rows.append((f"x:{judge}", item, repeat, "scored", str(stage), 4))
+    columns = ["judge.model", "evidence", "replicate", "status", "stages", "n_stages"]
+    table = judge_table(tidy(pd.DataFrame(rows, columns=columns)))
+    quantities = {row["setup"]: row["consistency"] for row in table["rows"]}
+    sticky, fresh = quantities["sticky"], quantities["fresh"]
+    assert sticky is not None and "neighbours agree more" in sticky["note"]
+    assert fresh is not None and "note" not in fresh
+    assert any(note.startswith("repeats of sticky agree") for note in table["notes"])
+
+
 def test_an_interval_is_withheld_with_its_reason() -> None:
     frame = frame_of({"a": [1, 2] * 6}, names="fail | pass", truth=[1, 2, 2] * 4)
     [row] = judge_table(tidy(frame))["rows"]

@@ -11,14 +11,14 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.labels import Labels
-from judge_gym.lab.power import power_sentence, study_sizes
+from judge_gym.lab.power import study_sizes
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.sample_frames import read_samples, stored_samples
 from judge_gym.lab.texts import check_folder, new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.coverage import CoverageReport
-from judge_gym.records.judge_table import JudgeTable
+from judge_gym.records.judge_table import Decider, JudgeTable
 from judge_gym.records.planning import EndpointPower, NextPurchase, PowerPlan, Purchase
 from judge_gym.records.responses import (
     AnyRow,
@@ -32,7 +32,6 @@ from judge_gym.store import USAGE_BY, USAGE_COLUMNS, Store
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judge_gym.analysis.judges.pairs import JudgedPair
     from judge_gym.analysis.report import Questions, Report
     from judge_gym.analysis.report.page import SectionOf
 
@@ -111,7 +110,12 @@ class Reports:
             raise ConflictError(f"{target} has no samples yet; run it first")
         return self._judge_table(tidy(samples, source=target), rows)
 
-    def _judge_table(self, frame: "pd.DataFrame", rows: Sequence[Mapping[str, Any]]) -> JudgeTable:
+    def _judge_table(
+        self,
+        frame: "pd.DataFrame",
+        rows: Sequence[Mapping[str, Any]],
+        measure: Decider | None = None,
+    ) -> JudgeTable:
         """Returns the judge table of tidy samples of experiments, and counts a use of a split."""
         import pandas as pd
 
@@ -128,7 +132,7 @@ class Reports:
             margin=self._store.studies.margin(study),
             in_test=None if split is None else split.items,
             simulated=simulation_banner({*map(str, frame["judge.model"])}),
-            measure=self._study_key(study, "measure"),
+            measure=(None if measure == "loss" else measure) or self._study_key(study, "measure"),
             loss=self._study_key(study, "loss"),
             positive=self._study_key(study, "positive"),
             alt_test=self._store.studies.declarations(study).alt_test,
@@ -158,6 +162,7 @@ class Reports:
         from judge_gym.analysis.frames import own_rows, tidy
         from judge_gym.analysis.judges import comparison
         from judge_gym.analysis.judges.setups import setups_of
+        from judge_gym.analysis.verdicts import of_setups
 
         table = self.judges(target, others=others)
         rows = {row["setup"]: row for row in table["rows"]}
@@ -172,21 +177,25 @@ class Reports:
             raise DesignError(f"A and B are both {a}; choose two setups", choices=rows)
         sides = (rows[a], rows[b])
         tags = dict.fromkeys(tag for row in sides for tag in row["tags"])
-        pair = self.judges(*[*tags][:1], others=[*tags][1:])  # its intervals are for two setups
         found = self._experiments.find(*tags)
         frame = tidy(stored_samples(self._store, found), source=target)
+        # Its intervals are for two setups, by the measure that decides among all.
+        pair = self._judge_table(frame, found, measure=table["measure"])
         in_pair = {tuple(row["tags"]): row["setup"] for row in pair["rows"]}
         names = [in_pair[tuple(row["tags"])] for row in sides]
         own = own_rows(frame)
-        samples = {setup.name: own.iloc[setup.index] for setup in setups_of(own)}
-        left, right = (samples[name] for name in names)
-        stage = comparison.stage_difference(left, right)
+        setups = {setup.name: setup for setup in setups_of(own)}
+        verdicts = of_setups(own, [setups[name] for name in names])
+        stage = comparison.stage_difference(verdicts)
         contrast = comparison.main_contrast(pair, names[0], names[1], stage)
-        both, items = comparison.differing_items(left, right, self._stage_names(found))
+        titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))
+        both, items = comparison.differing_items(verdicts, titles)
+        sentence = comparison.comparison_sentence(
+            contrast, a, b, judged_by_both=both, differing=len(items)
+        )
+        among_all = comparison.table_sentence(contrast, table, a, b)
         return {
-            "sentence": comparison.comparison_sentence(
-                contrast, a, b, judged_by_both=both, differing=len(items)
-            ),
+            "sentence": f"{sentence} {among_all}".rstrip(),
             "stage_sentence": comparison.stage_sentence(contrast, stage, a, b),
             "endpoint": contrast.endpoint,
             "difference": contrast.difference,
@@ -199,15 +208,6 @@ class Reports:
             "setups": table["rows"],
             "simulated": table["simulated"],
             "notes": pair["notes"],
-        }
-
-    def _stage_names(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-        """Returns the names of the stages of experiments with a given rubric, by tag."""
-        tasks = {row["tag"]: self._store.experiments.find(row["tag"])[0].task for row in rows}
-        return {
-            tag: [stage.label for stage in task.rubric.stages]
-            for tag, task in tasks.items()
-            if task.rubric is not None
         }
 
     def _label_usd(self, study: str) -> float:
@@ -289,40 +289,45 @@ class Reports:
             quantity: a part of the name of what is to be known better; else the most telling one.
             half_width: how narrow its interval is to become; else as much as doubling items costs.
         """
-        from judge_gym.analysis.decision import decide, find_quantities, quantities
         from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.planning.purchases import decide
+        from judge_gym.analysis.planning.quantities import (
+            find_quantities,
+            measurements,
+            quantities,
+            variance_table,
+        )
         from judge_gym.analysis.report.digest import records
-        from judge_gym.analysis.variance import measured, variance_table
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
         samples = stored_samples(self._store, rows)
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run a small part of it first")
         frame = tidy(samples, source=target)
-        values = measured(frame, self._labels.frame_of(rows))
-        known = quantities(frame, values)
-        if not known:
+        measured = measurements(frame, self._labels.frame_of(rows))
+        listed = quantities(frame, measured)
+        if not listed:
             raise ConflictError(
                 f"{target} has neither known answers nor verdicts on ordered stages"
             )
-        chosen = find_quantities(known, quantity)
-        found = decide(values, chosen[0], self._label_usd(name))
-        finite = found.value == found.value and found.half == found.half
+        matches = find_quantities(listed, quantity)
+        decision = decide(matches[0], self._label_usd(name))
+        task, size = decision.quantity.task, decision.size
+        finite = decision.value == decision.value and decision.half == decision.half
+        points = decision.points().drop(columns="quantity")
         return {
             "study": name,
-            "sentence": found.sentence(half_width),
-            "quantity": found.quantity.name,
-            "value": found.value if finite else None,
-            "half_width": found.half if finite else None,
-            "items": found.items,
-            "clusters": found.clusters,
-            "repeats": found.repeats if finite else None,
-            "draws": found.draws,
-            "purchases": [
-                cast(Purchase, row) for row in records(found.points().drop(columns="quantity"))
-            ],
-            "variance": records(variance_table(values[values["task"] == found.quantity.task])),
-            "quantities": [one.name for one in chosen[1:] or known],
+            "sentence": decision.sentence(half_width),
+            "quantity": decision.quantity.name,
+            "value": decision.value if finite else None,
+            "half_width": decision.half if finite else None,
+            "items": int(size.items),
+            "clusters": int(size.clusters),
+            "repeats": size.repeats if finite else None,
+            "draws": int(size.draws),
+            "purchases": [cast(Purchase, row) for row in records(points)],
+            "variance": records(variance_table([one for one in measured if one.task == task])),
+            "quantities": [one.name for one in matches[1:] or listed],
         }
 
     def power(
@@ -343,8 +348,13 @@ class Reports:
                 samples, else defaults.
         """
         from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.planning.power import (
+            ENDPOINTS,
+            pilot_components,
+            power_sentence,
+            power_table,
+        )
         from judge_gym.analysis.report.digest import records
-        from judge_gym.analysis.stats.power import ENDPOINTS, pilot_spreads, power_table
 
         if (target is None) == (study is None):
             raise DesignError("give either target or study")
@@ -356,14 +366,14 @@ class Reports:
         if pilot and not known:
             raise ConflictError(f"{pilot} has no samples yet to plan by; run it first")
         frame = tidy(samples, source=name) if samples is not None and known else None
-        spreads = {} if frame is None else pilot_spreads(frame, self._labels.frame_of(rows))
+        assumed = {} if frame is None else pilot_components(frame, self._labels.frame_of(rows))
         endpoints = ENDPOINTS
         if prepared.sweep.experiments[0].task.protocol == CONTESTED:
             from judge_gym.protocols import power as hypotheses
 
             endpoints = {**ENDPOINTS, **hypotheses.ENDPOINTS}
-            spreads |= {} if frame is None else hypotheses.hypothesis_spreads(frame)
-        table = power_table(study_sizes(prepared), effect, spreads, endpoints)
+            assumed |= {} if frame is None else hypotheses.hypothesis_components(frame)
+        table = power_table(study_sizes(prepared), effect, assumed, endpoints)
         return {
             "study": prepared.study,
             "pilot": name if known else "",
@@ -453,11 +463,9 @@ class Reports:
 
     # --- known answers ---------------------------------------------------------------------------
 
-    def judged_pairs(
-        self, target: str | Path | PreparedStudy
-    ) -> dict[str, tuple["JudgedPair", ...]]:
-        """Returns what judges decided on a benchmark's pairs, by judge; items by published id."""
-        from judge_gym.analysis.judges.pair_frames import pairs_of
+    def judged_pairs(self, target: str | Path | PreparedStudy) -> "dict[str, pd.DataFrame]":
+        """Returns the samples of a benchmark's pairs by judge, with published ids and categories."""
+        from judge_gym.analysis.frames import tidy
 
         prepared = self._prepared(target)
         tags = [made.tag for made in prepared.sweep.experiments]
@@ -471,14 +479,14 @@ class Reports:
             evidence=[str(about[id].get("id", id)) for id in frame["evidence"]],
         )
         return {
-            str(judge): pairs_of(part[part["series"] == part["series"].iloc[-1]])
+            str(judge): tidy(part[part["series"] == part["series"].iloc[-1]])
             for judge, part in frame.groupby("judge.model", sort=False)
         }
 
     def known_answers(self, target: str | Path | PreparedStudy) -> "pd.DataFrame":
         """Returns the share of verdicts on the right stage, by judge, and how many have none."""
-        from judge_gym.analysis.endpoints import known_answers
         from judge_gym.analysis.frames import JUDGE, tidy
+        from judge_gym.analysis.measures.known_answers import known_answers
 
         tags = [made.tag for made in self._prepared(target).sweep.experiments]
         frame = self._experiments.samples(*tags)
