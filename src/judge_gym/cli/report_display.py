@@ -1,26 +1,33 @@
 """Prints the judge table, and reports: on one screen, or whole."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from judge_gym.cli import display
 from judge_gym.cli.app import notes
 from judge_gym.cli.results import first
-from judge_gym.records.numbers import number
+from judge_gym.records.judge_table import (
+    CORRECTED,
+    column_value,
+    deciding_column,
+    interval_units,
+    is_corrected,
+    people_deciding,
+)
+from judge_gym.records.numbers import FORMATS, percent, with_interval
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from judge_gym.analysis.report import Report
-    from judge_gym.records.judge_table import JudgeRow, JudgeTable, Quantity
+    from judge_gym.records.judge_table import JudgeRow, JudgeTable
 
 PRINTED_ROWS = 20
 """Longer tables are only in the report's files."""
 SUMMARY_ROWS = 10
-"""Setups in the summary of a report; `judges` prints all of them."""
+"""Setups in the summary of a report; `--full` prints all of them."""
 FREE = "0.0000 USD"
 SUMMARY_LINES = 3
 """Warnings, and lines on what knobs do, in the summary of a report."""
-SHARES = ("consistency", "position_bias", "abstained", "unreadable")
-OPTIONAL = ("seconds", "unreadable", "position_bias", "abstained")
-"""Columns that are left out first on a narrow terminal."""
 CHECKS = {
     "hypothesis": ("outcome", "value", "low", "high", "p"),
     "check": ("result", "value", "low", "high", "needs"),
@@ -38,32 +45,82 @@ def print_judges(table: "JudgeTable", *, most: int | None = None) -> None:
 def _print_table(table: "JudgeTable", most: int | None) -> None:
     display.text(table["sentence"])
     rows = table["rows"][:most]
-    whole = [_row(row, table["kind"], intervals=True) for row in rows]
-    brief = [_row(row, table["kind"], intervals=False) for row in rows]
+    whole = _rows(table, rows, intervals=True)
     fits = display.fits(whole)
-    below = []
-    if len(rows) < len(table["rows"]):
-        below.append(f"{len(table['rows']) - len(rows)} more: judge-gym judges.")
-    if people := table["people_with_each_other"]:
-        below.append(f"People agree with each other: {_share(people, intervals=True)}.")
+    column = deciding_column(table)
+    display.table(
+        "",
+        whole if fits else _rows(table, rows, intervals=False),
+        note=" ".join(_below(table, len(rows), fits)),
+        one_line=True,
+        essential=("setup", *([column["title"]] if column else [])),
+    )
+    notes(*table["notes"])
+
+
+def _rows(
+    table: "JudgeTable", rows: "Sequence[JudgeRow]", *, intervals: bool
+) -> list[dict[str, str | None]]:
+    """Writes setups with the main columns; the deciding measure always has its interval."""
+    heads = [head for head in table["columns"] if head["main"]]
+    deciding = deciding_column(table)
+    texts: list[dict[str, str | None]] = []
+    for row in rows:
+        cells: dict[str, str | None] = {"setup": row["setup"]}
+        for head in heads:
+            quantity = column_value(row, head["name"])
+            if quantity is not None and not intervals and head is not deciding:
+                quantity = {**quantity, "low": None, "high": None}
+            text = with_interval(quantity, FORMATS[head["unit"]])
+            cells[head["title"]] = text or ("unknown" if head is deciding else None)
+            if head is deciding:
+                cells["standing"] = row["standing"]
+        texts.append(cells)
+    return texts
+
+
+def _below(table: "JudgeTable", printed: int, fits: bool) -> "Iterator[str]":
+    """Yields what stands below the table: what decides, how people compare, what intervals are."""
+    if printed < len(table["rows"]):
+        yield f"{display.plural(len(table['rows']) - printed, 'more setup')}: --full prints all."
+    if table["decides"]:
+        yield table["decides"]
+    people, column = people_deciding(table), deciding_column(table)
+    if people is not None and column is not None:
+        yield f"People with each other: {with_interval(people, FORMATS[column['unit']])}."
     if split := table["split"]:
-        below.append(
+        yield (
             f"Chosen on {split['train']} items of train, estimated on {split['test']} of test, "
             f"which was used {display.times(split['uses'])} so far."
         )
-    quality = table["chosen_quality"]
-    if quality is not None and quality["method"] == "cross-fitted":
-        below.append("The sentence's number is corrected for the choice, its differences are not.")
+    if is_corrected(table):
+        yield CORRECTED
     others = "" if fits else "; --json has those of the other columns"
-    below.append(f"Intervals: 95 %, over items, for all rows of a column together{others}.")
+    yield f"Intervals: 95 %, over {interval_units(table)}, for all rows of a column{others}."
+
+
+def print_confusion(table: "JudgeTable") -> None:
+    """Prints the verdicts of the chosen setup by label, in percent of all items."""
+    confusion = table["confusion"]
+    if confusion is None:
+        return
+    labels = "people's labels" if table["kind"] == "agreement" else "known answers"
+    items = display.plural(confusion["n"], "item")
     display.table(
-        "",
-        _filled(whole if fits else brief),
-        note=" ".join(below),
-        one_line=True,
-        optional=OPTIONAL,
+        f"{confusion['setup']}: verdicts (rows) and {labels} (columns)",
+        [
+            {
+                "verdict": verdict,
+                **{
+                    f"“{label}”": percent(share)
+                    for label, share in zip(confusion["labels"], shares, strict=True)
+                },
+            }
+            for verdict, shares in zip(confusion["verdicts"], confusion["shares"], strict=True)
+        ],
+        note=f"Shares of {items}; each item counts once.",
+        essential=("verdict", *(f"“{label}”" for label in confusion["labels"])),
     )
-    notes(*table["notes"])
 
 
 def print_summary(report: "Report") -> None:
@@ -116,49 +173,3 @@ def print_report(report: "Report") -> None:
     notes(*report.warnings)
     if report.banner:
         display.warning(report.banner)
-
-
-def _row(row: "JudgeRow", kind: str | None, *, intervals: bool) -> dict[str, Any]:
-    """Returns a setup as printed; its quality always has its interval."""
-    price, seconds = row["usd_per_1000"], row["seconds"]
-    return {
-        "setup": row["setup"],
-        kind or "accuracy": _share(row["truth"], intervals=True) or "unknown",
-        "standing": row["standing"],
-        "$ per 1,000": None if price is None else _amount(price, intervals=intervals),
-        "consistency": _share(row["consistency"], intervals=intervals),
-        "position_bias": _share(row["position_bias"], intervals=intervals),
-        "abstained": _share(row["abstained"], intervals=intervals),
-        "unreadable": _share(row["unreadable"], intervals=intervals),
-        "seconds": None if seconds is None else _amount(seconds, intervals=intervals),
-    }
-
-
-def _filled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns rows without the columns that have no value."""
-    empty = {name for name in rows[0] if all(row[name] is None for row in rows)}
-    return [{name: value for name, value in row.items() if name not in empty} for row in rows]
-
-
-def _share(quantity: "Quantity | None", *, intervals: bool) -> str | None:
-    """Returns a proportion in percent, with its interval."""
-    if quantity is None:
-        return None
-    value, low, high = quantity["value"], quantity["low"], quantity["high"]
-    if low is None or high is None or not intervals:
-        return f"{round(100 * value)} %"
-    return f"{round(100 * value)} % [{round(100 * low)}, {round(100 * high)}]"
-
-
-def _amount(quantity: "Quantity", *, intervals: bool) -> str:
-    """Returns dollars or seconds, with their interval."""
-    value, low, high = quantity["value"], quantity["low"], quantity["high"]
-    if low is None or high is None or not intervals:
-        return _two_digits(value)
-    return f"{_two_digits(value)} [{_two_digits(low)}, {_two_digits(high)}]"
-
-
-def _two_digits(value: float) -> str:
-    if value >= 100 or value == 0:
-        return number(value)
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"

@@ -10,7 +10,7 @@ from judge_gym.client.connection import Noun
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.coverage import CoverageReport
-from judge_gym.records.judge_table import JudgeTable
+from judge_gym.records.judge_table import JudgeTable, MeasureName
 from judge_gym.records.planning import NextPurchase, PowerPlan
 from judge_gym.records.requests import UsageColumn, Workflow
 
@@ -340,7 +340,15 @@ class Runs(Noun):
 class Reports(Noun):
     """The noun `reports` of a remote lab."""
 
-    def judges(self, target: str, *, others: Sequence[str] = ()) -> JudgeTable:
+    def judges(
+        self,
+        target: str,
+        *,
+        others: Sequence[str] = (),
+        measure: MeasureName | None = None,
+        positive: str | None = None,
+        loss: str | None = None,
+    ) -> JudgeTable:
         """Returns the judge table: which setup is best, how good it is, and at what price."""
         return self._call("reports.judges", locals())
 

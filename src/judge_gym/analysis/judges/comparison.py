@@ -10,9 +10,10 @@ import pandas as pd
 from judge_gym.analysis.endpoints import positions
 from judge_gym.analysis.frames import once_per_call
 from judge_gym.analysis.judges.quantities import as_quantity
+from judge_gym.analysis.judges.sentence import LOWER_IS_BETTER, MEASURES
 from judge_gym.analysis.stats.comparisons import compare
 from judge_gym.records.comparison import ComparedItem, Endpoint
-from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeTable, Quantity
+from judge_gym.records.judge_table import MIN_CLUSTERS, Decider, JudgeTable, Quantity
 
 UNIT = ["concept", "evidence"]
 ITEMS = 25
@@ -30,6 +31,8 @@ class Contrast(NamedTuple):
     endpoint: Endpoint | None
     difference: Quantity | None
     """A minus B."""
+    measure: Decider = "exact"
+    """The measure of quality that the difference is one of."""
 
 
 def main_contrast(pair: JudgeTable, a: str, b: str, stage: Quantity | None) -> Contrast:
@@ -45,7 +48,7 @@ def main_contrast(pair: JudgeTable, a: str, b: str, stage: Quantity | None) -> C
     ahead, behind = rows[a]["difference"], rows[b]["difference"]
     # A table gives the difference from its best setup, on the row of the other one.
     if pair["kind"] is not None and (ahead or behind):
-        return Contrast(pair["kind"], ahead or _negative(behind))
+        return Contrast(pair["kind"], ahead or _negative(behind), pair["measure"])
     return Contrast("stage" if stage else None, stage)
 
 
@@ -70,7 +73,7 @@ def comparison_sentence(
     >>> comparison_sentence(found, "A", "B", judged_by_both=60, differing=9)
     'A is 4 points less accurate than B, 95 % interval 1 to 7 (60 items).'
     """
-    endpoint, difference = contrast
+    endpoint, difference, measure = contrast
     if endpoint is None or difference is None:
         if not judged_by_both:
             return f"{a} and {b} cannot be compared: no item was judged by both."
@@ -78,23 +81,28 @@ def comparison_sentence(
             f"{a} and {b} usually give the same verdict on {judged_by_both - differing:,} of "
             f"{judged_by_both:,} items; which is right is unknown."
         )
-    verb, more, less = WORDS[endpoint]
+    verb, more, less, what = _words(endpoint, measure)
     value, low, high = difference["value"], difference["low"], difference["high"]
-    size, unit = (100.0, " points") if endpoint != "stage" else (1.0, "")
-    digits = 0 if endpoint != "stage" else 2
+    as_points = endpoint != "stage" and measure in ("exact", "balanced")
+    size, digits = (100.0, 0) if as_points else (1.0, 2)
 
     def number(share: float, sign: str = "") -> str:
         text = f"{share * size:{sign}.{digits}f}"
         return text.lstrip("+-") if not float(text) else text
 
+    unit = " stages" if endpoint != "stage" and measure == "error" else ""
+    if as_points:
+        unit = " point" if number(abs(value)) == "1" else " points"
+
     items = f"{difference['n']:,} item{'s' if difference['n'] != 1 else ''}"
     scale = "" if endpoint != "stage" else ", where 0 is the first stage and 1 the last"
     direction = f"{verb} {number(abs(value))}{unit} {more if value > 0 else less} {b}"
+    if endpoint != "stage" and measure != "exact":
+        direction += f" in {what}"
     if low is None or high is None:
         start = f"{a} and {b} are not told apart: {items}, and an interval needs {MIN_CLUSTERS}."
         return f"{start} So far {a} {direction}{scale}." if number(value) != "0" else start
     if low <= 0 <= high:
-        what = {"accuracy": "accuracy", "agreement": "agreement with people"}.get(endpoint, "stage")
         return (
             f"{a} and {b} are not told apart in {what}: A minus B is {number(value, '+')}{unit}, "
             f"95 % interval {number(low, '+')} to {number(high, '+')} ({items}){scale}."
@@ -102,6 +110,16 @@ def comparison_sentence(
     ends = sorted((abs(low), abs(high)))
     interval = f"95 % interval {number(ends[0])} to {number(ends[1])}"
     return f"{a} {direction}, {interval} ({items}){scale}."
+
+
+def _words(endpoint: Endpoint, measure: Decider) -> tuple[str, str, str, str]:
+    """Returns the verb, what a difference above and below 0 is called, and what is compared."""
+    if endpoint == "stage" or measure == "exact":
+        what = {"accuracy": "accuracy", "agreement": "agreement with people"}.get(endpoint, "stage")
+        return *WORDS[endpoint], what
+    directions = ("better than", "worse than")
+    better, worse = directions[::-1] if measure in LOWER_IS_BETTER else directions
+    return "is", better, worse, MEASURES[measure]
 
 
 def stage_sentence(contrast: Contrast, stage: Quantity | None, a: str, b: str) -> str:

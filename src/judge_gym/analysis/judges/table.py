@@ -22,7 +22,7 @@ from judge_gym.analysis.judges.compared import (
     people_with_each_other,
 )
 from judge_gym.analysis.judges.quantities import as_quantity
-from judge_gym.analysis.judges.sentence import sentence
+from judge_gym.analysis.judges.sentence import reason, sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
 from judge_gym.analysis.measures import Compared, LabelScale, Measure, registered
 from judge_gym.analysis.measures.confusion import UNSCORED
@@ -136,6 +136,7 @@ def judge_table(
         "chosen_quality": _chosen_quality(compared, kind),
         "kind": kind,
         "measure": decider,
+        "decides": "",
         "scale": None if basis is None else _scale_row(basis.scale),
         "people_with_each_other": None,
         "people": None,
@@ -159,7 +160,12 @@ def judge_table(
             None if table["people"] is None else table["people"]["measures"].get("exact")
         )
     table["notes"] = [*_notes(rows, compared, repeating, basis, _unsplit(verdicts, in_test))]
-    return {**table, "sentence": sentence(table)}
+    declared = measure is not None or loss is not None
+    return {
+        **table,
+        "sentence": sentence(table),
+        "decides": reason(table, measure=declared, positive=positive is not None),
+    }
 
 
 # --- what verdicts are compared with ------------------------------------------------------------

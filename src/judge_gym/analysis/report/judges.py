@@ -5,7 +5,13 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import level_name
 from judge_gym.analysis.report.page import Chart, ReportInput, Section, Table, section
-from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeTable, column_value
+from judge_gym.records.judge_table import (
+    CORRECTED,
+    MIN_CLUSTERS,
+    JudgeTable,
+    column_value,
+    is_corrected,
+)
 from judge_gym.records.numbers import FORMATS, share, signed_points, with_interval
 
 TITLE = "Which judge?"
@@ -138,11 +144,10 @@ def _note(table: JudgeTable) -> str:
             f"Standing: on {table['compared_items']} items that all compared setups judged; worse "
             f"if another is clearly better, unknown below {MIN_CLUSTERS} clusters."
         )
-    quality = table["chosen_quality"]
-    if quality is not None and quality["method"] == "cross-fitted":
+    if is_corrected(table):
         parts.append(
-            "The number in the sentence is corrected for the choice, which is repeated without "
-            "each tenth of the clusters and scored on that tenth; differences in it are not."
+            f"{CORRECTED} The choice is repeated without each tenth of the clusters and scored on "
+            "that tenth."
         )
     if split := table["split"]:
         parts.append(
