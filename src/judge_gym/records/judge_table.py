@@ -66,6 +66,8 @@ class ColumnHead(TypedDict):
     name: str
     """A key of a row or of its `measures`."""
     title: str
+    about: str
+    """What it is, and which question it answers."""
     unit: Unit
     main: bool
     """Whether it is shown; the others are details."""

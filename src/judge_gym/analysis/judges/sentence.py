@@ -226,8 +226,10 @@ def _worse(table: JudgeTable, worse: Sequence[JudgeRow], than: str) -> list[str]
     if len(worse) == 1:
         return [f"{worse[0]['setup']} is worse{than} by {_gap(decider, gaps[0])}"]
     if len(worse) > NAMED:
-        ends = dict.fromkeys(_gap(decider, gap) for gap in (gaps[0], gaps[-1]))
-        return [f"{len(worse)} others are worse{than} by {' to '.join(ends)}"]
+        low, high = (_gap(decider, gap) for gap in (gaps[0], gaps[-1]))
+        # The unit stands once: 15 to 25 points.
+        span = high if low == high else f"{low.split()[0]} to {high}"
+        return [f"{len(worse)} others are worse{than} by {span}"]
     named = [f"{row['setup']} by {_gap(decider, _distance(row))}" for row in worse]
     return [f"Worse{than}: {_listed(named)}"] if worse else []
 

@@ -636,6 +636,7 @@ def _heads(
         {
             "name": measure.name,
             "title": titles.get(measure.name, measure.title),
+            "about": measure.about,
             "unit": measure.unit,
             # Without labels, where setups differ is all that is known of them.
             "main": measure.main
