@@ -10,7 +10,7 @@ from judge_gym.client.connection import Noun
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.coverage import CoverageReport
-from judge_gym.records.judge_table import JudgeTable, MeasureName
+from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.planning import NextPurchase, PowerPlan
 from judge_gym.records.requests import UsageColumn, Workflow
 
@@ -345,7 +345,7 @@ class Reports(Noun):
         target: str,
         *,
         others: Sequence[str] = (),
-        measure: MeasureName | None = None,
+        measure: Literal["exact", "balanced", "weighted", "rank", "error"] | None = None,
         positive: str | None = None,
         loss: str | None = None,
     ) -> JudgeTable:
