@@ -1,4 +1,4 @@
-"""Writes the table of measures in docs/judges.md from the registry: `python scripts/measures_page.py`."""
+"""Writes the table of measures in docs/judges.md: `python scripts/measures_page.py`."""
 
 from pathlib import Path
 
@@ -11,7 +11,9 @@ START, END = "<!-- measures -->", "<!-- /measures -->"
 def table() -> str:
     """Lists every measure: its column, and what it is for."""
     rows = [f"| {measure.title} | `{measure.name}` | {measure.about} |" for measure in registered()]
-    return "\n".join(["| column | name | what it is, and what it answers |", "| --- | --- | --- |", *rows])
+    return "\n".join(
+        ["| column | name | what it is, and what it answers |", "| --- | --- | --- |", *rows]
+    )
 
 
 def page(text: str) -> str:

@@ -155,7 +155,7 @@ def test_the_same_seed_gives_the_same_report_and_progress_is_complete() -> None:
         for _ in "ab"
     ]
     assert reports[0] == reports[1]
-    assert steps[0] == (1, 20) and steps[19] == (20, 20)
+    assert steps[0] == (1, 15) and steps[14] == (15, 15)
     assert reports[0]["sentence"].startswith("At this size, 95 % intervals cover ")
     assert "10 panels of 60 items in 30 clusters and 2 setups" in reports[0]["sentence"]
     names = {row["quantity"] for row in reports[0]["quantities"]}
@@ -213,11 +213,11 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_command_answers_for_a_file(call: Call, file: Path) -> None:
-    ended = call("calibrate", "--like", str(file), "--panels", "20", "--json")
+    ended = call("calibrate", "--like", str(file), "--panels", "10", "--json")
     assert ended.code == 0
-    assert ended.json["study"]["items"] == 60 and ended.json["panels"] == 20
+    assert ended.json["study"]["items"] == 60 and ended.json["panels"] == 10
     assert ended.json["quantities"][0]["quantity"] == "truth"
-    shown = call("calibrate", "--like", str(file), "--panels", "20")
+    shown = call("calibrate", "--like", str(file), "--panels", "10")
     assert shown.out.startswith("At this size, 95 % intervals cover ")
     assert "consistency" in shown.out
 

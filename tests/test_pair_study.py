@@ -116,6 +116,7 @@ def test_a_pair_is_judged_once_a_replicate_in_each_order_that_the_design_names(
     assert seen == Counter(product(titles, range(SAMPLES), ORDERS[order]))
     assert frame["pair"].all() and (frame["rubric_kind"] == "nominal").all()
     assert set(frame["evidence.view"]) == {"raw"}
+    assert frame["length"].isna().all()  # there are two responses
 
 
 @pytest.mark.parametrize("order", ORDERS)

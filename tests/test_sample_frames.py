@@ -18,6 +18,7 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, TokenErr
 from judge_gym.lab import Lab
 from judge_gym.lab import sample_frames as rooms
 from judge_gym.store import samples as sample_rows
+from judge_gym.store import tables as t
 from judge_gym.web import serve
 from stores import adopt
 
@@ -110,6 +111,20 @@ def test_an_export_is_the_same_bytes_every_time(filled: Lab, tmp_path: Path, for
     for path in paths:
         filled.experiments.export(["small"], path, format=format)
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_a_length_is_that_of_the_text_which_judges_read(lab: Lab, tmp_path: Path) -> None:
+    tasks = [{"concept": "fascism", "evidence": "here"}]
+    run_study(lab, tmp_path, study="raw", protocol=None, tasks=tasks, design={})
+    frame = lab.experiments.samples("raw")
+    texts = frame["evidence_title"].map(TEXTS)
+    assert frame["length"].tolist() == texts.str.len().tolist()
+    run_study(lab, tmp_path)  # its views are as long as their sources
+    with lab.store.database.begin() as connection:
+        connection.execute(t.texts.insert().values(hash="summary", body="Brèves."))
+        connection.execute(t.views.update().values(text="summary"))
+    assert set(lab.experiments.samples("small")["length"]) == {7}
+    assert lab.experiments.samples("raw")["length"].tolist() == texts.str.len().tolist()
 
 
 def test_rows_and_the_frame_agree(filled: Lab) -> None:

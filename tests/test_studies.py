@@ -32,8 +32,10 @@ from judge_gym.store import Store
 from judge_gym.studies import (
     Experiment,
     Study,
+    StudyVersion,
     Sweep,
     Task,
+    declarations,
     experiments,
     points,
     read_study,
@@ -612,6 +614,18 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
         "H5",
         ["'H5'", "'H1', 'H2', 'H3' or 'H4'"],
     ),
+    "an unknown kind of raters": (
+        "swap: none",
+        "alt_test: wizards",
+        "wizards",
+        ["'wizards'", "'expert', 'skilled', 'crowd' or '{epsilon: 0 to 1}'"],
+    ),
+    "an epsilon beyond 1": (
+        "swap: none",
+        "alt_test: {epsilon: 2}",
+        "epsilon: 2",
+        ["'epsilon': 2", "{epsilon: 0 to 1}"],
+    ),
     "a truth that says nothing": (TASK, CONTROL.format("{}"), "truth", ["truth.source"]),
     "a truth without a source": (TASK, CONTROL.format("{value: 1}"), "truth", ["truth.source"]),
     "a truth that is given and looked up": (
@@ -672,6 +686,24 @@ def test_an_ablation_can_be_contrasted_with_its_base() -> None:
     }
     with pytest.raises(DesignError, match=r"unknown base of rubric.scale '4'.*choose .*'6'"):
         read(vary={"rubric.scale": [6]}, contrasts=[contrast])
+
+
+@pytest.mark.parametrize(
+    ("choice", "declared", "name"),
+    [
+        ("crowd", "crowd", "at most .1 behind the rater (crowd)"),
+        ({"epsilon": 0.05}, 0.05, "at most .05 behind the rater"),
+        ({"epsilon": "skilled"}, "skilled", "at most .15 behind the rater (skilled)"),
+    ],
+)
+def test_epsilon_of_the_alternative_annotator_test_is_declared(
+    choice: Any, declared: Any, name: str
+) -> None:
+    version = StudyVersion(read(alt_test=choice).declared, None)
+    declares = declarations([version], lambda times: (0, []))
+    assert declares.alt_test == declared
+    assert f"alternative annotator test: {name}" in [part.what for part in declares.declared]
+    assert "alt_test" not in read().declared
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "just words\n", "- a\n- b\n"])

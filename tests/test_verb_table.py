@@ -143,7 +143,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("reports.power", {"effect": 0.1, "target": "pilot"}),
     ("reports.compare", {"target": "pilot", "others": ["pilot/strict"]}),
     ("reports.plan_next", {"target": "pilot", "half_width": 0.1}),
-    ("reports.calibrate", {"target": "pilot", "panels": 20}),
+    ("reports.calibrate", {"target": "pilot", "panels": 10}),
     ("reports.write_file", {"target": "pilot", "path": "out/pilot.md"}),
     ("experiments.export_file", {"targets": ["pilot"], "path": "out/pilot.csv"}),
     ("experiments.export_file", {"targets": ["pilot"], "path": "../pilot.csv"}),

@@ -23,6 +23,7 @@ from judge_gym.analysis.stats.agreement import (
     nominal_agreement,
     ordinal_agreement,
     ratings,
+    share_alike,
 )
 from judge_gym.analysis.stats.intervals import KAPPA, Floats, Statistic, estimate
 from judge_gym.errors import DesignError
@@ -326,7 +327,8 @@ def test_one_disagreement_leaves_kappa_uncertain() -> None:
 
 def test_an_interval_needs_items_clusters_and_labels_that_differ() -> None:
     def reason(rated: Floats, clusters: int) -> str:
-        kappa = cohen_kappa(rated, 0)._replace(labels=items_by_label(rated))
+        labels, alike = items_by_label(rated), share_alike(rated)
+        kappa = cohen_kappa(rated, 0)._replace(labels=labels, alike=alike)
         return estimate(kappa, np.arange(len(rated)) % clusters, scale=KAPPA).withheld
 
     rng = np.random.default_rng(2)
@@ -337,5 +339,8 @@ def test_an_interval_needs_items_clusters_and_labels_that_differ() -> None:
     rare = np.repeat([[1.0, 1.0], [2.0, 2.0], [3.0, 2.0]], [30, 26, 4], axis=0)
     assert items_by_label(rare) == (30, 30, 4)
     assert reason(rare, 60) == "a label has 4 items, and 5 are needed"
+    alike = np.repeat([[1.0, 1.0], [2.0, 2.0], [1.0, 2.0]], [50, 8, 2], axis=0)
+    assert reason(alike, 60).startswith("nearly all labels are alike")
+    assert reason(np.repeat(alike, 2, axis=0), 120) == "", "20 items have the rare label"
     same = np.repeat([[1.0, 1.0], [2.0, 2.0]], 30, axis=0)
     assert reason(same, 60) == "no item differs from the others"

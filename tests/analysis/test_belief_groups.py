@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import plain_belief as plain
 from judge_gym.analysis.belief import RULES, Rule, disagreement, rules
 from judge_gym.analysis.belief.disagreement import (
-    Verdicts,
+    Replicates,
     conflict,
     panel_conflict,
     replicate_conflict,
@@ -25,7 +25,7 @@ from judge_gym.errors import DesignError
 steady = settings(deadline=None, derandomize=True, max_examples=40)
 FRAME = 4
 Sets = list[tuple[int, int, frozenset[int]]]
-"""Verdicts as (cell or item, replicate, chosen); the empty set is an abstention."""
+"""Replicates as (cell or item, replicate, chosen); the empty set is an abstention."""
 chosen_sets = st.frozensets(st.integers(1, FRAME), max_size=FRAME)
 
 
@@ -34,10 +34,10 @@ def verdicts(cells: int, most: int = 40) -> st.SearchStrategy[Sets]:
     return st.lists(one, max_size=most)
 
 
-def columns(rows: Sets) -> Verdicts:
+def columns(rows: Sets) -> Replicates:
     texts = [" ".join(map(str, sorted(chosen))) for _, _, chosen in rows]
     item, replicate = (np.array([row[place] for row in rows], dtype=np.int64) for place in (0, 1))
-    return Verdicts(item, replicate, stage_masks(texts, frame=FRAME))
+    return Replicates(item, replicate, stage_masks(texts, frame=FRAME))
 
 
 def masses_of(rows: Sets, cells: int) -> Masses:
@@ -246,19 +246,19 @@ def test_replicates_that_conflict_are_counted_in_pairs(rows: Sets) -> None:
 def test_small_blocks_change_no_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     item, replicate = np.repeat(np.arange(20), 6), np.tile(np.arange(6), 20)
-    ours, theirs = (Verdicts(item, replicate, rng.integers(0, 16, 120)) for _ in range(2))
+    ours, theirs = (Replicates(item, replicate, rng.integers(0, 16, 120)) for _ in range(2))
     at_once = squared_distances([ours, theirs], items=20)
     monkeypatch.setattr(disagreement, "BLOCK", 5)
     assert squared_distances([ours, theirs], items=20) == pytest.approx(at_once, nan_ok=True)
 
 
-def simulated(rng: np.random.Generator, items: int, replicates: int, bias: float) -> Verdicts:
-    """Verdicts of one and the same judge; `shown` is the display that both judges see."""
+def simulated(rng: np.random.Generator, items: int, replicates: int, bias: float) -> Replicates:
+    """Replicates of one and the same judge; `shown` is the display that both judges see."""
     item = np.repeat(np.arange(items), replicates)
     replicate = np.tile(np.arange(replicates), items)
     shown = np.random.default_rng(1).integers(0, 4, len(item))
     drawn = np.where(rng.random(len(item)) < bias, shown, rng.integers(0, 4, len(item)))
-    return Verdicts(item, replicate, 1 << drawn | rng.integers(0, 2, len(item)))
+    return Replicates(item, replicate, 1 << drawn | rng.integers(0, 2, len(item)))
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.3])
@@ -281,7 +281,7 @@ def test_on_single_verdicts_it_estimates_half_the_squared_euclidean_distance() -
     p, q = np.array([0.6, 0.3, 0.1, 0.0]), np.array([0.1, 0.2, 0.3, 0.4])
     item, replicate = np.repeat(np.arange(3000), 5), np.tile(np.arange(5), 3000)
     ours, theirs = (
-        Verdicts(item, replicate, 1 << rng.choice(4, size=len(item), p=probability))
+        Replicates(item, replicate, 1 << rng.choice(4, size=len(item), p=probability))
         for probability in (p, q)
     )
     found = squared_distances([ours, theirs], items=3000)[:, 0]

@@ -1,5 +1,6 @@
 """Measures of the averaged confusion matrix, against scikit-learn and worked examples."""
 
+import csv
 import json
 from collections import Counter
 from pathlib import Path
@@ -84,7 +85,7 @@ def test_measures_equal_those_of_scikit_learn_for_one_rater_and_no_missing_verdi
     rates = precision_recall_fscore_support(people, judge, labels=range(stages))
     for rate, theirs in zip((precision, recall, f1), rates, strict=False):
         ours = [measured(rate(stages, place), verdict, label) for place in range(stages)]
-        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+        assert ours == pytest.approx(list(theirs), abs=1e-12)
     macro = precision_recall_fscore_support(people, judge, average="macro")[2]
     expected: dict[MatrixFunction, float] = {
         kappa: cohen_kappa_score(judge, people),
@@ -119,10 +120,8 @@ def test_raters_and_repeats_and_stages_of_a_subset_share_an_item_equally() -> No
     verdict = np.array([[0.25, 0.5, 0, 0, 0, 0.25], [0.5, 0.5, 0, 0, 0, 0]])
     label = np.array([[0.5, 0.5], [0.0, 1.0]])
     matrix = averaged_confusion(confusion_tables(verdict, label))
-    np.testing.assert_allclose(
-        matrix,
-        [[1 / 16, 5 / 16], [1 / 8, 3 / 8], [0, 0], [0, 0], [0, 0], [1 / 16, 1 / 16]],
-    )
+    shares: list[float] = [1 / 16, 5 / 16, 1 / 8, 3 / 8, 0, 0, 0, 0, 0, 0, 1 / 16, 1 / 16]
+    assert matrix.ravel().tolist() == pytest.approx(shares)
     assert measured(exact(2), verdict, label) == pytest.approx(7 / 16)
     assert measured(sensitivity(1), verdict, label) == pytest.approx((3 / 8) / (3 / 4))
     assert measured(specificity(1), verdict, label) == pytest.approx((1 / 16) / (1 / 4))
@@ -302,3 +301,27 @@ def test_macro_f1_of_pandalm_holds_if_garbage_is_a_tie() -> None:
     assert measured(exact(3), unreadable, label) == pytest.approx(0.6977, abs=5e-5)
     assert measured(exact(3), own, label) == pytest.approx(0.6677, abs=5e-5)
     assert measured(macro_f1(3), own, label) == pytest.approx(0.5743, abs=5e-5)
+
+
+@pytest.mark.skipif(
+    not LLM_RUBRIC.is_dir(), reason="the published data of LLM-Rubric is not beside the repository"
+)
+def test_error_of_the_most_probable_stage_of_llm_rubric_is_reproduced() -> None:
+    def read(name: str) -> list[dict[str, str]]:
+        with (LLM_RUBRIC / name).open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file, delimiter="\t"))
+
+    people = {
+        row["text_id"]: int(row["Q0"])
+        for row in read("human_judges_real_convs_FIXED_ANON.tsv")
+        if row["Q0"].isdigit()
+    }
+    judged = {
+        row["text_id"]: int(np.argmax([float(row[f"answer{stage}_prob"]) for stage in range(1, 5)]))
+        for row in read("gpt-3.5-turbo-16k_real_evaluations_FIXED.tsv")
+        if row["criterion"] == "Q0"
+    }
+    items = sorted(people.keys() & judged.keys())
+    verdict = single_verdicts([judged[item] for item in items], 4)
+    label = labels([people[item] - 1 for item in items], 4)
+    assert measured(squared_error(4), verdict, label) ** 0.5 == pytest.approx(1.201643, abs=5e-7)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judge_gym.analysis.measures import METRICS, Summary, metric, panel_table
+from judge_gym.analysis.measures import MEASURES, Summary, panel_measure, panel_table
 from judge_gym.analysis.measures.abstention import abstention
 from judge_gym.analysis.measures.known_answers import ground_truth
 from judge_gym.analysis.measures.uncertainty import uncertainty
@@ -69,8 +69,9 @@ def test_every_panel_has_a_row_for_every_metric() -> None:
     more: dict[str, Any] = {"truth": 2.0, "reference": np.nan, "pair": False}
     found = panel_table(made.assign(rubric_author="provided", **more))
     assert list(found.columns) == ["task", "variant", "metric", "value", "low", "high", "n", "note"]
-    names = [one.name for one in sorted(METRICS.values())]
-    assert len(names) == len(METRICS) and found["metric"].tolist() == names * 2
+    panels = [one for one in MEASURES.values() if one.panel is not None]
+    names = [one.name for one in sorted(panels, key=lambda one: (one.order, one.name))]
+    assert found["metric"].tolist() == names * 2
     values = found[found["task"] == 0].set_index("metric")["value"]
     assert values["subset_size"] == 1 and values["uncertainty_gap"] == 0
     assert values["abstention"] == 0
@@ -78,16 +79,16 @@ def test_every_panel_has_a_row_for_every_metric() -> None:
 
 
 def test_a_registered_metric_is_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge_gym.analysis.measures.METRICS", dict(METRICS))
+    monkeypatch.setattr("judge_gym.analysis.measures.MEASURES", dict(MEASURES))
 
-    @metric("items", order=0)
+    @panel_measure("items", order=0)
     def items(data: Dataset, panel: Verdicts) -> Summary:
         return Summary(undefined(len(panel.units), 0.5), f"of {data.frame.shape[0]} samples")
 
     found = panel_table(verdicts(("a", 1, "1"), ("b", 1, "2"), ("a", 2, "1")))
     row = found.iloc[0]
     assert row[["metric", "value", "n", "note"]].tolist() == ["items", 0.5, 2, "of 3 samples"]
-    assert len(found) == len(METRICS) + 1
+    assert len(found) == 1 + sum(one.panel is not None for one in MEASURES.values())
 
 
 def test_series_are_pooled_for_consistency_alone() -> None:

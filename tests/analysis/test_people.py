@@ -1,4 +1,4 @@
-"""Judges against people: a plain form of the test, published numbers, closed forms, simulation."""
+"""Judges against people: a plain form of the test, closed forms, simulation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,17 +9,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judge_gym.analysis.frames import ordinal, tidy
+from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.judges.people import (
     alt_test,
     alt_test_raters,
+    alt_tests,
+    alternative_annotator_test,
     labelled,
     majority_agreement,
-    prediction_powered,
-    prediction_powered_mean,
-    rogan_gladen,
 )
-from judge_gym.analysis.stats.intervals import UNBOUNDED, Floats, estimate
 from judge_gym.errors import DesignError
 
 
@@ -74,7 +72,6 @@ def test_without_labels_there_are_tables_without_rows() -> None:
     frame, none = verdicts(["1", "2"]), labels({"a": [1]}).iloc[:0]
     assert majority_agreement(frame, none).empty
     assert alt_test(frame, none).empty
-    assert prediction_powered(ordinal(frame), none).empty
 
 
 def test_agreement_with_the_majority_by_hand() -> None:
@@ -119,8 +116,10 @@ def plain_alt_test(
 
 
 @pytest.mark.parametrize("kind", ["ordinal", "nominal"])
-@pytest.mark.parametrize(("annotators", "epsilon"), [("experts", 0.2), ("crowd", 0.1)])
-def test_the_alt_test_is_the_plain_one(kind: str, annotators: Any, epsilon: float) -> None:
+@pytest.mark.parametrize(
+    ("choice", "epsilon"), [("expert", 0.2), ("skilled", 0.15), ("crowd", 0.1), (0.05, 0.05)]
+)
+def test_the_alt_test_is_the_plain_one(kind: str, choice: Any, epsilon: float) -> None:
     rng = np.random.default_rng(11)
     for noise in (0.2, 0.5, 0.9):
         truth = rng.integers(1, 5, 60)
@@ -131,7 +130,7 @@ def test_the_alt_test_is_the_plain_one(kind: str, annotators: Any, epsilon: floa
         raters = {name: noisy(0.4) for name in "abcd"}
         raters["d"] = [stage if item % 3 else 0 for item, stage in enumerate(raters["d"])]
         judge = noisy(noise)
-        found = only(alt_test(verdicts(judge, rubric_kind=kind), labels(raters), annotators))
+        found = only(alt_test(verdicts(judge, rubric_kind=kind), labels(raters), choice))
         omega, advantage = plain_alt_test(judge, raters, kind == "ordinal", epsilon)
         assert found["omega"] == pytest.approx(omega)
         assert found["advantage"] == pytest.approx(advantage)
@@ -191,121 +190,55 @@ def test_false_positive_rate_of_the_alt_test() -> None:
 
 
 def test_unknown_annotators_are_refused() -> None:
-    with pytest.raises(DesignError, match="choose 'experts', 'skilled' or 'crowd'"):
+    with pytest.raises(DesignError, match="choose 'expert', 'skilled' or 'crowd'"):
         alt_test(verdicts(["1"]), labels({"a": [1]}), "wizards")  # type: ignore[arg-type]
 
 
-# --- the prediction-powered mean -----------------------------------------------------------------
+def test_the_sentence_names_the_kind_of_raters_and_epsilon() -> None:
+    frame, people = verdicts(["2"] * 30), labels({name: [2] * 30 for name in "abc"})
+    [expert], [crowd] = (
+        alt_tests(frame, people).values(),
+        alt_tests(frame, people, "crowd").values(),
+    )
+    assert expert.sentence("j") == (
+        "j passes the alternative annotator test, against 3 of 3 raters; a judge passes if it is "
+        "at most .2 behind the rater (expert), for half of the raters."
+    )
+    assert "at most .1 behind the rater (crowd)" in crowd.sentence("j")
+    [number] = alt_tests(frame, people, 0.05).values()
+    assert "at most .05 behind the rater, for half" in number.sentence("j")
 
 
-def test_the_estimate_is_the_rectified_mean_of_predictions() -> None:
-    rng = np.random.default_rng(12)
-    truth = rng.normal(size=15)
-    predicted, elsewhere = 2 * truth + rng.normal(size=15), 2.2 * rng.normal(size=80)
-    found, weight = prediction_powered_mean(truth, predicted, elsewhere)
-    assert 0 < weight < 1
-    rectifier = np.mean(truth - weight * predicted)
-    assert found.value == pytest.approx(weight * elsewhere.mean() + rectifier)
-
-    def variance(w: float) -> float:
-        """What the interval is made of, up to degrees of freedom."""
-        pooled = np.concatenate([predicted, elsewhere]).var(ddof=1)
-        own = -2 * w * np.cov(truth, predicted)[0, 1] + w**2 * pooled
-        return float(w**2 * pooled / 80 + own / 15)
-
-    grid = np.linspace(0, 1, 1001)
-    assert weight == pytest.approx(grid[np.argmin([variance(w) for w in grid])], abs=1e-3)
+def test_where_clusters_change_the_result_both_are_told() -> None:
+    """The judge errs on all items of one cluster of ten: few errors, all of one kind."""
+    stages = np.full((60, 3), 2.0)
+    judge = np.where(np.arange(60) < 5, 4.0, 2.0)
+    by_item = alternative_annotator_test(stages, judge, ordered=True)
+    codes = np.arange(60) // 6
+    by_cluster = alternative_annotator_test(stages, judge, codes, ordered=True)
+    assert (by_item.passed, by_item.published_passed) == (True, True)
+    assert (by_cluster.passed, by_cluster.published_passed) == (False, True)
+    assert by_cluster.sentence("j").endswith(
+        "Here items are in clusters; by the published procedure, which takes items as "
+        "independent, it passes (3 of 3 raters)."
+    )
+    assert by_cluster.row()["published_passed"] is True
 
 
-def test_useless_predictions_leave_the_labels_unchanged() -> None:
-    truth = np.array([0.1, 0.5, 0.4, 0.9, 0.2])
-    found, weight = prediction_powered_mean(truth, -truth, np.array([0.3, 0.1, 0.6]))
-    assert weight == 0
-    assert found.value == pytest.approx(truth.mean())
-    assert prediction_powered_mean(truth, truth, np.array([])) == (
-        estimate(truth, scale=UNBOUNDED),
-        0.0,
+def test_with_too_few_clusters_the_published_result_stands_alone() -> None:
+    codes = np.repeat([0, 1, 2], 20)
+    test = alternative_annotator_test(
+        np.full((60, 3), 2.0), np.tile([2.0, 2.0, 3.0], 20), codes, ordered=True
+    )
+    assert test.passed is None
+    assert test.sentence("j").startswith(
+        "Whether j can replace a rater is not known: the items of 3 raters lie in too few clusters"
     )
 
 
-def test_verdicts_beyond_the_labels_sharpen_peoples_mean() -> None:
-    rng = np.random.default_rng(13)
-    truth = rng.integers(1, 5, 120)
-    frame = verdicts(truth.tolist())
-    given = labels({name: truth[:12].tolist() for name in "ab"})
-    found = only(prediction_powered(ordinal(frame), given))
-    assert (found["labelled"], found["unlabelled"]) == (12, 108)
-    assert found["people"] == pytest.approx((truth[:12].mean() - 1) / 3)
-    assert found["judge"] == pytest.approx((truth.mean() - 1) / 3)
-    assert found["high"] - found["low"] < 0.6 * (found["people_high"] - found["people_low"])
-
-
-@pytest.mark.parametrize("likeness", [0.0, 0.6, 0.95])
-def test_its_interval_covers_at_12_labels(likeness: float) -> None:
-    rng = np.random.default_rng(14)
-    hits = 0
-    for _ in range(panels := 1000):
-        predicted = rng.normal(size=112)
-        truth = likeness * predicted + np.sqrt(1 - likeness**2) * rng.normal(size=112)
-        found, _ = prediction_powered_mean(truth[:12], predicted[:12], predicted[12:])
-        hits += found.low <= 0 <= found.high
-    reach = stats.binomtest(hits, panels).proportion_ci(0.99, "wilson")
-    assert reach.low <= 0.97
-    assert reach.high >= 0.92
-
-
-# --- corrected prevalence ------------------------------------------------------------------------
-
-
-def decisions(right: int, n: int) -> Floats:
-    return np.repeat([1.0, 0.0], [right, n - right])
-
-
-def test_a_herd_with_an_imperfect_test() -> None:
-    """23 of 150 cows test positive; sensitivity .96, specificity .89: 5.1 per 100 are ill."""
-    found = rogan_gladen(decisions(23, 150), decisions(96, 100), decisions(89, 100))
-    assert found.value == pytest.approx(0.051, abs=5e-4)
-    assert found.low == 0
-    assert 0.10 < found.high < 0.20
-
-
-def test_with_decisions_it_is_the_binomial_interval_of_lang_and_reiczigel() -> None:
-    x, n, a, m, b, k = 60, 200, 45, 50, 52, 60
-    z = stats.norm.ppf(0.975)
-    p, se, sp = (x + z**2 / 2) / (n + z**2), (a + 1) / (m + 2), (b + 1) / (k + 2)
-    sharp = se + sp - 1
-    middle = (p + sp - 1) / sharp
-    v_se, v_sp = se * (1 - se) / (m + 2), sp * (1 - sp) / (k + 2)
-    error = np.sqrt(p * (1 - p) / (n + z**2) + v_se * middle**2 + v_sp * (1 - middle) ** 2) / sharp
-    shift = 2 * z**2 * (middle * v_se - (1 - middle) * v_sp)
-    found = rogan_gladen(decisions(x, n), decisions(a, m), decisions(b, k))
-    assert found.low == pytest.approx(middle + shift - z * error)
-    assert found.high == pytest.approx(middle + shift + z * error)
-
-
-def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
-    found = rogan_gladen(decisions(5, 10), decisions(5, 10), decisions(5, 10))
-    assert np.isnan(found.value)
-    assert not rogan_gladen(decisions(5, 10), decisions(9, 10), np.array([])).known
-
-
-@pytest.mark.parametrize("replicates", [1, 5])
-def test_the_interval_of_a_corrected_prevalence_covers(replicates: int) -> None:
-    """Judges decide by replicate; the items' own difficulty makes replicates alike."""
-    rng = np.random.default_rng(15)
-    hits, prevalence = 0, 0.3
-
-    def called(ill: npt.NDArray[np.bool_]) -> Floats:
-        chance = np.where(ill, rng.beta(8, 2, len(ill)), rng.beta(2, 8, len(ill)))
-        share: Floats = rng.binomial(replicates, chance) / replicates
-        return share
-
-    for _ in range(panels := 1000):
-        ill = rng.random(200) < prevalence
-        known = rng.random(60) < prevalence
-        errors = called(known)
-        found = rogan_gladen(called(ill), errors[known], 1 - errors[~known])
-        hits += found.low <= prevalence <= found.high
-    reach = stats.binomtest(hits, panels).proportion_ci(0.99, "wilson")
-    assert reach.low <= 0.97
-    assert reach.high >= 0.93
+def test_two_raters_are_no_test() -> None:
+    [test] = alt_tests(verdicts(["2"] * 30), labels({name: [2] * 30 for name in "ab"})).values()
+    assert test.sentence("j") == (
+        "Whether j can replace a rater is not known: 2 raters share at least 30 judged items with "
+        "another; 3 are needed."
+    )

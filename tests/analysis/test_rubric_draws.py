@@ -221,7 +221,7 @@ def test_few_draws_leave_intervals_over_items() -> None:
     for panel in found:
         assert not panel.many_draws
         expected = estimate(panel.distances.mean(axis=1), scale=DISTANCE)
-        assert tuple(distance_columns(panel).values()) == pytest.approx(tuple(expected))
+        assert tuple(distance_columns(panel).values()) == pytest.approx(tuple(expected[:4]))
 
 
 # --- what is read off many draws -----------------------------------------------------------------

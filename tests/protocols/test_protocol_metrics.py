@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from judge_gym.analysis.belief.disagreement import squared_distances
-from judge_gym.analysis.measures import panel_table
+from judge_gym.analysis.belief.disagreement import Replicates, squared_distances
+from judge_gym.analysis.measures import MEASURES, panel_table
 from judge_gym.analysis.stats.intervals import ABOVE_CHANCE, DISTANCE, estimate
 from judge_gym.protocols.conflict import conflict
 from judge_gym.protocols.entrenchment import entrenchment
@@ -150,7 +150,7 @@ def test_conflict_is_given_beside_the_distance_on_complete_items() -> None:
     row = conflict(made).iloc[0]
     assert row[["items", "dropped", "fan_in"]].tolist() == [4, 1, 3]
     sides = [
-        Verdicts(*(part[name].to_numpy() for name in ("evidence", "replicate", "mask")))
+        Replicates(*(part[name].to_numpy() for name in ("evidence", "replicate", "mask")))
         for _, part in made.groupby(JUDGE)
     ]
     per_item = squared_distances(sides, items=5).mean(axis=1)
@@ -167,7 +167,8 @@ def test_the_metrics_of_the_protocol_stand_among_the_others() -> None:
     more: dict[str, Any] = {"truth": 2.0, "reference": np.nan, "pair": False}
     made = made.assign(rubric_author="provided", **more)
     found = panel_table(made, METRICS)
-    names = [one.name for one in sorted([*metrics.METRICS.values(), *METRICS])]
+    panels = [one for one in MEASURES.values() if one.panel is not None]
+    names = [one.name for one in sorted([*panels, *METRICS], key=lambda one: (one.order, one.name))]
     assert found["metric"].tolist() == names * 2
     values = found[found["task"] == 0].set_index("metric")["value"]
     assert np.isnan(values["swap_sensitivity"]), "no rubric was swapped"

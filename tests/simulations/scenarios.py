@@ -14,11 +14,8 @@ import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, ordinal, tidy
 from judge_gym.analysis.judges.pairs import JudgedPair, compare_judges
-from judge_gym.analysis.judges.people import (
-    majority_agreement,
-    prediction_powered,
-    rogan_gladen,
-)
+from judge_gym.analysis.judges.people import majority_agreement
+from judge_gym.analysis.judges.rate import people_rates, rate_table, rogan_gladen
 from judge_gym.protocols.hypotheses import contested_distance
 from judge_gym.protocols.regressions import QUALITY, regressions
 from judge_gym.protocols.validity import validity
@@ -346,7 +343,7 @@ class PredictionPowered:
     def __call__(self, panels: Panels) -> pd.DataFrame:
         """Returns value, low and high of each panel."""
         labels = _labels(panels, self.labelled)
-        found = prediction_powered(ordinal(panels.of("plain")), labels)
+        found = rate_table(people_rates(ordinal(panels.of("plain")), labels))
         return found[list(self.columns)].set_axis(list(COLUMNS), axis=1)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from judge_gym.analysis.belief.disagreement import Replicates, squared_distances
 from judge_gym.analysis.belief.masses import sources, stage_masks
-from judge_gym.analysis.stats.intervals import seeded, student
+from judge_gym.analysis.stats.intervals import UNBOUNDED, estimate, seeded
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
 from judge_gym.models.simulated import judge_profile, verdict_distribution
@@ -139,7 +139,7 @@ def test_texts_that_are_mostly_abstained_from_weigh_less() -> None:
 
 
 def test_the_truth_of_stated_agreement_agrees_with_simulation() -> None:
-    """Verdicts, probabilities and triples of others drawn one by one, against the closed forms."""
+    """Replicates, probabilities and triples drawn one by one, against the closed forms."""
     rng, texts, n = seeded("experts"), len(population()), 40_000
     kind = rng.integers(texts, size=n)
     plain, others = distribution("plain"), [distribution("biased"), distribution("leaning")]
@@ -410,11 +410,11 @@ def test_a_profile_names_the_coverage_that_it_detects() -> None:
 # --- what is wrong is caught ---------------------------------------------------------------------
 
 Interval = Callable[[np.ndarray], tuple[float, float, float]]
-Distance = Callable[[Verdicts, Verdicts, int], np.ndarray]
+Distance = Callable[[Replicates, Replicates, int], np.ndarray]
 
 
 def right(values: np.ndarray) -> tuple[float, float, float]:
-    return student(values)[:3]
+    return estimate(values, scale=UNBOUNDED)[:3]
 
 
 def half_as_wide(values: np.ndarray) -> tuple[float, float, float]:
@@ -430,21 +430,21 @@ def moved(values: np.ndarray) -> tuple[float, float, float]:
 def stage_by(interval: Interval) -> Quantity:
     """The expected stage of a judge, with some interval over items."""
 
-    def estimate(panels: Panels) -> pd.DataFrame:
+    def distances(panels: Panels) -> pd.DataFrame:
         frame = panels.of("twin").query("status == 'scored'")
         score = (frame["stages"].astype(int) - 1) / 3
         cells = score.groupby([frame["task"], frame["evidence"]]).mean()
         rows = [interval(part.to_numpy()) for _, part in cells.groupby(level="task")]
         return pd.DataFrame(rows, columns=["value", "low", "high"])
 
-    return Quantity(interval.__name__, estimate, lambda known: known.endpoint("stage", "twin"))
+    return Quantity(interval.__name__, distances, lambda known: known.endpoint("stage", "twin"))
 
 
-def unbiased(ours: Verdicts, theirs: Verdicts, items: int) -> np.ndarray:
+def unbiased(ours: Replicates, theirs: Replicates, items: int) -> np.ndarray:
     return squared_distances([ours, theirs], items=items)[:, 0]
 
 
-def of_frequencies(ours: Verdicts, theirs: Verdicts, items: int) -> np.ndarray:
+def of_frequencies(ours: Replicates, theirs: Replicates, items: int) -> np.ndarray:
     """What chance alone makes larger than 0."""
     sides = [sources(one.item, one.chosen, frame=4, cells=items).masses for one in (ours, theirs)]
     each = [[side.mapping(row) for row in range(items)] for side in sides]
@@ -454,7 +454,7 @@ def of_frequencies(ours: Verdicts, theirs: Verdicts, items: int) -> np.ndarray:
 def distance_by(distance: Distance) -> Quantity:
     """The distance of two judges, by some estimator."""
 
-    def estimate(panels: Panels) -> pd.DataFrame:
+    def distances(panels: Panels) -> pd.DataFrame:
         rows = []
         for _, part in panels.of("twin", "leaning").groupby("task"):
             item = pd.factorize(part["evidence"])[0].astype(np.int64)
@@ -462,11 +462,11 @@ def distance_by(distance: Distance) -> Quantity:
             for name in ("twin", "leaning"):
                 own = (part["condition"] == name).to_numpy()
                 columns = [part[column].to_numpy()[own] for column in ("replicate", "mask")]
-                sides.append(Verdicts(item[own], *columns))
-            rows.append(student(distance(sides[0], sides[1], 12))[:3])
+                sides.append(Replicates(item[own], *columns))
+            rows.append(estimate(distance(sides[0], sides[1], 12), scale=UNBOUNDED)[:3])
         return pd.DataFrame(rows, columns=["value", "low", "high"])
 
-    return Quantity(distance.__name__, estimate, lambda known: known.distance("twin", "leaning"))
+    return Quantity(distance.__name__, distances, lambda known: known.distance("twin", "leaning"))
 
 
 def world(*quantities: Quantity, tests: Sequence[HypothesisTest] = ()) -> World:
@@ -500,7 +500,9 @@ def test_the_percentile_bootstrap_is_caught_at_12_items_and_students_t_is_not() 
     picks = rng.integers(12, size=(199, 12))
     ends = np.quantile(panels[:, picks].mean(axis=2), [0.025, 0.975], axis=1)
     by_percentile = pd.DataFrame({"value": panels.mean(axis=1), "low": ends[0], "high": ends[1]})
-    by_t = pd.DataFrame([student(row)[:3] for row in panels], columns=["value", "low", "high"])
+    by_t = pd.DataFrame(
+        [estimate(row, scale=UNBOUNDED)[:3] for row in panels], columns=["value", "low", "high"]
+    )
     truth = float(values.mean())
     assert decided(coverage(by_percentile.assign(truth=truth), printed=True), 300)
     assert not decided(coverage(by_t.assign(truth=truth), printed=True), 300)
@@ -532,11 +534,11 @@ def test_several_processes_give_the_tables_of_one() -> None:
 def zeros(rows: int) -> Quantity:
     """An estimator with so many rows for each panel."""
 
-    def estimate(panels: Panels) -> pd.DataFrame:
+    def distances(panels: Panels) -> pd.DataFrame:
         table = np.zeros((rows * len(panels.numbers), 3))
         return pd.DataFrame(table, columns=["value", "low", "high"])
 
-    return Quantity(f"{rows} each", estimate, lambda _: 0.0)
+    return Quantity(f"{rows} each", distances, lambda _: 0.0)
 
 
 def test_a_panel_has_at_most_one_row_and_may_have_none() -> None:

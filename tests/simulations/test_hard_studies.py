@@ -13,11 +13,11 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.frames import JUDGE, ordinal, tidy
-from judge_gym.protocols.hypotheses import hypotheses
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.stats.agreement import nominal_agreement, ordinal_agreement
 from judge_gym.calibrate import SetupProfile, StudyProfile, false_worse, quantity_coverage
-from judge_gym.calibrate.panels import Verdicts, draw_panel, generator, panel_frames
+from judge_gym.calibrate.panels import Panel, draw_panel, generator, panel_frames
+from judge_gym.protocols.hypotheses import hypotheses
 from judge_gym.studies import ContrastSpec, Declarations
 
 LEAST_COVERAGE, MOST_ERRORS = 0.93, 0.05
@@ -103,6 +103,19 @@ def assert_all_cover(profile: StudyProfile, panels: int, *names: str) -> None:
     assert failing == {}
     for name in names:
         assert by_name[name]["printed"] > 0.9, f"{name} is hardly ever printed"
+
+
+# --- a few panels, in every run of the tests -----------------------------------------------------
+
+
+def test_a_few_panels_of_a_hard_study_have_all_quantities_of_the_table() -> None:
+    judges = [setup(0.95, unreadable=0.1), setup(0.9, name="b", abstained=0.05)]
+    profile = study(*judges, cluster_sizes=(3, 2, *(1,) * 25), correlation=0.2, repeats=2)
+    rows, unchecked = quantity_coverage(profile, 3)
+    names = {row["quantity"] for row in rows}
+    assert {"truth", "consistency", "abstained", "unreadable", "difference"} <= names
+    assert unchecked == []
+    assert false_worse(profile, 2) is not None
 
 
 # --- two labels ----------------------------------------------------------------------------------
@@ -255,7 +268,7 @@ def test_position_bias_covers_where_abstention_depends_on_the_order(items: int) 
         shown_first = np.where(rng.random((items, 2)) < 0.8, [0, 1], [1, 0])
         silent = hard[:, None] & (rng.random((items, 2)) > decided)
         verdicts = np.where(silent, 3, np.where(hard[:, None], shown_first, label[:, None]))
-        panel = Verdicts(np.arange(items), label, label[:, None], verdicts[None, :, :, None])
+        panel = Panel(np.arange(items), label, label[:, None], verdicts[None, :, :, None])
         bias = judge_table(*panel_frames(pairs, panel, rng))["rows"][0]["position_bias"]
         assert bias is not None and bias["low"] is not None and bias["high"] is not None
         held.append(bias["low"] <= truth <= bias["high"])
@@ -273,7 +286,7 @@ def test_declared_contrasts_are_hardly_ever_supported_by_the_absence_of_rare_shi
     """One item in 12 falls by the whole scale, all others rise by a stage: the mean shift is 0."""
     spec = ContrastSpec(knob=JUDGE, level="b", base="a", expect="higher")
     supported = []
-    for number in range(PANELS):
+    for number in range(2 * PANELS):
         rng = generator("rare shifts", items, number)
         rare = rng.random(items) < 1 / 12
         base = np.where(rare, 12, rng.integers(1, 11, items))

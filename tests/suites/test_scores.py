@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from judge_gym.analysis.stats.intervals import bounded
+from judge_gym.analysis.stats.intervals import SHARE, estimate
 from judge_gym.records.outcomes import EvalResult, Failed, Inconclusive, Outcome, Passed
 from judge_gym.suites import RunScore, leaderboard, run_score
 
@@ -80,7 +80,7 @@ def test_several_runs_are_clustered_by_eval() -> None:
     runs = ["ppffpfpp", "ppfffpfp", "pffpfpfp"]
     [row] = leaderboard([scored(text, f"r{n}", n) for n, text in enumerate(runs)])
     means = [sum(run[n] == "p" for run in runs) / 3 for n in range(8)]
-    assert row.score[:3] == pytest.approx(bounded(means)[:3])
+    assert row.score[:3] == pytest.approx(estimate(means, scale=SHARE)[:3])
     scores = [run.count("p") / 8 for run in runs]
     assert row.sd == pytest.approx(statistics.pstdev(scores))
     assert row.score.n == 8

@@ -188,6 +188,7 @@ _NUMBERS = (
     "call_id",
     "usd",
     "seconds",
+    "length",
 )
 
 

@@ -1,9 +1,9 @@
 """The table of verdicts that every analysis reads: units by setups by draws by repeats.
 
-A unit is an item of a task; a pair of responses, shown in both orders, is one. A setup is a judge as
-it would be used. `panels` slices the samples by task and variant, where the setups are its judges;
-`of_setups` takes all samples of each setup together, with the labels that its verdicts are compared
-with. Functions of `Verdicts` never see which of the two made it.
+A unit is an item of a task; a pair of responses, shown in both orders, is one. A setup is a judge
+as it would be used. `panels` slices the samples by task and variant, where the setups are its
+judges; `of_setups` takes all samples of each setup together, with the labels that its verdicts are
+compared with. Functions of `Verdicts` never see which of the two made it.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -46,10 +46,13 @@ SETUP_COLUMNS = (
     *(*CELL_OF_REPLICATES, "concept", "tag", "cluster", "truth", "replicate", "status"),
     *(
         "rubric.author",
+        "rubric_author",
+        "probe",
         "mask",
         "n_stages",
         "stage_names",
         "rubric_kind",
+        "length",
         "pair",
         "call_id",
         "repeats",
@@ -70,7 +73,7 @@ class Reference(NamedTuple):
     labels: FloatArray
     """By row, the share of each stage among the labels of its unit; all 0 without a label."""
     right: FloatArray
-    """By row, the share of labels that the verdict agrees with; NaN without a label or an answer."""
+    """By row, the share of labels that the verdict agrees with; NaN without label or answer."""
     majority: FloatArray
     """By row, whether the verdict is the most frequent label; NaN too where labels tie."""
 
@@ -93,7 +96,7 @@ class Verdicts:
     """The largest number of stages."""
     ordinal: bool
     rows: pd.DataFrame
-    """The verdicts, in numbers in place of texts; those of panels and of setups have their columns."""
+    """The verdicts, with numbers in place of texts in panels."""
     setup: IntArray
     """The index of each row's setup."""
     unit: IntArray
@@ -334,17 +337,17 @@ def of_setups(
     )
     labels = _labels(every, people)
     references = dict(_references(every, labels))
-    index = np.concatenate([_once_per_unit(every, setup.index) for setup in setups])
+    indexes = [_once_per_unit(every, setup.index) for setup in setups]
+    index = np.concatenate([np.array([], dtype=np.int64), *indexes])
     rows = every.iloc[index].reset_index(drop=True)
-    sizes = [len(_once_per_unit(every, setup.index)) for setup in setups]
     return Verdicts(
         key={},
         setups=tuple(setup.name for setup in setups),
         units=tuple(units.itertuples(index=False, name=None)),
-        n_stages=int(every["n_stages"].max()),
+        n_stages=int(every["n_stages"].max()) if len(every) else 0,
         ordinal=bool((every["rubric_kind"] == "ordinal").all()),
         rows=rows,
-        setup=np.repeat(np.arange(len(setups)), sizes),
+        setup=np.repeat(np.arange(len(setups)), [len(part) for part in indexes]),
         unit=unit[index],
         mask=rows["mask"].to_numpy(),
         clusters=_unit_clusters(every.iloc[first]),

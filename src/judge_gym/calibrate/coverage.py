@@ -2,23 +2,27 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from judge_gym.analysis.judges.table import judge_table
+from judge_gym.analysis.judges.table import DECIDERS, judge_table
 from judge_gym.calibrate.panels import draw_panel, generator, panel_frames
 from judge_gym.calibrate.profile import StudyProfile, measure_study
-from judge_gym.calibrate.truths import Truths, true_values
+from judge_gym.calibrate.truths import POSITIVE, Truths, true_values
 from judge_gym.records.coverage import CoverageReport, CoverageRow, Rate, Verdict
-from judge_gym.records.judge_table import JudgeTable
+from judge_gym.records.judge_table import JudgeRow, JudgeTable
 
+POSITIVE_LABEL = str(POSITIVE + 1)
+"""The name of the positive one of two labels, which simulated verdicts have as numbers."""
 PANELS = 200
 """The number of panels, unless they are large."""
-SECONDS, SECONDS_PER_PANEL, SECONDS_PER_VERDICT = 50.0, 0.2, 2e-5
-"""How long a check should take, and what a panel needs of that."""
+SECONDS = 50.0
+"""How long a check should take."""
+PER_PANEL, PER_SETUP, PER_VERDICT = 0.1, 0.05, 2e-5
+"""The seconds that a panel needs, with each of its setups and verdicts."""
 LEAST, MOST = 0.93, 0.97
 """Coverage below which an interval does not hold, and above which it is wider than it must be."""
 FALSE_WORSE = 0.05
@@ -62,7 +66,7 @@ def check_coverage(
     profile = measure_study(frame, people)
     count = panels or _default_panels(profile)
     compares = len(profile.setups) > 1 and profile.labels != "none"
-    equal = max(10, count // 2) if compares else 0
+    equal = max(5, count // 2) if compares else 0
     rows, unchecked = quantity_coverage(
         profile, count, seed, lambda done, _: watch(done, count + equal)
     )
@@ -119,40 +123,50 @@ def false_worse(
 
 
 def _default_panels(profile: StudyProfile) -> int:
-    verdicts = profile.items * profile.orders * profile.repeats * len(profile.setups)
-    affordable = SECONDS / (SECONDS_PER_PANEL + SECONDS_PER_VERDICT * verdicts) / 1.5
-    return int(np.clip(affordable, 40, PANELS))
+    setups = len(profile.setups)
+    verdicts = profile.items * profile.orders * profile.repeats * setups
+    each = PER_PANEL + PER_SETUP * setups + PER_VERDICT * verdicts
+    return int(np.clip(SECONDS / each / 1.5, 40, PANELS))  # half as many panels of equal setups
 
 
 def _tables(profile: StudyProfile, kind: str, count: int, seed: int) -> Iterator[JudgeTable]:
     for number in range(count):
         rng = generator("panel", kind, seed, number)
-        yield judge_table(*panel_frames(profile, draw_panel(profile, rng), rng))
+        frame, people = panel_frames(profile, draw_panel(profile, rng), rng)
+        yield judge_table(frame, people, positive=POSITIVE_LABEL if _is_binary(profile) else None)
+
+
+def _is_binary(profile: StudyProfile) -> bool:
+    return profile.scale == 2 and not profile.pair and profile.labels != "none"
 
 
 def _quantities(table: JudgeTable, truths: Mapping[str, Truths]) -> dict[str, list[_Estimate]]:
     """Returns every estimate of a table with its truth, by name; a truth of None is not known."""
-    found: dict[str, list[_Estimate]] = defaultdict(list)
-    accuracy = {name: values.get("truth") for name, values in truths.items()}
+    estimates: dict[str, list[_Estimate]] = defaultdict(list)
+    judges = {row["setup"]: row["judge"] for row in table["rows"]}
     best = next((row["judge"] for row in table["rows"] if row["difference"] is None), "")
-    for row in table["rows"]:
-        measures: Mapping[str, Any] = row.get("measures") or {}  # type: ignore[assignment]
-        for name, value in {**row, **measures}.items():
-            if not _is_quantity(value):
-                continue
-            truth = truths[row["judge"]].get(name)
-            ours, theirs = accuracy[row["judge"]], accuracy.get(best)
-            if name == "difference" and ours is not None and theirs is not None:
-                truth = ours - theirs
-            found[name].append((value, truth))
-    for name, value in table.items():
+    # Differences and the chosen setup's number are of the measure that decides.
+    decider = DECIDERS[table["measure"]]
+    name_of_truth = "truth" if decider == "exact" else decider
+    quality = {name: values.get(name_of_truth, np.nan) for name, values in truths.items()}
+    for fields in map(_fields, table["rows"]):
+        known = dict(truths[fields["judge"]])
+        if best:
+            known["difference"] = quality[fields["judge"]] - quality[best]
+        for name, value in {**fields, **(fields.get("measures") or {})}.items():
+            if _is_quantity(value):
+                estimates[name].append((value, known.get(name)))
+    known = dict(truths[""])
+    if table["chosen"] is not None:
+        known["chosen_quality"] = quality[judges[table["chosen"]]]
+    for name, value in _fields(table).items():
         if _is_quantity(value):
-            truth = truths[""].get(name)
-            if name == "chosen_quality":
-                chosen = [row["judge"] for row in table["rows"] if row["setup"] == table["chosen"]]
-                truth = accuracy[chosen[0]] if chosen else None
-            found[name].append((value, truth))  # type: ignore[arg-type]
-    return found
+            estimates[name].append((value, known.get(name)))
+    return estimates
+
+
+def _fields(row: JudgeRow | JudgeTable) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], row)
 
 
 def _is_quantity(value: object) -> bool:

@@ -140,8 +140,10 @@ def measure_study(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> St
     cells = asked.groupby([number, "judge.model", "variant", "rubric", "flipped"], observed=True)
     repeats = 1 if asked["repeats"].any() else int(cells.size().median())
     parts = setups_of(asked)
-    setups = [_setup(part, units, scale, orders, prevalence, rater_accuracy) for part in parts]
-    errors = np.array([_errors(part, units) for part in parts])
+    setups = [
+        _setup(asked, part, units, scale, orders, prevalence, rater_accuracy) for part in parts
+    ]
+    errors = np.array([_errors(asked, part, units) for part in parts])
     return StudyProfile(
         cluster_sizes=tuple(map(int, np.bincount(cluster))),
         scale=scale,
@@ -214,9 +216,15 @@ def _copied(equal: float, by_chance: float) -> float:
 
 
 def _setup(
-    setup: Setup, units: _Units, scale: int, orders: int, prevalence: Floats, accuracy: float
+    own: pd.DataFrame,
+    setup: Setup,
+    units: _Units,
+    scale: int,
+    orders: int,
+    prevalence: Floats,
+    accuracy: float,
 ) -> SetupProfile:
-    rows = setup.rows
+    rows = own.iloc[setup.index]
     unit = units.number[rows.index].to_numpy()
     readable = rows["status"].isin(READABLE).to_numpy()
     verdict = np.where(rows["mask"].to_numpy() > 0, _stage(rows), scale)
@@ -260,9 +268,10 @@ def _lean(rows: pd.DataFrame, verdict: Codes, readable: npt.NDArray[np.bool_]) -
 # --- correlations --------------------------------------------------------------------------------
 
 
-def _errors(setup: Setup, units: _Units) -> Floats:
+def _errors(own: pd.DataFrame, setup: Setup, units: _Units) -> Floats:
     """Returns by unit how much more often than usual for its label a setup is right."""
-    rows = setup.rows[setup.rows["status"].isin(READABLE)]
+    rows = own.iloc[setup.index]
+    rows = rows[rows["status"].isin(READABLE)]
     unit = units.number[rows.index].to_numpy()
     right = (_stage(rows) == units.label[unit]) & (rows["mask"] > 0).to_numpy()
     rate = pd.Series(right.astype(float)).groupby(unit).mean().reindex(range(len(units.label)))

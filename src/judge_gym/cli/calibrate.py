@@ -28,7 +28,7 @@ def calibrate(
     ] = None,
     panels: Annotated[
         int | None,
-        typer.Option(min=20, help="Simulated studies; default: what takes about a minute."),
+        typer.Option(min=10, help="Simulated studies; default: what takes about a minute."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     json: AsJson = False,

@@ -12,7 +12,7 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.labels import Labels
-from judge_gym.lab.power import power_sentence, study_sizes
+from judge_gym.lab.power import study_sizes
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.sample_frames import read_samples, stored_samples
 from judge_gym.lab.texts import check_folder, new_file
@@ -318,40 +318,45 @@ class Reports:
             quantity: a part of the name of what is to be known better; else the most telling one.
             half_width: how narrow its interval is to become; else as much as doubling items costs.
         """
-        from judge_gym.analysis.decision import decide, find_quantities, quantities
         from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.planning.purchases import decide
+        from judge_gym.analysis.planning.quantities import (
+            find_quantities,
+            measurements,
+            quantities,
+            variance_table,
+        )
         from judge_gym.analysis.report.digest import records
-        from judge_gym.analysis.variance import measured, variance_table
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
         samples = stored_samples(self._store, rows)
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run a small part of it first")
         frame = tidy(samples, source=target)
-        values = measured(frame, self._labels.frame_of(rows))
-        known = quantities(frame, values)
-        if not known:
+        measured = measurements(frame, self._labels.frame_of(rows))
+        listed = quantities(frame, measured)
+        if not listed:
             raise ConflictError(
                 f"{target} has neither known answers nor verdicts on ordered stages"
             )
-        chosen = find_quantities(known, quantity)
-        found = decide(values, chosen[0], self._label_usd(name))
-        finite = found.value == found.value and found.half == found.half
+        matches = find_quantities(listed, quantity)
+        decision = decide(matches[0], self._label_usd(name))
+        task, size = decision.quantity.task, decision.size
+        finite = decision.value == decision.value and decision.half == decision.half
+        points = decision.points().drop(columns="quantity")
         return {
             "study": name,
-            "sentence": found.sentence(half_width),
-            "quantity": found.quantity.name,
-            "value": found.value if finite else None,
-            "half_width": found.half if finite else None,
-            "items": found.items,
-            "clusters": found.clusters,
-            "repeats": found.repeats if finite else None,
-            "draws": found.draws,
-            "purchases": [
-                cast(Purchase, row) for row in records(found.points().drop(columns="quantity"))
-            ],
-            "variance": records(variance_table(values[values["task"] == found.quantity.task])),
-            "quantities": [one.name for one in chosen[1:] or known],
+            "sentence": decision.sentence(half_width),
+            "quantity": decision.quantity.name,
+            "value": decision.value if finite else None,
+            "half_width": decision.half if finite else None,
+            "items": int(size.items),
+            "clusters": int(size.clusters),
+            "repeats": size.repeats if finite else None,
+            "draws": int(size.draws),
+            "purchases": [cast(Purchase, row) for row in records(points)],
+            "variance": records(variance_table([one for one in measured if one.task == task])),
+            "quantities": [one.name for one in matches[1:] or listed],
         }
 
     def power(
@@ -372,8 +377,13 @@ class Reports:
                 samples, else defaults.
         """
         from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.planning.power import (
+            ENDPOINTS,
+            pilot_components,
+            power_sentence,
+            power_table,
+        )
         from judge_gym.analysis.report.digest import records
-        from judge_gym.analysis.stats.power import ENDPOINTS, pilot_spreads, power_table
 
         if (target is None) == (study is None):
             raise DesignError("give either target or study")
@@ -385,14 +395,14 @@ class Reports:
         if pilot and not known:
             raise ConflictError(f"{pilot} has no samples yet to plan by; run it first")
         frame = tidy(samples, source=name) if samples is not None and known else None
-        spreads = {} if frame is None else pilot_spreads(frame, self._labels.frame_of(rows))
+        assumed = {} if frame is None else pilot_components(frame, self._labels.frame_of(rows))
         endpoints = ENDPOINTS
         if prepared.sweep.experiments[0].task.protocol == CONTESTED:
             from judge_gym.protocols import power as hypotheses
 
             endpoints = {**ENDPOINTS, **hypotheses.ENDPOINTS}
-            spreads |= {} if frame is None else hypotheses.hypothesis_spreads(frame)
-        table = power_table(study_sizes(prepared), effect, spreads, endpoints)
+            assumed |= {} if frame is None else hypotheses.hypothesis_components(frame)
+        table = power_table(study_sizes(prepared), effect, assumed, endpoints)
         return {
             "study": prepared.study,
             "pilot": name if known else "",

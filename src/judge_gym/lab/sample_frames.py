@@ -55,6 +55,8 @@ def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataF
     frame["truth"] = _decoded(frame["truth"])
     if len({digest for digest, _ in named}) < len(named):
         frame = _without_shared(frame, {row["tag"]: row["digest"] for row in named.values()})
+    lengths = store.samples.text_lengths([row["tag"] for row in named.values()])
+    frame["length"] = _lengths(lengths, frame)
     about = annotations(list(named.values()))
     spread = about.take(about.index.get_indexer(pd.Index(frame["tag"]))).reset_index(drop=True)
     frame.insert(list(frame).index("truth") + 1, "reference", spread.pop("reference"))
@@ -72,6 +74,16 @@ def _stage_names(store: Store, frame: "pd.DataFrame") -> "pd.Series":
     names = store.rubrics.stage_names({int(id) for id in ids})
     texts = [NAMES_APART.join(names.get(int(id), ())) for id in ids]
     return pd.Series(pd.Categorical(texts).take(rubrics)) if texts else frame["rubric"].astype(str)
+
+
+def _lengths(lengths: Sequence[Mapping[str, Any]], frame: "pd.DataFrame") -> "pd.Series":
+    """Returns the length of the text of each sample; a pair has none."""
+    import pandas as pd
+
+    key = ["run", "evidence"]
+    by_item = pd.DataFrame(lengths, columns=[*key, "length"]).astype({"length": float})
+    indexed = by_item.drop_duplicates(key).set_index(key)["length"]
+    return indexed.reindex(pd.MultiIndex.from_frame(frame[key])).set_axis(frame.index)
 
 
 def exported_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":

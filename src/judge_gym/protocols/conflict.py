@@ -74,7 +74,8 @@ def _summary(data: Dataset, panel: Verdicts) -> Summary:
         return Summary(found, TOO_FEW_JUDGES)
     note = (
         f"mean over pairs; fan-in {row['fan_in']}, joint {row['joint']:.3f}, excess over "
-        f"self-conflict {note_number(row['excess'])}; squared distance {note_number(row['distance'])}"
+        f"self-conflict {note_number(row['excess'])}; squared distance "
+        f"{note_number(row['distance'])}"
     )
     return Summary(found, note)
 

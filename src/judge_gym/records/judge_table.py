@@ -29,6 +29,8 @@ class Quantity(TypedDict):
     """The number of items it is based on."""
     withheld: NotRequired[str]
     """Why there is no interval."""
+    note: NotRequired[str]
+    """What speaks against the number as it stands."""
 
 
 class Quality(Quantity):
@@ -73,6 +75,59 @@ class ColumnHead(TypedDict):
     """Whether it is shown; the others are details."""
 
 
+class PeopleRate(TypedDict):
+    """What people would say of all items, estimated by labels of some and a setup's verdicts."""
+
+    setup: UntrustedText
+    quantity: UntrustedText
+    """What is estimated, in words: `pass rate`, or `mean stage` from 0 to 1."""
+    raw: Quantity
+    """By the setup alone."""
+    corrected: Quantity
+    """By the labels and all verdicts of the setup."""
+    method: Literal["prediction-powered"]
+    labels: Quantity
+    """By the labels alone."""
+    rogan_gladen: Quantity | None
+    labelled: int
+    """The number of items with labels."""
+    items: int
+    warning: str
+    """Why the corrected rate may not hold; empty if nothing speaks against it."""
+    sentence: UntrustedText
+
+
+class LengthEffect(TypedDict):
+    """How verdicts of a setup depend on the length of the text at equal label."""
+
+    setup: UntrustedText
+    unit: Literal["doubling", "standard deviation"]
+    effect: Quantity
+    """The change in the share of positive verdicts, or in the mean stage from 0 to 1, per unit."""
+    failed: Quantity | None
+    """On items with the negative label alone."""
+    passed: Quantity | None
+    sentence: UntrustedText
+
+
+class ReplacementTest(TypedDict):
+    """The alternative annotator test: whether a setup could replace one of the raters."""
+
+    setup: UntrustedText
+    epsilon: float
+    """How far it may be behind the rater."""
+    raters: int
+    omega: float | None
+    """The share of raters that it beats; null where something is missing."""
+    advantage: float | None
+    passed: bool | None
+    published_omega: float | None
+    """The same by the published procedure, which takes items as independent."""
+    published_passed: bool | None
+    missing: str
+    sentence: UntrustedText
+
+
 class PeopleMeasures(TypedDict):
     """People compared with each other, by the measures that setups have."""
 
@@ -108,8 +163,8 @@ class JudgeRow(TypedDict):
     on_frontier: bool | None
     """Whether no setup is both at least as good and cheaper; null if either is unknown."""
     difference: Quantity | None
-    """Its deciding measure minus that of the compared setup with the best estimate, on the items that
-    all compared setups judged; null for that one."""
+    """Its deciding measure minus that of the compared setup with the best estimate, on the items
+    that all compared setups judged; null for that one."""
     at_most_worse: float | None
     """By how much the best setup is at most better; null if the standing is unknown."""
     truth: Quality | None
@@ -184,9 +239,15 @@ class JudgeTable(TypedDict):
     people: PeopleMeasures | None
     """Every measure for people with each other; null where no two rated an item."""
     constant: float | None
-    """The deciding measure of always giving one answer: the best that can be had without looking."""
+    """The deciding measure of always giving one answer, which needs no look at the items."""
     confusion: Confusion | None
     """Verdicts and labels of the chosen setup."""
+    rate: PeopleRate | None
+    """What people would say of all items, by the chosen setup."""
+    length: LengthEffect | None
+    """Whether the chosen setup prefers long texts."""
+    alt_test: list[ReplacementTest]
+    """Whether each setup could replace a rater; empty with fewer than three raters."""
     raters: int
     known_items: int
     """The number of items with a known answer or labels."""

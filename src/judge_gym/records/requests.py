@@ -413,7 +413,7 @@ class Calibrate(OfTarget):
 
     panels: Annotated[
         int | None,
-        Field(ge=20, le=2000, description="By default as many as take about a minute."),
+        Field(ge=10, le=2000, description="By default as many as take about a minute."),
     ] = None
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
 

@@ -105,6 +105,42 @@ class Samples:
                     parts.append(pa.Table.from_arrays(arrays, schema=schema))
         return pa.concat_tables(parts)
 
+    def text_lengths(self, tags: Sequence[str]) -> list[dict[str, Any]]:
+        """Returns the number of characters that judges read of each item of active runs.
+
+        It is that of the view, if the design has one, and None for a pair, whose text has two
+        responses. Columns: run, evidence, length. Texts are measured once, not once a sample.
+        """
+        text = sa.func.coalesce(t.views.c.text, t.evidence.c.text)
+        query = (
+            sa.select(
+                t.runs.c.id.label("run"),
+                t.evidence.c.id.label("evidence"),
+                sa.case((t.evidence.c.pair, sa.null()), else_=sa.func.length(t.texts.c.body)).label(
+                    "length"
+                ),
+            )
+            .select_from(t.tags)
+            .join(t.runs, sa.and_(t.NAMED_RUNS, t.runs.c.superseded.is_(None)))
+            .join(t.pool_items, t.pool_items.c.pool_id == t.tags.c.pool_id)
+            .join(t.evidence, t.evidence.c.id == t.pool_items.c.evidence_id)
+            .outerjoin(
+                t.views,
+                sa.and_(
+                    t.views.c.maker == t.runs.c.view_maker,
+                    t.views.c.evidence_id == t.evidence.c.id,
+                ),
+            )
+            .join(t.texts, t.texts.c.hash == text)
+        )
+        return [
+            dict(row)
+            for start in range(0, len(tags), PARAMETERS)
+            for row in self._database.rows(
+                query.where(t.tags.c.tag.in_(tags[start : start + PARAMETERS])).distinct()
+            )
+        ]
+
     def preparation(self, tags: Sequence[str]) -> list[dict[str, Any]]:
         """Returns the calls for views and rubrics of active runs: their price and seconds.
 

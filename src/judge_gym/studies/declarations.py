@@ -6,7 +6,9 @@ having been there before: removing and declaring it again starts anew, other edi
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+
+from pydantic import Field
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import digest
@@ -20,6 +22,12 @@ probability that experts agree, the number of stages, the entropy of the stages 
 on an item in bits, and the share of verdicts on the known answer."""
 HypothesisName = Literal["H1", "H2", "H3", "H4"]
 MARGIN = "margin"
+ALT_TEST = "alt_test"
+Annotators = Literal["expert", "skilled", "crowd"]
+EPSILON: dict[Annotators, float] = {"expert": 0.2, "skilled": 0.15, "crowd": 0.1}
+"""How far a judge may be behind a rater whom it replaces, for the price of such raters (Calderon,
+Reichart and Dror 2025)."""
+Epsilon = Annotators | float
 JUDGE = "judge.model"
 
 
@@ -39,6 +47,24 @@ class ContrastSpec(Spec):
         """The contrast in words."""
         words = {"higher": " higher than", "lower": " lower than", None: " against"}[self.expect]
         return f"{self.knob} {_name(self.level)}{words} {_name(self.base)} in {self.endpoint}"
+
+
+class AltTestSpec(Spec):
+    """The alternative annotator test of a study."""
+
+    epsilon: Annotators | Annotated[float, Field(ge=0, lt=1)]
+
+
+def epsilon_name(epsilon: Epsilon) -> str:
+    """Returns how far a judge may be behind a rater, in words.
+
+    >>> epsilon_name("crowd"), epsilon_name(0.05)
+    ('at most .1 behind the rater (crowd)', 'at most .05 behind the rater')
+    """
+    size = f"{EPSILON[epsilon] if isinstance(epsilon, str) else epsilon:g}"
+    size = size.removeprefix("0") or "0"
+    kind = f" ({epsilon})" if isinstance(epsilon, str) else ""
+    return f"at most {size} behind the rater{kind}"
 
 
 def _name(level: Any) -> str:
@@ -103,7 +129,7 @@ class StudyVersion(NamedTuple):
     """The declarations of one saved version of a study."""
 
     declared: Mapping[str, Any]
-    """The keys margin, hypotheses and contrasts."""
+    """The keys margin, hypotheses and contrasts, and alt_test if the study names it."""
     saved: datetime | None
     """None if it was saved before the lab recorded versions."""
 
@@ -136,6 +162,8 @@ class Declarations(NamedTuple):
     """Names of the protocol's hypotheses; None for all of them."""
     margin: float | None = None
     """The size below which an effect is negligible."""
+    alt_test: Epsilon = "expert"
+    """How far a judge may be behind a rater whom it replaces."""
     declared: tuple[Declaration, ...] = ()
     withdrawn: tuple[str, ...] = ()
     """What had been declared before some answers and was removed after them."""
@@ -172,6 +200,7 @@ def declarations(
         contrasts=tuple(map(ContrastSpec.model_validate, newest.get("contrasts", ()))),
         hypotheses=tuple(newest["hypotheses"]) if newest.get("hypotheses") else None,
         margin=newest.get(MARGIN),
+        alt_test=newest.get(ALT_TEST, "expert"),
         declared=tuple(
             Declaration(named[key], before[when] if when else None, answers)
             for key, when in since.items()
@@ -184,6 +213,9 @@ def _items(declared: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     """Yields each part of a declaration by name; a changed part is another part."""
     if declared.get(MARGIN) is not None:
         yield margin_name(declared[MARGIN]), [MARGIN, declared[MARGIN]]
+    if ALT_TEST in declared:
+        name = f"alternative annotator test: {epsilon_name(declared[ALT_TEST])}"
+        yield name, [ALT_TEST, declared[ALT_TEST]]
     for name in declared.get("hypotheses") or ():
         yield name, name
     for given in declared.get("contrasts") or ():

@@ -13,8 +13,11 @@ from judge_gym.errors import DesignError, unknown
 from judge_gym.records import TaskType
 from judge_gym.records.judge_table import MeasureName
 from judge_gym.studies.declarations import (
+    ALT_TEST,
     JUDGE,
     MARGIN,
+    AltTestSpec,
+    Annotators,
     ContrastSpec,
     HypothesisName,
     check_contrasts,
@@ -123,6 +126,8 @@ class Study(Spec):
     """The positive one of two labels, such as pass; None if its name says so."""
     loss: LossSpec | None = None
     """What wrong verdicts cost, where the expected loss decides which judge is best."""
+    alt_test: Annotators | AltTestSpec | None = None
+    """How far a judge may be behind a rater whom it replaces; None for the default, an expert."""
     label_usd: float = Field(0.0, ge=0)
     """What a person's label of a new item costs, for what to buy next."""
     contrasts: list[ContrastSpec] = []
@@ -142,7 +147,10 @@ class Study(Spec):
     def declared(self) -> dict[str, Any]:
         """What the study declares about its analysis, complete with defaults, as JSON."""
         every = list(get_args(HypothesisName)) if self.protocol else []
+        choice = self.alt_test
+        epsilon = choice.epsilon if isinstance(choice, AltTestSpec) else choice
         return {
+            **({} if epsilon is None else {ALT_TEST: epsilon}),
             MARGIN: self.margin,
             "hypotheses": self.hypotheses or every,
             "contrasts": [contrast.model_dump() for contrast in self.contrasts],
@@ -423,7 +431,12 @@ def _refusal(invalid: ValidationError) -> DesignError:
             return DesignError(f"{name} is not given", path=path[:-1] or path)
         case "literal_error":
             choices = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
-            choices += {"sweep": ["{sample: K}"], "swap": ["[[JUDGE, AUTHOR], ...]"]}.get(name, [])
+            others = {
+                "sweep": ["{sample: K}"],
+                "swap": ["[[JUDGE, AUTHOR], ...]"],
+                "alt_test": ["{epsilon: 0 to 1}"],
+            }
+            choices += others.get(name, [])
             return DesignError(
                 unknown("value", error["input"], choices, name), choices=choices, path=path
             )
@@ -443,6 +456,7 @@ def _fields_at(path: Path) -> set[str]:
         "budget": BudgetSpec,
         "sweep": SampleSweep,
         "contrasts": ContrastSpec,
+        "alt_test": AltTestSpec,
     }
     named = [places[part] for part in path if part in places]
     place = named[-1] if named else Study

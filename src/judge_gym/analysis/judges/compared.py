@@ -132,6 +132,28 @@ def _verdict_columns(verdicts: Verdicts, rows: BoolArray, stages: int) -> Iterat
         yield (status == name).astype(float)
 
 
+def verdict_distributions(
+    verdicts: Verdicts, index: int, stages: int
+) -> tuple[IntArray, FloatArray]:
+    """Lists the units of a setup, with the distribution of its verdicts.
+
+    Columns are the stages, the statuses without a score, and one for units whose calls all failed.
+    """
+    own = verdicts.setup == index
+    asked = own & verdicts.rows["asked"].to_numpy()
+    units = np.unique(verdicts.unit[own])
+    cell = np.searchsorted(units, verdicts.unit[asked])
+    flipped = verdicts.rows["flipped"].to_numpy(dtype=bool)[asked]
+    numbers, weight = _weights(cell, flipped)
+    answered = np.unique(cell)
+    table = np.zeros((len(units), stages + len(UNSCORED) + 1))
+    table[:, -1] = 1.0
+    table[answered, -1] = 0.0
+    for column, values in enumerate(_verdict_columns(verdicts, asked, stages)):
+        table[answered, column] = np.bincount(numbers, weight * values, len(answered))
+    return units, table
+
+
 def people_with_each_other(
     verdicts: Verdicts, units: IntArray, scale: LabelScale | None
 ) -> Compared | None:

@@ -1,41 +1,33 @@
-"""Judges compared with people, and estimates from few labels and many verdicts.
+"""Judges compared with people: agreement, and whether a judge can replace a rater.
 
 Labels have columns tag, evidence, rater and stage. A judge's rating of an item summarises its
 replicates; swaps are left out.
 """
 
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import special
 
-from judge_gym.analysis.frames import CELL, ITEM, OrdinalFrame, cluster_codes
+from judge_gym.analysis.frames import CELL, ITEM, cluster_codes
 from judge_gym.analysis.stats.agreement import ratings, stage_shares
 from judge_gym.analysis.stats.clusters import (
-    MIN_FREEDOM,
     Codes,
-    cluster_sums,
     grouped_codes,
-    mean_error,
 )
 from judge_gym.analysis.stats.intervals import (
-    LEVEL,
     SHARE,
-    UNBOUNDED,
-    Estimate,
     Floats,
     estimate,
     item_error,
-    t_quantile,
-    undefined,
 )
 from judge_gym.errors import DesignError, unknown
+from judge_gym.studies.declarations import EPSILON, Epsilon, epsilon_name
 
 COLUMNS = ("tag", "evidence", "rater", "stage")
-Annotators = Literal["experts", "skilled", "crowd"]
-EPSILON: dict[Annotators, float] = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
-"""How much better a rater may be than the judge that replaces it; more for expensive raters."""
 FALSE_DISCOVERIES = 0.05
 WINNING_RATE = 0.5
 MIN_ITEMS = 30
@@ -86,46 +78,162 @@ def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFram
         found = estimate(clear["share"], cluster_codes(clear), scale=SHARE)
         raters = people.loc[(people[CELL] == list(key)).all(axis=1), "rater"].nunique()
         tied = part.loc[part["tied"], "evidence"].nunique()
-        rows.append([*key, *found, tied, raters])
+        rows.append([*key, *found[:4], tied, raters])
     return pd.DataFrame(rows, columns=[*CELL, "value", "low", "high", "items", "tied", "raters"])
 
 
 # --- the alternative annotator test (Calderon, Reichart and Dror 2025) ---------------------------
 
 
-def alt_test(
-    frame: pd.DataFrame, labels: pd.DataFrame, annotators: Annotators = "experts"
-) -> pd.DataFrame:
+@dataclass(frozen=True, slots=True)
+class AltTest:
+    """The alternative annotator test of one judge: can it replace a rater?"""
+
+    epsilon: Epsilon
+    """How far the judge may be behind the rater: a number, or what kind of rater it is."""
+    raters: int
+    """The number of raters who have enough items."""
+    omega: float
+    """The share of these raters that the judge beats."""
+    advantage: float
+    """How often the judge is at least as close to the other raters as a rater."""
+    published_omega: float
+    """The share of raters beaten by the published procedure, which ignores clusters."""
+    missing: str = ""
+    """What the test lacks, in words; empty if it could be made."""
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the judge beats at least half of the raters; None if the test lacks something."""
+        return None if np.isnan(self.omega) else self.omega >= WINNING_RATE
+
+    @property
+    def published_passed(self) -> bool | None:
+        """Whether it passes by the published procedure."""
+        return None if np.isnan(self.published_omega) else self.published_omega >= WINNING_RATE
+
+    def row(self) -> dict[str, Any]:
+        """Returns the columns of the judge table, empty of what the test lacks."""
+        return {
+            "epsilon": EPSILON[self.epsilon] if isinstance(self.epsilon, str) else self.epsilon,
+            "raters": self.raters,
+            "omega": self.omega,
+            "advantage": self.advantage,
+            "passed": self.passed,
+            "published_omega": self.published_omega,
+            "published_passed": self.published_passed,
+            "missing": self.missing,
+        }
+
+    def sentence(self, judge: str) -> str:
+        """Says whether the judge passes, by which rule, and where clusters make a difference."""
+        if self.raters < MIN_RATERS:
+            return f"Whether {judge} can replace a rater is not known: {self.missing}."
+        rule = f"a judge passes if it is {epsilon_name(self.epsilon)}, for half of the raters"
+
+        def beaten(omega: float) -> str:
+            return f"{round(omega * self.raters)} of {self.raters} raters"
+
+        published = f"{_VERDICTS[self.published_passed]} ({beaten(self.published_omega)})"
+        if self.passed is None:
+            return (
+                f"Whether {judge} can replace a rater is not known: {self.missing}. By the "
+                f"published procedure, which takes items as independent, it {published}; {rule}."
+            )
+        text = (
+            f"{judge} {_VERDICTS[self.passed]} the alternative annotator test, against "
+            f"{beaten(self.omega)}; {rule}."
+        )
+        if self.passed is not self.published_passed:
+            text += (
+                " Here items are in clusters; by the published procedure, which takes items as "
+                f"independent, it {published}."
+            )
+        return text
+
+
+_VERDICTS = {True: "passes", False: "fails", None: "is not tested"}
+
+
+def alternative_annotator_test(
+    stages: Floats,
+    judge: Floats,
+    clusters: Codes | None = None,
+    *,
+    ordered: bool,
+    epsilon: Epsilon = "expert",
+) -> AltTest:
     """Tests whether a judge represents the raters as well as most of them represent each other.
+
+    Args:
+        stages: raters' stages by item and rater; NaN where a rater gave none.
+        judge: the judge's stage of each item.
+        clusters: the number of each item's cluster.
+        ordered: whether stages have an order, which decides what is close.
+        epsilon: how far the judge may be behind a rater.
+    """
+    wins = _wins(stages, judge[:, None], ordered)
+    return _test_of(
+        epsilon, _rater_tests(wins, epsilon, clusters), _rater_tests(wins, epsilon, None)
+    )
+
+
+def _test_of(
+    epsilon: Epsilon, tests: "Sequence[_RaterTest]", published: "Sequence[_RaterTest]"
+) -> AltTest:
+    enough = [test for test in published if test.beaten is not None]
+    omega = advantage = published_omega = np.nan
+    missing = ""
+    if len(enough) < MIN_RATERS:
+        missing = (
+            f"{len(enough)} raters share at least {MIN_ITEMS} judged items with another; "
+            f"{MIN_RATERS} are needed"
+        )
+    else:
+        published_omega = float(np.mean([bool(test.beaten) for test in enough]))
+        tested = [test for test in tests if test.beaten is not None]
+        if len(tested) < MIN_RATERS:
+            missing = f"the items of {len(enough) - len(tested)} raters lie in too few clusters"
+        else:
+            omega = float(np.mean([bool(test.beaten) for test in tested]))
+        advantage = float(np.mean([test.advantage for test in tested or enough]))
+    return AltTest(epsilon, len(enough), omega, advantage, published_omega, missing)
+
+
+def alt_tests(
+    frame: pd.DataFrame, labels: pd.DataFrame, epsilon: Epsilon = "expert"
+) -> dict[tuple[str, ...], AltTest]:
+    """Makes the alternative annotator test of each configured judge with labels."""
+    return {
+        key: alternative_annotator_test(
+            data.stages, data.judge, data.codes, ordered=data.ordered, epsilon=epsilon
+        )
+        for key, data in _rated_items(frame, labels, epsilon)
+    }
+
+
+def alt_test(
+    frame: pd.DataFrame, labels: pd.DataFrame, epsilon: Epsilon = "expert"
+) -> pd.DataFrame:
+    """Lists the alternative annotator tests of `alt_tests`, a row per configured judge.
 
     Returns:
         Columns CELL, epsilon, raters (with enough items), omega (the share of them that the judge
-        beats), advantage (how often it is at least as close to the others as a rater), passed, and
-        missing: what the test lacks, in words. In that case omega, advantage and passed are null.
+        beats), advantage (how often it is at least as close to the others as a rater), passed,
+        published_omega and published_passed (where items are taken as independent), and missing:
+        what the test lacks, in words. In that case omega and passed are null.
     """
-    each = alt_test_raters(frame, labels, annotators)
-    rows = []
-    for key, part in each.groupby(CELL, observed=True):
-        tested = part[part["p"].notna()]
-        row = {**dict(zip(CELL, key, strict=True)), "epsilon": EPSILON[annotators]}
-        row |= {"raters": len(tested), "omega": np.nan, "advantage": np.nan, "passed": None}
-        if len(tested) < MIN_RATERS:
-            row["missing"] = (
-                f"{len(tested)} raters share at least {MIN_ITEMS} judged items with another; "
-                f"{MIN_RATERS} are needed"
-            )
-        else:
-            omega = float(tested["beaten"].astype(bool).mean())
-            advantage = float(tested["advantage"].mean())
-            row |= {"omega": omega, "advantage": advantage, "passed": omega >= WINNING_RATE}
-            row["missing"] = ""
-        rows.append(row)
-    columns = ["epsilon", "raters", "omega", "advantage", "passed", "missing"]
+    rows = [
+        {**dict(zip(CELL, key, strict=True)), **test.row()}
+        for key, test in alt_tests(frame, labels, epsilon).items()
+    ]
+    columns = ["epsilon", "raters", "omega", "advantage", "passed"]
+    columns += ["published_omega", "published_passed", "missing"]
     return pd.DataFrame(rows, columns=[*CELL, *columns])
 
 
 def alt_test_raters(
-    frame: pd.DataFrame, labels: pd.DataFrame, annotators: Annotators = "experts"
+    frame: pd.DataFrame, labels: pd.DataFrame, epsilon: Epsilon = "expert"
 ) -> pd.DataFrame:
     """Runs the alternative annotator test for each rater, left out in turn.
 
@@ -138,35 +246,75 @@ def alt_test_raters(
         win minus the judge's), p (one-sided, difference below epsilon), adjusted (Benjamini and
         Yekutieli), beaten. The last three are null with fewer than 30 items or too few clusters.
     """
-    if annotators not in EPSILON:
-        choices = get_args(Annotators)
-        raise DesignError(unknown("annotators", annotators, choices), choices=choices)
+    rows = []
+    for key, data in _rated_items(frame, labels, epsilon):
+        wins = _wins(data.stages, data.judge[:, None], data.ordered)
+        tests = _rater_tests(wins, epsilon, data.codes)
+        rows += [[*key, rater, *test] for rater, test in zip(data.raters, tests, strict=True)]
+    columns = ["rater", "items", "advantage", "difference", "p", "adjusted", "beaten"]
+    return pd.DataFrame(rows, columns=[*CELL, *columns])
+
+
+class _RatedItems(NamedTuple):
+    stages: Floats
+    """By item and rater; NaN where a rater gave none."""
+    judge: Floats
+    codes: Codes
+    ordered: bool
+    raters: list[str]
+
+
+def _rated_items(
+    frame: pd.DataFrame, labels: pd.DataFrame, epsilon: Epsilon
+) -> Iterator[tuple[tuple[str, ...], _RatedItems]]:
+    """Yields the items that each configured judge and some rater rated."""
+    if isinstance(epsilon, str) and epsilon not in EPSILON:
+        raise DesignError(unknown("epsilon", epsilon, list(EPSILON)), choices=list(EPSILON))
     judged = ratings(frame)
     kinds = frame.groupby(CELL, observed=True)["rubric_kind"].first().to_dict()
-    rows = []
     for key, people in labelled(frame, labels).groupby(CELL, observed=True):
         ordered = kinds[key] != "nominal"
         here = judged[(judged[CELL] == list(key)).all(axis=1)].set_index("evidence")
         stage = here["median" if ordered else "most"].dropna()
-        given = people.pivot(index="evidence", columns="rater", values="stage")
-        both = given.index.intersection(stage.index)
-        wins = _wins(
-            given.loc[both].to_numpy(float), stage.loc[both].to_numpy(float)[:, None], ordered
-        )
+        table = people.pivot(index="evidence", columns="rater", values="stage")
+        both = table.index.intersection(stage.index)
         items = people.drop_duplicates("evidence").set_index("evidence", drop=False).loc[both]
-        codes = cluster_codes(items)
-        tests = [_test(one, EPSILON[annotators], codes) for one in np.moveaxis(wins, 1, 0)]
-        p = np.array([test.p for test in tests])
-        adjusted = np.full(len(p), np.nan)
-        if (known := ~np.isnan(p)).any():
-            from scipy import stats
+        yield (
+            tuple(map(str, key)),
+            _RatedItems(
+                stages=table.loc[both].to_numpy(float),
+                judge=stage.loc[both].to_numpy(float),
+                codes=cluster_codes(items),
+                ordered=ordered,
+                raters=[str(rater) for rater in table.columns],
+            ),
+        )
 
-            adjusted[known] = stats.false_discovery_control(p[known], method="by")
-        for rater, test, value in zip(given.columns, tests, adjusted, strict=True):
-            beaten = None if np.isnan(value) else bool(value <= FALSE_DISCOVERIES)
-            rows.append([*key, rater, *test, value, beaten])
-    columns = ["rater", "items", "advantage", "difference", "p", "adjusted", "beaten"]
-    return pd.DataFrame(rows, columns=[*CELL, *columns])
+
+class _RaterTest(NamedTuple):
+    items: int
+    advantage: float
+    difference: float
+    p: float
+    adjusted: float
+    beaten: bool | None
+
+
+def _rater_tests(wins: Floats, epsilon: Epsilon, clusters: Codes | None) -> list[_RaterTest]:
+    """Tests each rater in turn, and adjusts for their number."""
+    size = EPSILON[epsilon] if isinstance(epsilon, str) else epsilon
+    codes = np.arange(len(wins)) if clusters is None else clusters
+    tests = [_test(by_rater, size, codes) for by_rater in np.moveaxis(wins, 1, 0)]
+    p = np.array([test.p for test in tests])
+    adjusted = np.full(len(p), np.nan)
+    if (tested := ~np.isnan(p)).any():
+        from scipy import stats
+
+        adjusted[tested] = stats.false_discovery_control(p[tested], method="by")
+    return [
+        _RaterTest(*test, value, None if np.isnan(value) else bool(value <= FALSE_DISCOVERIES))
+        for test, value in zip(tests, adjusted.tolist(), strict=True)
+    ]
 
 
 class _Test(NamedTuple):
@@ -210,110 +358,3 @@ def _test(wins: Floats, epsilon: float, clusters: Codes) -> _Test:
         error, freedom = item_error(gap, grouped_codes(clusters, known))
         p = float(special.stdtr(freedom, (gap.mean() - epsilon) / error))
     return _Test(len(gap), float(judge.mean()), float(gap.mean()), p)
-
-
-# --- few labels, many verdicts -------------------------------------------------------------------
-
-
-def prediction_powered(frame: OrdinalFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Estimates people's mean stage on all items from few labels and a judge's verdicts.
-
-    Stages are normalised: 0 is the first, 1 the last. The labelled items must be a random sample.
-
-    Returns:
-        Columns CELL, value, low, high, weight (of the judge, 0 to 1), labelled, unlabelled (items),
-        people, people_low, people_high (the mean of the labels alone), judge (the judge's own mean
-        over all items).
-    """
-    people = labelled(frame, labels)
-    people = people.assign(y=(people["stage"] - 1) / (people["n_stages"] - 1))
-    y = people.groupby(ITEM, observed=True)["y"].mean().rename("y").reset_index()
-    scales = frame.groupby(CELL, observed=True)["n_stages"].max().rename("n_stages").reset_index()
-    judged = ratings(frame).merge(scales, on=CELL).merge(y, on=ITEM, how="left")
-    judged = judged.assign(f=(judged["expected"] - 1) / (judged["n_stages"] - 1))
-    clusters = frame[["task", "evidence", "cluster"]].drop_duplicates()
-    judged = judged.merge(clusters, on=["task", "evidence"])
-    rows = []
-    for key, part in judged.groupby(CELL, observed=True):
-        known = part["y"].notna().to_numpy()
-        if known.any():
-            f, truth = part["f"].to_numpy(float), part["y"].to_numpy(float)[known]
-            codes = cluster_codes(part)
-            found, weight = prediction_powered_mean(
-                truth, f[known], f[~known], np.concatenate([codes[known], codes[~known]])
-            )
-            on_scale = np.clip(
-                [*found[:3], *estimate(truth, codes[known], scale=UNBOUNDED)[:3]], 0, 1
-            )
-            counts = [found.n, int((~known).sum())]
-            rows.append([*key, *on_scale[:3], weight, *counts, *on_scale[3:], f.mean()])
-    columns = ["value", "low", "high", "weight", "labelled", "unlabelled"]
-    columns += ["people", "people_low", "people_high", "judge"]
-    return pd.DataFrame(rows, columns=[*CELL, *columns])
-
-
-def prediction_powered_mean(
-    truth: Floats, predicted: Floats, elsewhere: Floats, clusters: Codes | None = None
-) -> tuple[Estimate, float]:
-    """Returns the prediction-powered mean, and the weight of the predictions in it.
-
-    `predicted` is for the labelled items, `elsewhere` for the others; `clusters` has the clusters
-    of both, in this order. The weight minimises the
-    width of the interval, so that useless predictions cost nothing (Angelopoulos, Duchi and Zrnic
-    2023). Because it is estimated, one more degree of freedom is lost.
-    """
-    n, others = len(truth), len(elsewhere)
-    spread = float(np.concatenate([predicted, elsewhere]).var(ddof=1)) if n + others > 1 else 0.0
-    if n < 4 or others < 2 or spread <= 1e-12:
-        return estimate(truth, None if clusters is None else clusters[:n], scale=UNBOUNDED), 0.0
-    covariance = float(np.cov(truth, predicted)[0, 1])
-    weight = float(np.clip(covariance / ((1 + n / others) * spread), 0.0, 1.0))
-    rest = truth - weight * predicted
-    value = weight * float(elsewhere.mean()) + float(rest.mean())
-    error, freedom = weight**2 * elsewhere.var(ddof=1) / others + rest.var(ddof=2) / n, n - 2.0
-    codes = grouped_codes(clusters, np.full(n + others, True))
-    if codes is not None:
-        gaps = [(rest - rest.mean()) / n, weight * (elsewhere - elsewhere.mean()) / others]
-        sums = cluster_sums(np.concatenate(gaps), codes)
-        error = max(error, float(sums @ sums) * len(sums) / (len(sums) - 1))
-        freedom = mean_error(rest, codes[:n]).freedom - 1
-    if not error > 0 or (codes is not None and freedom < MIN_FREEDOM):
-        return undefined(n, value), weight
-    half = float(t_quantile(freedom) * np.sqrt(error))
-    return Estimate(value, value - half, value + half, n, n), weight
-
-
-def rogan_gladen(called: Floats, right_yes: Floats, right_no: Floats) -> Estimate:
-    """Returns a prevalence corrected for error rates that were estimated on other items.
-
-    The estimate is Rogan and Gladen's, the interval Lang and Reiczigel's (2014), for shares per
-    item as well as for plain decisions: pseudo-items are added, so that no variance is 0. `called`
-    has the share of positive calls on items of unknown truth, `right_yes` and `right_no` the shares
-    of right calls on positive and on negative items.
-    """
-    if not (len(called) and len(right_yes) and len(right_no)):
-        return undefined(len(called))
-    sharpness = float(right_yes.mean() + right_no.mean()) - 1
-    if sharpness <= 0:
-        return undefined(len(called))
-    value = float(np.clip((called.mean() + right_no.mean() - 1) / sharpness, 0, 1))
-    z = float(special.ndtri((1 + LEVEL) / 2))
-    p, p_error = _padded(called, z**2)
-    yes, yes_error = _padded(right_yes, 2)
-    no, no_error = _padded(right_no, 2)
-    if yes + no <= 1:  # too few items to distinguish it from chance
-        return undefined(len(called), value)
-    middle = (p + no - 1) / (yes + no - 1)
-    error = np.sqrt(p_error + yes_error * middle**2 + no_error * (1 - middle) ** 2)
-    error = error / (yes + no - 1)
-    middle += 2 * z**2 * (middle * yes_error - (1 - middle) * no_error)
-    low, high = np.clip([middle - z * error, middle + z * error], 0, 1)
-    return Estimate(value, float(low), float(high), len(called), len(called))
-
-
-def _padded(values: Floats, items: float) -> tuple[float, float]:
-    """Returns the mean with pseudo-items, half of them 0 and half 1, and its squared error."""
-    n = len(values) + items
-    mean = (values.sum() + items / 2) / n
-    variance = ((values**2).sum() + items / 2) / n - mean**2
-    return float(mean), float(variance / n)

@@ -12,9 +12,16 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from typing_extensions import TypedDict
 
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
-from judge_gym.analysis.frames import own_rows
+from judge_gym.analysis.frames import CELL, own_rows
+from judge_gym.analysis.judges.beside_people import (
+    judged_units,
+    length_of,
+    rate_of,
+    replacement_test,
+)
 from judge_gym.analysis.judges.choice import choose, cross_fitted
 from judge_gym.analysis.judges.compared import (
     compared_setups,
@@ -26,6 +33,7 @@ from judge_gym.analysis.judges.sentence import reason, sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
 from judge_gym.analysis.measures import Compared, LabelScale, Measure, registered
 from judge_gym.analysis.measures.confusion import UNSCORED
+from judge_gym.analysis.measures.consistency import ALIKE, independence
 from judge_gym.analysis.measures.rank import among_people, rank_interval
 from judge_gym.analysis.measures.scales import Loss, best_constant, default_measure
 from judge_gym.analysis.measures.terms import Ratio, Terms
@@ -48,15 +56,19 @@ from judge_gym.records.judge_table import (
     JudgeRow,
     JudgeTable,
     KnobEffect,
+    LengthEffect,
     MeasureName,
     PeopleMeasures,
+    PeopleRate,
     Quality,
     Quantity,
+    ReplacementTest,
     SplitUse,
     Standing,
     TruthKind,
 )
 from judge_gym.records.judge_table import LabelScale as LabelScaleRow
+from judge_gym.studies.declarations import Epsilon
 
 DECIDERS: Mapping[Decider, str] = {
     "exact": "exact",
@@ -89,6 +101,7 @@ def judge_table(
     measure: MeasureName | None = None,
     loss: Mapping[str, float] | None = None,
     positive: str | None = None,
+    alt_test: Epsilon = "expert",
 ) -> JudgeTable:
     """Makes the judge table of tidy samples.
 
@@ -104,6 +117,7 @@ def judge_table(
         measure: which measure decides; by default the one that fits the scale of the labels.
         loss: what a `miss` and a `false_alarm` cost; expected loss then decides.
         positive: the positive one of two labels; by default one is proposed by its meaning.
+        alt_test: how far a judge may be behind a rater whom it replaces.
     """
     own = own_rows(frame)
     setups = setups_of(own)
@@ -121,6 +135,7 @@ def judge_table(
         _row(setup, index, verdicts, quantities, compared, basis)
         for index, setup in enumerate(setups)
     ]
+    sticky = _mark_sticky_repeats(own, setups, rows)
     repeating = [
         setup.name
         for index, (setup, row) in enumerate(zip(setups, rows, strict=True))
@@ -142,6 +157,7 @@ def judge_table(
         "people": None,
         "constant": None if basis is None else basis.constant(decider),
         "confusion": _confusion(basis, compared, setups),
+        **_beside_people(basis, compared, setups, alt_test),
         "raters": int(raters),
         "known_items": _known_items(verdicts),
         "compared_items": len(compared.units),
@@ -159,7 +175,10 @@ def judge_table(
         table["people_with_each_other"] = (
             None if table["people"] is None else table["people"]["measures"].get("exact")
         )
-    table["notes"] = [*_notes(rows, compared, repeating, basis, _unsplit(verdicts, in_test))]
+    table["notes"] = [
+        *_notes(rows, compared, repeating, basis, _unsplit(verdicts, in_test)),
+        *sticky,
+    ]
     declared = measure is not None or loss is not None
     return {
         **table,
@@ -172,7 +191,7 @@ def judge_table(
 
 
 def _parts(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> tuple[BoolArray, BoolArray]:
-    """Says of each row whether its item is in test, and in train; all are in test without a split."""
+    """Says of each row whether its item is in test, and in train; without a split in test."""
     if not in_test:
         every = np.full(len(verdicts.rows), True)
         return every, ~every
@@ -278,8 +297,7 @@ class _Basis:
         for kind in ("tau_b", "spearman"):
             correlation = among_people(wide.to_numpy(dtype=float), None, codes, kind)
             if correlation is not None:
-                measured = rank_interval(correlation.people)
-                ranks[kind] = as_quantity(measured.estimate._replace(withheld=measured.withheld))
+                ranks[kind] = as_quantity(rank_interval(correlation.people))
         return ranks
 
 
@@ -584,6 +602,29 @@ def _plain(level: Any) -> Any:
     return level.item() if isinstance(level, np.generic) else level
 
 
+def _mark_sticky_repeats(
+    own: pd.DataFrame, setups: Sequence[Setup], rows: Sequence[JudgeRow]
+) -> list[str]:
+    """Notes at a setup's consistency that its repeats resemble their neighbours too much.
+
+    Rows are in the order of the setups. Returns the same as a note on the table.
+    """
+    table = independence(own)
+    cells = {tuple(cell) for cell in table.loc[table["note"] == ALIKE, CELL].to_numpy()}
+    names = []
+    for setup, row in zip(setups, rows, strict=True):
+        used = {tuple(cell) for cell in own[CELL].iloc[setup.index].drop_duplicates().to_numpy()}
+        if row["consistency"] is not None and cells & used:
+            row["consistency"]["note"] = ALIKE
+            names.append(setup.name)
+    if not names:
+        return []
+    return [
+        f"repeats of {', '.join(names)} agree with their neighbours more than with other repeats: "
+        "the provider may repeat answers, and consistency looks too good"
+    ]
+
+
 def _mark_frontier(rows: Sequence[JudgeRow]) -> None:
     """Marks the setups that no other beats in price without being worse."""
     priced = [
@@ -671,6 +712,37 @@ def _confusion(
         "shares": shares[rows].tolist(),
         "n": len(tables),
     }
+
+
+class _BesidePeople(TypedDict):
+    rate: PeopleRate | None
+    length: LengthEffect | None
+    alt_test: list[ReplacementTest]
+
+
+def _beside_people(
+    basis: _Basis | None, compared: _Compared, setups: Sequence[Setup], epsilon: Epsilon
+) -> _BesidePeople:
+    """Computes what labels say of the chosen setup beyond its measures."""
+    entries: _BesidePeople = {"rate": None, "length": None, "alt_test": []}
+    chosen = compared.chosen
+    if basis is None or basis.scale is None or chosen is None:
+        return entries
+    verdicts, scale = basis.verdicts, basis.scale
+    judged = judged_units(verdicts, chosen, basis.on_test[chosen], scale)
+    if judged is not None:
+        name = setups[chosen].name
+        # Where all answers are known there is no rate to estimate.
+        if basis.kind == "agreement" or np.isnan(judged.label).any():
+            entries["rate"] = rate_of(name, judged, verdicts.clusters, scale)
+        entries["length"] = length_of(name, chosen, verdicts, judged, scale)
+    if basis.kind == "agreement":
+        tests = [
+            replacement_test(setups[index].name, of_setup, verdicts, scale, epsilon)
+            for index, of_setup in basis.on_test.items()
+        ]
+        entries["alt_test"] = [test for test in tests if test is not None]
+    return entries
 
 
 def _known_items(verdicts: Verdicts) -> int:

@@ -50,7 +50,7 @@ class Compared:
     answered: FloatArray
     """The share of its verdicts that have a score."""
     majority: FloatArray | None
-    """How often its verdicts are the most frequent label, NaN where labels tie; None for answers."""
+    """How often its verdicts are the most frequent label, NaN on ties; None for known answers."""
     verdict: FloatArray
     """The distribution over stages and the statuses without a score."""
     label: FloatArray
@@ -113,7 +113,7 @@ def column(
 def quality(
     name: str, title: str, about: str, *, order: int, unit: Unit = "share", main: bool = True
 ) -> Callable[[QualityTerms], QualityTerms]:
-    """Registers a function of verdicts and labels, of which a table has known answers or people's."""
+    """Registers a function of verdicts beside labels, which are known answers or people's."""
 
     def register(terms: QualityTerms) -> QualityTerms:
         MEASURES[name] = Measure(order, name, title, about, unit, main, quality=terms)

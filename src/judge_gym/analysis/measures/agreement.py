@@ -25,7 +25,7 @@ from judge_gym.analysis.measures.confusion import (
 )
 from judge_gym.analysis.measures.rank import Correlation, mean_stage
 from judge_gym.analysis.measures.terms import Ranks, Ratio, Sums, Terms
-from judge_gym.analysis.stats.intervals import KAPPA, SHARE, UNBOUNDED, Scale, between
+from judge_gym.analysis.stats.intervals import KAPPA, SHARE, Scale, between, difference
 
 
 def rate(compared: Compared, measure: Rate | MeanOfRates, scale: Scale = SHARE) -> Ratio:
@@ -52,6 +52,10 @@ def _positive(compared: Compared) -> int | None:
 
 def _kind(compared: Compared) -> str:
     return "" if compared.scale is None else compared.scale.kind
+
+
+def _labels_used(compared: Compared) -> int:
+    return int((compared.label.sum(axis=0) > 0).sum())
 
 
 @quality(
@@ -86,7 +90,7 @@ def _specificity(compared: Compared) -> Terms | None:
     order=10,
 )
 def _balanced(compared: Compared) -> Terms | None:
-    if _kind(compared) != "binary" or (compared.label.sum(axis=0) > 0).sum() < 2:
+    if _kind(compared) != "binary" or _labels_used(compared) < 2:
         return None
     return rate(compared, balanced(2))
 
@@ -94,8 +98,8 @@ def _balanced(compared: Compared) -> Terms | None:
 @quality(
     "kappa",
     "kappa",
-    "Cohen's kappa: exact agreement beyond that of a judge with the same habits that does not look; "
-    "0 is chance, 1 is perfect. How much does looking at the item add?",
+    "Cohen's kappa: exact agreement beyond that of a judge with the same habits that does not "
+    "look; 0 is chance, 1 is perfect. How much does looking at the item add?",
     order=15,
     unit="coefficient",
 )
@@ -190,8 +194,7 @@ def _bias(compared: Compared) -> Terms | None:
     scale = compared.scale
     if scale is None or scale.kind != "ordinal":
         return None
-    reach = scale.stages - 1.0
-    return rate(compared, signed_bias(scale.stages), between(-reach, reach))
+    return rate(compared, signed_bias(scale.stages), difference(scale.stages - 1.0))
 
 
 @quality(
@@ -203,9 +206,9 @@ def _bias(compared: Compared) -> Terms | None:
 )
 def _macro_f1(compared: Compared) -> Terms | None:
     scale = compared.scale
-    if scale is None or scale.kind != "nominal":
+    if scale is None or scale.kind != "nominal" or _labels_used(compared) < 2:
         return None
-    return sums(compared, macro_f1(scale.stages), UNBOUNDED)
+    return rate(compared, macro_f1(scale.stages))
 
 
 @quality(

@@ -179,7 +179,7 @@ class MeanOfRates:
     """The mean of several rates; those whose denominator is 0 are left out."""
 
     rates: Sequence[Rate]
-    least: int = 1
+    least: int
     """The number of defined rates that the mean needs."""
 
     def __call__(self, matrix: Floats) -> Floats:
@@ -200,8 +200,8 @@ def balanced(stages: int) -> MeanOfRates:
 
 
 def macro_f1(stages: int) -> MeanOfRates:
-    """Mean F1 over the labels that people or the judge use."""
-    return MeanOfRates([f1(stages, label) for label in range(stages)])
+    """Mean F1 over the labels that people or the judge use; undefined if that is one label."""
+    return MeanOfRates([f1(stages, label) for label in range(stages)], least=2)
 
 
 # --- beyond chance -------------------------------------------------------------------------------

@@ -294,13 +294,18 @@ def _agreements(panel: Verdicts, judge: int) -> dict[str, Estimate]:
     stages = place * (panel.n_stages - 1) if panel.ordinal else place
     # The replicates of an item are not independent: each of its stages counts once.
     once = np.unique(np.column_stack([item, np.round(stages)]), axis=0)
-    labels = tuple(np.unique(once[:, 1], return_counts=True)[1].tolist())
-    if not panel.ordinal:
-        return {"alpha": _alpha(item, place, "nominal", panel.clusters, labels)}
-    icc = _icc(place, item)._replace(labels=labels)
+    counts = np.unique(once[:, 1], return_counts=True)[1]
+    level: Level = "ordinal" if panel.ordinal else "nominal"
+    statistics: dict[str, tuple[Statistic, IntArray | None]] = {
+        "alpha": (_alpha(item, np.round(place, 9), level, panel.clusters), None)
+    }
+    if panel.ordinal:
+        statistics["icc"] = (_icc(place, item), panel.clusters[repeated])
+    labels, alike = tuple(counts.tolist()), float(counts.max() / counts.sum())
     return {
-        "alpha": _alpha(item, np.round(place, 9), "ordinal", panel.clusters, labels),
-        "icc": estimate(icc, panel.clusters[repeated], scale=KAPPA),
+        name: estimate(statistic._replace(labels=labels, alike=alike), clusters, scale=KAPPA)
+        for name, (statistic, clusters) in statistics.items()
+        if len(statistic.rows)
     }
 
 
@@ -330,27 +335,22 @@ def _icc(values: FloatArray, item: IntArray) -> Statistic:
     return Statistic(rows[n > 1], correlation)
 
 
-def _alpha(
-    item: IntArray, values: np.ndarray, level: Level, clusters: IntArray, labels: tuple[int, ...]
-) -> Estimate:
-    """Returns Krippendorff's alpha with replicates as raters, with a jackknife interval over items.
+def _alpha(item: IntArray, values: np.ndarray, level: Level, clusters: IntArray) -> Statistic:
+    """Returns Krippendorff's alpha with replicates as raters, of items with two values or more.
 
-    `clusters` has the number of each item's cluster, whose items stay in one part; `labels` is the
-    number of items with each stage. Alpha is undefined if no item has two values, or if all values
-    are the same.
+    `clusters` has the number of each item's cluster, whose items stay in one part.
     """
     domain, code = np.unique(values, return_inverse=True)
     counts = np.zeros((int(item.max()) + 1, len(domain)))
     np.add.at(counts, (item, code), 1)
     repeated = counts.sum(axis=1) > 1
     counts, clusters = counts[repeated], clusters[: len(counts)][repeated]
-    if not len(counts):
-        return undefined()
     number = np.unique(clusters, return_inverse=True)[1]
     # Rows are as wide as the squared number of values, so that many items are held in few parts.
-    parts = number % min(int(number.max()) + 1, JACKKNIFE_PARTS)
-    whole = krippendorff_alpha(counts, level, parts)
-    return estimate(whole._replace(labels=labels, items=len(counts)), scale=KAPPA)
+    parts = number % max(1, min(int(number.max(initial=-1)) + 1, JACKKNIFE_PARTS))
+    if not len(counts):
+        return Statistic(np.empty((0, 1)), lambda sums: sums[..., 0])
+    return krippendorff_alpha(counts, level, parts)._replace(items=len(counts))
 
 
 # --- equal verdicts of repeats -------------------------------------------------------------------

@@ -10,9 +10,9 @@ from judge_gym.analysis.stats.intervals import SHARE
 @quality(
     "exact",
     "exact agreement",
-    "The share of all verdicts asked that are the known answer, or the label of a random rater; one "
-    "without a score is not. A tie on a pair counts one half where no label is a tie. How often is "
-    "it right?",
+    "The share of all verdicts asked that are the known answer, or the label of a random rater; "
+    "one without a score is not. A tie on a pair counts one half where no label is a tie. How "
+    "often is it right?",
     order=14,
 )
 def exact(compared: Compared) -> Terms:

@@ -10,13 +10,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from judge_gym.analysis.measures.jackknife import (
-    Jackknife,
-    Measured,
-    jackknife_interval,
-)
+from judge_gym.analysis.measures.jackknife import Jackknife
 from judge_gym.analysis.stats.clusters import cluster_sums
-from judge_gym.analysis.stats.intervals import LEVEL, undefined
+from judge_gym.analysis.stats.intervals import (
+    CORRELATION,
+    LEVEL,
+    Estimate,
+    jackknife_estimate,
+    undefined,
+)
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -63,14 +65,20 @@ def rank_correlation(
     )
 
 
-def rank_interval(correlation: RankCorrelation, *, level: float = LEVEL) -> Measured:
+def rank_interval(correlation: RankCorrelation, *, level: float = LEVEL) -> Estimate:
     """Gives a rank correlation its interval, unless the judge leaves out too many items."""
-    items = int(correlation.jackknife.sizes.sum())
+    jackknife = correlation.jackknife
+    sizes = jackknife.sizes[jackknife.sizes > 0]
+    items = int(sizes.sum())
     total = items + correlation.unscored
     if correlation.unscored > MOST_UNSCORED * total:
         reason = f"{correlation.unscored} of {total} items have no score"
-        return Measured(undefined(items, correlation.jackknife.value), reason)
-    return jackknife_interval(correlation.jackknife, level=level)
+        return undefined(items, jackknife.value, reason)
+    if np.isnan(jackknife.value):
+        return undefined(items, withheld="the judge or people use a single stage")
+    return jackknife_estimate(
+        jackknife.value, jackknife.error, sizes, scale=CORRELATION, level=level
+    )
 
 
 # --- people with each other, and a judge in the place of one of them ------------------------------

@@ -120,9 +120,8 @@ class Sums:
     @property
     def statistic(self) -> Statistic:
         """The function of sums, with the number of units of each used label."""
-        counts = np.round(self.labels).sum(axis=0).astype(int)
-        used = self.labels.sum(axis=0) > 0
-        return Statistic(self.rows, self.of, tuple(counts[used].tolist()))
+        counts = (self.labels > 0).sum(axis=0)
+        return Statistic(self.rows, self.of, tuple(counts[counts > 0].tolist()))
 
     @property
     def value(self) -> float:
@@ -174,8 +173,7 @@ class Ranks:
         """Estimates the correlation by the jackknife over clusters."""
         codes = clusters[self.units]
         correlation = rank_correlation(self.judge, self.people, codes, self.kind)
-        measured = rank_interval(correlation, level=level)
-        return measured.estimate._replace(withheld=measured.withheld)
+        return rank_interval(correlation, level=level)
 
     def contributions(self, clusters: IntArray) -> FloatArray:
         """Spreads the pseudo-value of each cluster equally over its units."""

@@ -180,7 +180,8 @@ def _answered(
 
 def _needed(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns the columns that analyses read: selecting rows takes as long as there are columns."""
-    constant = {*Design.knobs()} - {JUDGE, *varied_knobs(frame), *BLUEPRINT_KNOBS}
+    read = {JUDGE, "rubric.author", *varied_knobs(frame), *BLUEPRINT_KNOBS}
+    constant = {*Design.knobs()} - read
     return frame.drop(columns=[name for name in frame if name in constant or name in _NAMES])
 
 

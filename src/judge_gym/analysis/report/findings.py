@@ -8,10 +8,11 @@ import pandas as pd
 from judge_gym.analysis import figures
 from judge_gym.analysis.declared import RULE, Tested, contrast_tests, outcomes
 from judge_gym.analysis.endpoints import known_answers
-from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes, ordinal_rows
+from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes
 from judge_gym.analysis.judges.pair_frames import pair_table
 from judge_gym.analysis.judges.pairs import PAIR_RULE
-from judge_gym.analysis.judges.people import alt_test, majority_agreement, prediction_powered
+from judge_gym.analysis.judges.people import alt_test, majority_agreement
+from judge_gym.analysis.judges.rate import ROGAN_GLADEN, people_rates, rate_table
 from judge_gym.analysis.measures import Measure, panel_table
 from judge_gym.analysis.report.page import (
     Chart,
@@ -26,7 +27,7 @@ from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.records.numbers import dollars
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
-from judge_gym.studies.declarations import margin_name
+from judge_gym.studies.declarations import Epsilon, epsilon_name, margin_name
 
 FIRST = ["hypothesis", "outcome", "declared", "value", "low", "high", "items", "p", "holm"]
 MOSTLY_SCORED = 0.5
@@ -182,7 +183,7 @@ def accuracy(given: ReportInput) -> Section | None:
                 known,
             ),
             Table("Pairs with a known better response", f"Shares. {PAIR_RULE}", pairs),
-            *(_people(own, people) if people is not None else ()),
+            *(_people(own, people, given.declared.alt_test) if people is not None else ()),
         ],
         charts=[
             Chart("Accuracy", figures.accuracy_figure, scores),
@@ -199,9 +200,8 @@ def _scores(pairs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return figures.panels(found)
 
 
-def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
+def _people(own: pd.DataFrame, people: pd.DataFrame, epsilon: Epsilon) -> list[Table]:
     """Returns the tables that compare judges with raters."""
-    stages = ordinal_rows(own)
     agreement = majority_agreement(own, people)
     return [
         Table(
@@ -212,14 +212,18 @@ def _people(own: pd.DataFrame, people: pd.DataFrame) -> list[Table]:
         ),
         Table(
             "Can a judge replace a rater?",
-            "The alternative annotator test: each rater is left out in turn; a judge passes if it "
-            "represents the others at least as well as half of the raters do.",
-            alt_test(own, people),
+            "The alternative annotator test: each rater is left out in turn. A judge passes if it "
+            f"represents the others as well as half of the raters do: {epsilon_name(epsilon)}. "
+            "The published procedure takes items as independent, ours respects clusters.",
+            alt_test(own, people, epsilon),
         ),
         Table(
-            "People's mean stage",
-            "From few labels and many verdicts, prediction-powered.",
-            prediction_powered(stages, people) if len(stages) else pd.DataFrame(),
+            "People's rate",
+            "What people would say of all items: the share of the higher of two labels, or the "
+            "mean on the scale from 0 to 1. The labels, corrected by all verdicts "
+            "(prediction-powered); beside it the labels alone, the judge alone, and Rogan and "
+            f"Gladen's estimate. {ROGAN_GLADEN}.",
+            rate_table(people_rates(own, people)),
         ),
     ]
 

@@ -144,6 +144,13 @@ def items_by_label(ratings: npt.ArrayLike) -> tuple[int, ...]:
     return tuple(int((labels == label).any(axis=1).sum()) for label in used)
 
 
+def share_alike(ratings: npt.ArrayLike) -> float:
+    """Returns the largest share of ratings that one label has."""
+    labels: Floats = np.asarray(ratings, dtype=float).round()
+    counts = np.unique(labels[~np.isnan(labels)], return_counts=True)[1]
+    return float(counts.max() / counts.sum()) if len(counts) else 0.0
+
+
 def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
     """Returns 1 - observed / expected disagreement; NaN if no disagreement is expected."""
     found = np.full(np.shape(expected), np.nan)
@@ -303,8 +310,8 @@ def _rated(wide: Floats, measure: _Measure) -> npt.NDArray[np.bool_]:
 
 
 def _statistic(rated: Floats, measure: _Measure) -> Statistic:
-    labels = items_by_label(rated)
+    labels, alike = items_by_label(rated), share_alike(rated)
     if measure.counted:
         stages = np.unique(rated[~np.isnan(rated)])
         rated = (rated[:, :, None] == stages).sum(axis=1).astype(float)
-    return measure.statistic(rated)._replace(labels=labels)
+    return measure.statistic(rated)._replace(labels=labels, alike=alike)

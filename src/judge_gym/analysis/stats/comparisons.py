@@ -5,6 +5,7 @@ most. One rule decides what is worse, wherever a table, a sentence or a page say
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -288,9 +289,15 @@ def _correlated(rows: Floats, purpose: str) -> Floats:
     correlations = units @ units.T
     np.fill_diagonal(correlations, 1.0)
     values, vectors = np.linalg.eigh(correlations)
-    normal = seeded(purpose, len(rows)).standard_normal((NORMAL_DRAWS, len(rows)))
-    draws: Floats = normal @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    draws: Floats = (
+        _normal_draws(purpose, len(rows)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    )
     return draws
+
+
+@lru_cache(maxsize=16)
+def _normal_draws(purpose: str, columns: int) -> Floats:
+    return seeded(purpose, columns).standard_normal((NORMAL_DRAWS, columns))
 
 
 # --- one pair, with a test -----------------------------------------------------------------------

@@ -1,0 +1,165 @@
+"""What labels say of a setup beyond its measures: people's rate, length, and replacing a rater."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from judge_gym.analysis.belief.masses import FloatArray, IntArray
+from judge_gym.analysis.judges.compared import verdict_distributions
+from judge_gym.analysis.judges.length import column_effect, effect_sentence
+from judge_gym.analysis.judges.people import MIN_RATERS, alternative_annotator_test
+from judge_gym.analysis.judges.quantities import as_quantity
+from judge_gym.analysis.judges.rate import people_rate, rate_sentence
+from judge_gym.analysis.measures import Compared, LabelScale
+from judge_gym.analysis.measures.confusion import UNSCORED
+from judge_gym.analysis.stats.intervals import Estimate
+from judge_gym.analysis.verdicts import Verdicts
+from judge_gym.records.judge_table import LengthEffect, PeopleRate, Quantity, ReplacementTest
+from judge_gym.studies.declarations import Epsilon
+
+
+class JudgedUnits(NamedTuple):
+    """All units that a setup was asked about, with its verdicts and people's labels."""
+
+    units: IntArray
+    verdict: FloatArray
+    """The distribution over stages, statuses without a score, and no answer at all."""
+    label: FloatArray
+    """People's mean label from 0 to 1; NaN without a label."""
+    scores: FloatArray
+    """What each verdict stands for on the same scale; NaN for none."""
+    is_rate: bool
+    """Whether labels are positive or not, rather than stages."""
+
+
+def judged_units(
+    verdicts: Verdicts, index: int, compared: Compared, scale: LabelScale
+) -> JudgedUnits | None:
+    """Puts the verdicts of a setup beside labels; None where labels have no mean.
+
+    Of two labels the share of the positive one is meant, of ordered stages their mean.
+    """
+    if scale.kind == "nominal" or (scale.kind == "binary" and scale.positive is None):
+        return None
+    units, verdict = verdict_distributions(verdicts, index, scale.stages)
+    # Labels say nothing about the items of another concept.
+    concepts = np.array([verdicts.units[unit][0] for unit in units])
+    labelled = {verdicts.units[unit][0] for unit in compared.units}
+    about = np.isin(concepts, [*labelled])
+    units, verdict = units[about], verdict[about]
+    values = np.arange(scale.stages) / (scale.stages - 1)
+    if scale.kind == "binary":
+        values = (np.arange(2) == scale.positive).astype(float)
+    label = np.full(len(units), np.nan)
+    label[np.searchsorted(units, compared.units)] = compared.label @ values
+    scores = np.concatenate([values, np.full(len(UNSCORED) + 1, np.nan)])
+    return JudgedUnits(units, verdict, label, scores, scale.kind == "binary")
+
+
+def rate_of(setup: str, judged: JudgedUnits, clusters: IntArray, scale: LabelScale) -> PeopleRate:
+    """Estimates what people would say of all items that a setup was asked about."""
+    rate = people_rate(
+        judged.label,
+        judged.verdict,
+        judged.scores,
+        clusters[judged.units],
+        is_rate=judged.is_rate,
+    )
+    positive = "" if scale.positive is None else scale.names[scale.positive]
+    quantity = f"{positive} rate" if judged.is_rate else "mean stage (0 the lowest, 1 the highest)"
+    return {
+        "setup": setup,
+        "quantity": quantity,
+        "raw": as_quantity(rate.judge),
+        "corrected": as_quantity(rate.corrected),
+        "method": "prediction-powered",
+        "labels": as_quantity(rate.labels_alone),
+        "rogan_gladen": _known(rate.rogan_gladen),
+        "labelled": rate.labels,
+        "items": rate.items,
+        "warning": rate.warning,
+        "sentence": rate_sentence(rate, quantity[0].upper() + quantity[1:], percent=judged.is_rate),
+    }
+
+
+def length_of(
+    setup: str,
+    index: int,
+    verdicts: Verdicts,
+    judged: JudgedUnits,
+    scale: LabelScale,
+) -> LengthEffect | None:
+    """Estimates whether a setup prefers long texts; None where lengths are not known or equal."""
+    rows = verdicts.rows[verdicts.setup == index]
+    lengths = rows["length"].groupby(rows["unit"]).mean().reindex(judged.units).to_numpy(float)
+    known = lengths[~np.isnan(lengths)]
+    if not len(known) or np.ptp(known) == 0:
+        return None
+    # A rate counts what is no score as not positive; a mean stage has none.
+    scores = np.nan_to_num(judged.scores) if judged.is_rate else judged.scores
+    answered = judged.verdict[:, :-1].sum(axis=1)
+    weights = judged.verdict * ~np.isnan(scores)
+    total = answered if judged.is_rate else weights.sum(axis=1)
+    outcome = np.full(len(judged.units), np.nan)
+    np.divide(weights @ np.nan_to_num(scores), total, out=outcome, where=total > 0)
+    effect = column_effect(
+        outcome,
+        lengths,
+        judged.label,
+        verdicts.clusters[judged.units],
+        is_rate=judged.is_rate,
+    )
+    positive = "positive" if scale.positive is None else scale.names[scale.positive]
+    return {
+        "setup": setup,
+        "unit": effect.unit,
+        "effect": as_quantity(effect.effect._replace(withheld=effect.withheld)),
+        "failed": _known(effect.failed),
+        "passed": _known(effect.passed),
+        "sentence": effect_sentence(effect, positive),
+    }
+
+
+def replacement_test(
+    setup: str,
+    compared: Compared,
+    verdicts: Verdicts,
+    scale: LabelScale,
+    epsilon: Epsilon,
+) -> ReplacementTest | None:
+    """Tests whether a setup could replace a rater; None with fewer than three raters."""
+    raters = verdicts.raters.drop_duplicates(["unit", "rater"])
+    if raters["rater"].nunique() < MIN_RATERS:
+        return None
+    wide = raters.pivot(index="unit", columns="rater", values="stage")
+    stage = _usual_stages(compared.verdict[:, : scale.stages], ordered=scale.kind != "nominal")
+    answered = ~np.isnan(stage)
+    units = compared.units[answered]
+    stages = wide.reindex(units).to_numpy(dtype=float)
+    test = alternative_annotator_test(
+        stages,
+        stage[answered],
+        verdicts.clusters[units],
+        ordered=scale.kind != "nominal",
+        epsilon=epsilon,
+    )
+    row = {
+        name: None if isinstance(value, float) and np.isnan(value) else value
+        for name, value in test.row().items()
+    }
+    return {"setup": setup, **row, "sentence": test.sentence(setup)}  # type: ignore[return-value]  # keys of `row` are not checked
+
+
+def _usual_stages(shares: FloatArray, *, ordered: bool) -> FloatArray:
+    """Chooses the median stage of each unit, or the most frequent; NaN where there is none."""
+    total = shares.sum(axis=1)
+    if ordered:
+        reached = shares.cumsum(axis=1) >= total[:, None] / 2 - 1e-9
+        return np.where(total > 0, reached.argmax(axis=1) + 1.0, np.nan)
+    top = shares >= shares.max(axis=1, keepdims=True) - 1e-9
+    alone = (top.sum(axis=1) == 1) & (total > 0)
+    return np.where(alone, shares.argmax(axis=1) + 1.0, np.nan)
+
+
+def _known(estimate: Estimate) -> Quantity | None:
+    return None if np.isnan(estimate.value) else as_quantity(estimate)

@@ -1,0 +1,315 @@
+"""Whether verdicts depend on what should not matter: the length of a text, or any named number.
+
+Better texts may be longer, so that length is judged at equal label of people: without labels it
+cannot be told from quality.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+from scipy import special
+
+from judge_gym.analysis.frames import CELL, ITEM, PANEL
+from judge_gym.analysis.judges.rate import judged_items, mean_scores
+from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, cluster_robust
+from judge_gym.analysis.stats.intervals import Estimate, Floats, seeded, t_quantile, undefined
+from judge_gym.errors import DesignError
+
+LENGTH = "length"
+MIN_ITEMS = 20
+"""The number of labelled items, or of items with one label, below which nothing is estimated."""
+MIN_EXCEPTIONS = 5
+"""The number of verdicts unlike most at the same label, below which an effect has no interval: at
+60 items with 3 of them, intervals cover 90 %."""
+ENOUGH_LABELS = 60
+"""The number of labels that is asked for where there are too few."""
+COUNTED_FROM = 4
+"""The ratio of the largest to the smallest number from which whole numbers count by doublings."""
+JACKKNIFE_GROUPS = 250
+MAX_STEPS = 100
+Unit = Literal["doubling", "standard deviation"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEffect:
+    """How verdicts change with a number of the item, at equal label of people."""
+
+    column: str
+    unit: Unit
+    effect: Estimate
+    """The change of the share of positive verdicts, or of the mean stage from 0 to 1, per unit."""
+    failed: Estimate
+    """The effect on items that people failed; undefined with fewer than 20, and for stages."""
+    passed: Estimate
+    items: int
+    """The number of items with a label, a number and a verdict."""
+    left_out: int
+    """The number of labelled items without a number or a verdict that counts."""
+    is_rate: bool
+    withheld: str
+    """Why there is no interval; empty if there is one."""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.effect.known and not self.effect.low <= 0 <= self.effect.high
+
+
+def column_effect(
+    positive: Floats,
+    numbers: Floats,
+    labels: Floats,
+    clusters: Codes,
+    *,
+    column: str = LENGTH,
+    is_rate: bool = True,
+) -> ColumnEffect:
+    """Estimates how verdicts depend on a number of each item, with people's label as covariate.
+
+    The share of positive verdicts is modelled by a logistic regression, mean stages by a linear
+    one, whose coefficient is the effect. Labels are taken as they are: what raters got wrong is
+    not corrected, and leaves a part of the quality that goes with the number.
+
+    Args:
+        positive: the share of each item's verdicts that are positive, or its mean stage from 0 to
+            1; NaN for an item that has none.
+        numbers: the number of each item, such as the length of its text; NaN if it is missing.
+        labels: people's mean label, from 0 to 1; NaN for an item without a label.
+        clusters: the number of each item's cluster.
+        column: the name of the numbers.
+        is_rate: whether verdicts are positive or not, rather than stages.
+    """
+    unit = _unit(numbers[~np.isnan(numbers)])
+    usable = ~np.isnan(positive) & ~np.isnan(labels) & ~np.isnan(numbers)
+    if unit == "doubling":
+        usable &= np.nan_to_num(numbers) > 0
+    x = np.log2(numbers[usable]) if unit == "doubling" else numbers[usable]
+    if unit != "doubling" and len(x) > 1 and np.ptp(x) > 0:
+        x = (x - x.mean()) / x.std(ddof=1)
+    data = _Data(positive[usable], x, labels[usable], clusters[usable])
+    estimate = _logistic if is_rate else _linear
+    failed, passed = (data.part(data.label < 0.5), data.part(data.label > 0.5))
+    withheld = data.shortage(is_rate)
+    effect = undefined(len(x)) if withheld else estimate(data)
+    if not withheld and not effect.known:
+        withheld = "the numbers differ between too few clusters"
+    return ColumnEffect(
+        column=column,
+        unit=unit,
+        effect=effect,
+        failed=_logistic(failed) if is_rate and not failed.shortage(is_rate) else undefined(),
+        passed=_logistic(passed) if is_rate and not passed.shortage(is_rate) else undefined(),
+        items=len(x),
+        left_out=int((~np.isnan(labels)).sum()) - len(x),
+        is_rate=is_rate,
+        withheld=withheld,
+    )
+
+
+def column_effects(
+    frame: pd.DataFrame,
+    labels: pd.DataFrame,
+    *,
+    column: str = LENGTH,
+    positive: Collection[int] = (),
+) -> dict[tuple[str, ...], ColumnEffect]:
+    """Estimates how each configured judge's verdicts depend on a numeric column of its items.
+
+    Pairs are left out: what counts there is the difference of two responses, which a frame does not
+    have. A number that differs between the rows of an item, as of views, is averaged.
+
+    Args:
+        frame: a tidy frame with the column.
+        labels: people's stages of some items.
+        column: the name of the column.
+        positive: the stages that count as positive; see `people_rates`.
+
+    Returns:
+        The effects by task, variant and judge.
+    """
+    if column not in frame:
+        raise DesignError(f"samples have no column {column!r}")
+    if not is_numeric_dtype(frame[column]):
+        raise DesignError(f"the column {column!r} is not of numbers")
+    single = frame[~frame["pair"].to_numpy(dtype=bool)]
+    if single.empty:
+        return {}
+    numbers = single.groupby(ITEM, observed=True)[column].mean()
+    by_item = single.groupby([*PANEL, "evidence"], observed=True)[column].mean()
+    effects = {}
+    for judged in judged_items(single, labels, positive):
+        # An item that the judge did not answer has the number that other judges saw.
+        own = numbers.loc[judged.key].reindex(judged.evidence)
+        effects[judged.key] = column_effect(
+            mean_scores(judged.shares, judged.scores),
+            own.fillna(by_item.loc[judged.key[:2]]).to_numpy(float),
+            judged.labels,
+            judged.codes,
+            column=column,
+            is_rate=judged.is_rate,
+        )
+    return effects
+
+
+def effect_table(effects: Mapping[tuple[str, ...], ColumnEffect]) -> pd.DataFrame:
+    """Lists the effects of `column_effects`, a row per configured judge.
+
+    Columns: CELL, column, unit; value, low and high; the same for items that people failed and
+    passed; items, left_out and withheld.
+    """
+    columns = [*CELL, "column", "unit", "value", "low", "high"]
+    columns += [f"{name}{end}" for name in ("failed", "passed") for end in ("", "_low", "_high")]
+    rows = [
+        (
+            *(*key, effect.column, effect.unit, *effect.effect[:3]),
+            *(*effect.failed[:3], *effect.passed[:3]),
+            *(effect.items, effect.left_out, effect.withheld),
+        )
+        for key, effect in effects.items()
+    ]
+    return pd.DataFrame(rows, columns=[*columns, "items", "left_out", "withheld"])
+
+
+def effect_sentence(effect: ColumnEffect, label: str = "positive") -> str:
+    """Says how verdicts depend on the column, with the word of the positive label.
+
+    For example: 'Length: verdicts are "pass" 8 points [3, 13] more often per doubling, at equal
+    label of people.'
+    """
+    name = effect.column.capitalize()
+    if effect.items + effect.left_out < MIN_ITEMS:
+        return f"{name}: cannot be told from quality: label {ENOUGH_LABELS} items."
+    if effect.withheld:
+        return f"{name}: no interval: {effect.withheld}."
+    value, low, high = (100 * part for part in effect.effect[:3])
+    per = f"per {effect.unit}, at equal label of people"
+    if not effect.is_clear:
+        return f"{name}: not clear yet, {value:+.0f} points [{low:+.0f}, {high:+.0f}] {per}."
+    if value < 0:
+        value, low, high = -value, -high, -low
+    size = f"{value:.0f} {'point' if round(value) == 1 else 'points'} [{low:.0f}, {high:.0f}]"
+    more = "more" if effect.effect.value > 0 else "less"
+    if effect.is_rate:
+        return f'{name}: verdicts are "{label}" {size} {more} often {per}.'
+    direction = "higher" if effect.effect.value > 0 else "lower"
+    return f"{name}: verdicts are {size} of the scale {direction} {per}."
+
+
+def _unit(numbers: Floats) -> Unit:
+    """Returns doublings for lengths and counts: whole numbers of different orders of magnitude."""
+    if len(numbers) and (numbers >= 1).all() and (numbers % 1 == 0).all():
+        return "doubling" if numbers.max() >= COUNTED_FROM * numbers.min() else "standard deviation"
+    return "standard deviation"
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """The items of a regression."""
+
+    positive: Floats
+    x: Floats
+    label: Floats
+    codes: Codes
+
+    def part(self, rows: npt.NDArray[np.bool_]) -> "_Data":
+        return _Data(self.positive[rows], self.x[rows], self.label[rows], self.codes[rows])
+
+    def shortage(self, is_rate: bool) -> str:
+        """Says why there is no effect to estimate; empty if there is."""
+        if len(self.x) < MIN_ITEMS:
+            return f"needs {MIN_ITEMS} labelled items with a number; there are {len(self.x)}"
+        if np.ptp(self.x) == 0:
+            return "all items have the same number"
+        # Where all items with one label have the same verdict, nothing else can matter.
+        groups = (self.positive[self.label < 0.5], self.positive[self.label >= 0.5])
+        if is_rate and sum(min(y.sum(), (1 - y).sum()) for y in groups) < MIN_EXCEPTIONS:
+            return f"fewer than {MIN_EXCEPTIONS} verdicts differ from what is usual at their label"
+        return ""
+
+    @property
+    def matrix(self) -> Floats:
+        columns = [np.ones(len(self.x)), self.x - self.x.mean()]
+        if np.ptp(self.label) > 0:
+            columns.append(self.label - self.label.mean())
+        return np.column_stack(columns)
+
+    @property
+    def freedom(self) -> float:
+        """Satterthwaite's degrees of freedom of the effect, of the linear model."""
+        return float(cluster_robust(self.positive, self.matrix, self.codes).freedoms[1])
+
+
+def _linear(data: _Data) -> Estimate:
+    fit = cluster_robust(data.positive, data.matrix, data.codes)
+    return _interval(float(fit.params[1]), float(fit.bse[1]), float(fit.freedoms[1]), len(data.x))
+
+
+def _interval(value: float, error: float, freedom: float, items: int) -> Estimate:
+    if freedom < MIN_FREEDOM or not error > 0:
+        return undefined(items, value)
+    half = float(t_quantile(freedom)) * error
+    return Estimate(value, value - half, value + half, items)
+
+
+# --- the logistic regression ---------------------------------------------------------------------
+
+
+def _logistic(data: _Data) -> Estimate:
+    """Returns the marginal effect averaged over items, with the jackknife interval over clusters.
+
+    With many clusters, groups of them are left out, which costs no accuracy and bounds the time.
+    """
+    group = np.unique(data.codes, return_inverse=True)[1]
+    clusters = int(group.max()) + 1
+    if clusters > JACKKNIFE_GROUPS:
+        order = seeded("column effect", len(data.x), clusters).permutation(clusters)
+        group = order[group] % JACKKNIFE_GROUPS
+    groups = int(group.max()) + 1
+    keep = np.vstack([np.ones(len(group)), np.arange(groups)[:, None] != group])
+    matrix = data.matrix
+    coefficients = firth(data.positive, matrix, keep)
+    chance = special.expit(coefficients @ matrix.T)
+    slopes = keep * chance * (1 - chance) * coefficients[:, 1:2]
+    effects = slopes.sum(axis=1) / keep.sum(axis=1)
+    error = np.sqrt((groups - 1) * effects[1:].var())
+    return _interval(float(effects[0]), float(error), data.freedom, len(data.x))
+
+
+def firth(y: Floats, matrix: Floats, keep: Floats) -> Floats:
+    """Fits logistic regressions with Firth's (1993) penalty, each without some rows.
+
+    The penalty keeps estimates finite where a judge follows the label without exception, needs no
+    scale to be chosen, and removes the bias of small samples. Not statsmodels: it has no such
+    penalty, and one fit a cluster takes a second there; here all fits are one batch.
+
+    Args:
+        y: the share of each item, from 0 to 1.
+        matrix: a row per item, a column per term.
+        keep: a row per fit, with 1 for the items that it has.
+
+    Returns:
+        A row of coefficients per fit.
+    """
+    terms = matrix.shape[1]
+    products = (matrix[:, :, None] * matrix[:, None, :]).reshape(-1, terms**2)
+    coefficients = np.zeros((len(keep), terms))
+    if len(keep) > 1:  # fits without a few items begin close to their end
+        coefficients += firth(y, matrix, np.ones((1, len(y))))
+    for _ in range(MAX_STEPS):
+        chance = special.expit(coefficients @ matrix.T)
+        weight = keep * chance * (1 - chance)
+        information = (weight @ products).reshape(-1, terms, terms)
+        inverse = np.linalg.pinv(information, hermitian=True)
+        leverage = weight * (inverse.reshape(-1, terms**2) @ products.T)
+        score = (keep * (y - chance) + leverage * (0.5 - chance)) @ matrix
+        step = (inverse @ score[:, :, None])[:, :, 0]
+        largest = np.abs(step).max(axis=1, keepdims=True)
+        coefficients += step / np.maximum(1.0, largest)
+        if largest.max() < 1e-8:
+            break
+    return coefficients
