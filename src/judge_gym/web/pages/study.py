@@ -22,7 +22,7 @@ from judge_gym.records.judge_table import (
 from judge_gym.web.analysis_cache import Analyses
 from judge_gym.web.api.parameters import Cursor, Name, OpenLab
 from judge_gym.web.pages.filters import EMPTY_IS_NONE
-from judge_gym.web.pages.items import cell_view, study_page
+from judge_gym.web.pages.items import cell_view, given_stages, study_page
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -132,11 +132,14 @@ def disputed(request: Request, lab: OpenLab, study: Study) -> Response:
     page = lab.experiments.page_items(study, limit=DISPUTED)
     setups = lab.experiments.list_setups(study)
     rows = [row for row in page.rows if row["disagreement"]]
+    names = given_stages(lab, setups)
     return render(
         request,
         "_disputed.html.j2",
         **study_page(study, "findings", [one["judge"] for one in setups]),
-        rows=[{**row, "cells": [cell_view(row, cell) for cell in row["cells"]]} for row in rows],
+        rows=[
+            {**row, "cells": [cell_view(row, cell, names) for cell in row["cells"]]} for row in rows
+        ],
         judges={one["setup"]: one["judge"] for one in setups},
     )
 
