@@ -18,8 +18,8 @@ from scipy import stats
 from conftest import Scripted, study_file
 from engines import replace_engine
 from judge_gym import verdict_distribution
-from judge_gym.analysis.judges.pair_frames import pairs_of
-from judge_gym.analysis.judges.pairs import score_pairs
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.judges.pairs import pair_verdicts, score_pairs
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED, Engine, RunProgress
 from judge_gym.errors import ProviderError
@@ -285,7 +285,7 @@ def test_a_judge_that_takes_what_is_shown_first_is_decoded_to_both_responses(
     frame = lab.experiments.samples("pairs")
     assert set(frame.loc[~frame["flipped"], "stages"]) == {"1"}
     assert set(frame.loc[frame["flipped"], "stages"]) == {"2"}
-    score = score_pairs(pairs_of(frame))
+    score = score_pairs(pair_verdicts({"judge": tidy(frame)}))
     assert (score.position_bias, score.inconsistent, score.accuracy) == (1.0, 1.0, 0.0)
 
 
@@ -464,7 +464,7 @@ def test_position_bias_is_found_where_it_is_and_nowhere_else(
 ) -> None:
     frame, truth = measured(JUDGES[name])
     exact, error = expected_bias(truth)
-    bias = score_pairs(pairs_of(frame)).position_bias
+    bias = score_pairs(pair_verdicts({"judge": tidy(frame)})).position_bias
     assert bias is not None
     assert abs(bias - exact) < FAR * error
     if biased:
@@ -476,14 +476,14 @@ def test_position_bias_is_found_where_it_is_and_nowhere_else(
 def test_the_published_temper_for_haste_takes_what_is_first(measured: Measure) -> None:
     frame, truth = measured("sim:hasty")
     exact, error = expected_bias(truth)
-    bias = score_pairs(pairs_of(frame)).position_bias
+    bias = score_pairs(pair_verdicts({"judge": tidy(frame)})).position_bias
     assert bias is not None
     assert exact > 0.1 and abs(bias - exact) < FAR * error
 
 
 def test_accuracy_is_what_the_distributions_of_both_orders_say(measured: Measure) -> None:
     frame, truth = measured(JUDGES["first"])
-    score = score_pairs(pairs_of(frame))
+    score = score_pairs(pair_verdicts({"judge": tidy(frame)}))
     given, reversed_ = (
         [one for one in truth if one.flipped is flipped] for flipped in (False, True)
     )

@@ -15,6 +15,7 @@ from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 from judge_gym.analysis.frames import ordinal, tidy
 from judge_gym.analysis.stats.agreement import (
     Level,
+    Rating,
     cohen_kappa,
     fleiss_kappa,
     intraclass_correlation,
@@ -26,6 +27,7 @@ from judge_gym.analysis.stats.agreement import (
     share_alike,
 )
 from judge_gym.analysis.stats.intervals import KAPPA, Floats, Statistic, estimate
+from judge_gym.analysis.verdicts import panels
 from judge_gym.errors import DesignError
 
 NONE = np.nan
@@ -168,8 +170,9 @@ def test_agreement_is_undefined_if_no_disagreement_is_expected() -> None:
 
 def rating(*stages: str) -> dict[str, float]:
     rows = [sample("j", 1, chosen, replicate=r) for r, chosen in enumerate(stages)]
-    [found] = ratings(tidy(pd.DataFrame(rows))).to_dict("records")
-    return {str(name): found[name] for name in ("most", "median", "expected")}
+    [verdicts] = panels(tidy(pd.DataFrame(rows)))
+    kinds: tuple[Rating, ...] = ("most", "median", "expected")
+    return {kind: ratings(verdicts, kind).item() for kind in kinds}
 
 
 def test_a_rating_summarises_replicates() -> None:
@@ -196,7 +199,8 @@ def test_swaps_abstentions_and_repeated_calls_do_not_count() -> None:
         sample("j", 2, "", call_id=5),
     ]
     frame = tidy(pd.DataFrame(rows).fillna({"is_swap": False}).astype({"is_swap": bool}))
-    assert ratings(frame)["expected"].tolist() == [3.0]
+    [verdicts] = panels(frame)
+    assert ratings(verdicts, "expected")[:, 0].tolist() == [3.0, pytest.approx(np.nan, nan_ok=True)]
 
 
 # --- tables --------------------------------------------------------------------------------------

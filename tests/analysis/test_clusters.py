@@ -10,7 +10,12 @@ from scipy import stats
 from judge_gym.analysis.declared import one_sample, two_samples
 from judge_gym.analysis.endpoints import expected_stage
 from judge_gym.analysis.frames import CELL, ordinal, tidy
-from judge_gym.analysis.judges.pairs import JudgedPair, compare_judges, score_pairs
+from judge_gym.analysis.judges.pairs import (
+    compare_judges,
+    pair_verdicts,
+    recorded_samples,
+    score_pairs,
+)
 from judge_gym.analysis.stats.agreement import nominal_agreement
 from judge_gym.analysis.stats.clusters import Codes, Floats, cluster_robust, mean_error, scope
 from judge_gym.analysis.stats.comparisons import compare_pair
@@ -28,6 +33,8 @@ from judge_gym.analysis.stats.intervals import (
     seeded,
 )
 from judge_gym.analysis.stats.paired_tests import sign_flip
+from judge_gym.analysis.verdicts import Verdicts
+from judge_gym.records.pairs import PairDecision
 
 
 def dense_cr2(y: Floats, x: Floats, groups: Any) -> tuple[Floats, Floats]:
@@ -216,24 +223,34 @@ def test_tables_are_over_clusters_or_say_that_they_hold_for_these() -> None:
 
 
 def test_pairs_on_one_question_are_one_cluster() -> None:
-    def judged(right: Any, clusters: int) -> list[JudgedPair]:
-        cluster = [f"question {number % clusters}" for number in range(len(right))]
-        return [
-            JudgedPair(str(place), 1, (1, 1) if one else (2, 2), cluster=cluster[place])
-            for place, one in enumerate(right)
-        ]
+    def judged(clusters: int, **judges: Any) -> Verdicts:
+        return pair_verdicts(
+            {
+                name: recorded_samples(
+                    name,
+                    [
+                        # Numbers with leading zeros are sorted as they were made.
+                        PairDecision(f"{item:02}", 1, flipped, 1 if hit else 2, "", cluster)
+                        for item, hit in enumerate(right)
+                        for cluster in [f"question {item % clusters}"]
+                        for flipped in (False, True)
+                    ],
+                )
+                for name, right in judges.items()
+            }
+        )
 
     rng = seeded("questions")
     ours, theirs = (rng.random(8)[np.arange(48) % 8] < rng.random(48) for _ in range(2))
     codes = np.arange(48) % 8
-    score = score_pairs(judged(ours, 8))
+    score = score_pairs(judged(8, a=ours))
     assert score.interval == pytest.approx(estimate(ours, codes, scale=SHARE)[1:3])
-    [found] = compare_judges({"a": judged(ours, 8), "b": judged(theirs, 8)}).contrasts
+    [found] = compare_judges(judged(8, a=ours, b=theirs)).contrasts
     expected = compare_pair(ours, theirs, codes, key=["pairs", "a", "b"])
     assert found.p == expected.p and found.interval == pytest.approx(expected.difference[1:3])
-    [few] = compare_judges({"a": judged(ours, 3), "b": judged(theirs, 3)}).contrasts
+    [few] = compare_judges(judged(3, a=ours, b=theirs)).contrasts
     assert few.interval is None and few.to_json()["p"] is None
-    [single] = compare_judges({"a": judged(ours, 48), "b": judged(theirs, 48)}).contrasts
+    [single] = compare_judges(judged(48, a=ours, b=theirs)).contrasts
     assert (
         single.p == stats.binomtest(single.only_judge, single.only_judge + single.only_other).pvalue
     )

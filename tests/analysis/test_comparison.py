@@ -12,9 +12,12 @@ from judge_gym.analysis.judges.comparison import (
     differing_items,
     main_contrast,
     stage_difference,
+    table_sentence,
 )
+from judge_gym.analysis.judges.setups import setups_of
 from judge_gym.analysis.judges.table import judge_table
-from judge_gym.records.judge_table import Quantity
+from judge_gym.analysis.verdicts import Verdicts, of_setups
+from judge_gym.records.judge_table import JudgeTable, Quantity
 
 RIGHT, WRONG = "1", "3"
 
@@ -39,9 +42,14 @@ def panel(a: list[str], b: list[str], truth: int | None = 1, **columns: Any) -> 
     return tidy(pd.DataFrame(rows).assign(**columns))
 
 
+def sides_of(frame: pd.DataFrame, a: str = "a", b: str = "b") -> Verdicts:
+    """Returns the verdicts of A and B, in this order."""
+    setups = {setup.name: setup for setup in setups_of(frame)}
+    return of_setups(frame, [setups[a], setups[b]])
+
+
 def contrast_of(frame: pd.DataFrame, a: str, b: str) -> Contrast:
-    sides = [frame[frame["judge.model"] == f"x:{name}"] for name in (a, b)]
-    return main_contrast(judge_table(frame), a, b, stage_difference(*sides))
+    return main_contrast(judge_table(frame), a, b, stage_difference(sides_of(frame, a, b)))
 
 
 def value_of(quantity: Quantity | None) -> float:
@@ -87,8 +95,7 @@ def test_the_sentence_claims_no_more_than_the_data_show(
     a: list[str], b: list[str], truth: int | None, words: str
 ) -> None:
     frame = panel(a, b, truth)
-    sides = [frame[frame["judge.model"] == judge] for judge in ("x:a", "x:b")]
-    both, items = differing_items(sides[0], sides[1], {})
+    both, items = differing_items(sides_of(frame), {})
     found = contrast_of(frame, "a", "b")
     sentence = comparison_sentence(found, "a", "b", judged_by_both=both, differing=len(items))
     assert words in sentence
@@ -107,16 +114,80 @@ def test_items_furthest_apart_come_first_with_the_names_of_their_stages() -> Non
             one = panel([each[2 * repeat] for each in given], [], 3)
             one["judge.model"], one["replicate"] = judge, repeat
             rows.append(one)
-    frame = pd.concat(rows, ignore_index=True)
-    frame["tag"] = "t"
-    left, right = (frame[frame["judge.model"] == judge] for judge in verdicts)
-    both, items = differing_items(left, right, {"t": ["low", "mid", "high"]})
+    frame = pd.concat(rows, ignore_index=True).assign(tag="t", stage_names="low | mid | high")
+    both, items = differing_items(sides_of(frame), {0: "first"})
     assert both == 3
     assert [(item["evidence"], item["a"], item["b"], item["truth"]) for item in items] == [
         (2, "low", "high", "high"),
         (0, "low", "mid", "high"),
         (1, "low, 2 of 3", "mid, 2 of 3", "high"),
     ]
+    assert [item["title"] for item in items] == ["2", "first", "1"]
     assert [item["gap"] for item in items] == pytest.approx(
         [1, 1 / 2, 1 / 6]
     )  # of the scale, by mean stage
+
+
+def test_stages_that_a_judge_named_are_numbered_since_the_other_judge_names_its_own() -> None:
+    frame = panel([RIGHT], [WRONG]).assign(stage_names="low | mid | high")
+    frame["rubric.author"] = "own"
+    [item] = differing_items(sides_of(frame), {})[1]
+    assert (item["a"], item["b"], item["truth"]) == ("stage 1", "stage 3", "stage 1")
+
+
+def test_a_call_that_two_experiments_share_is_one_answer() -> None:
+    once = panel([RIGHT], [WRONG]).assign(call_id=[7, 8])
+    [item] = differing_items(sides_of(pd.concat([once, once], ignore_index=True)), {})[1]
+    assert (item["a"], item["b"]) == ("stage 1", "stage 3"), "not: 2 of 2"
+
+
+# --- other measures, and the table of all setups -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("measure", "difference", "words"),
+    [
+        ("balanced", 0.01, "A is 1 point higher in balanced accuracy than B"),
+        ("weighted", -0.05, "A is 0.05 lower in weighted kappa than B"),
+        ("error", 0.25, "A is 0.25 stages higher in mean error than B"),
+    ],
+)
+def test_the_measure_that_decides_is_the_one_that_is_named(
+    measure: Any, difference: float, words: str
+) -> None:
+    quantity: Quantity = {
+        "value": difference,
+        "low": difference - 0.005,
+        "high": difference + 0.005,
+        "n": 90,
+    }
+    contrast = Contrast("accuracy", quantity, measure)
+    sentence = comparison_sentence(contrast, "A", "B", judged_by_both=90, differing=9)
+    assert sentence.startswith(words)
+
+
+def many_setups(*wrong: int, items: int = 40) -> JudgeTable:
+    """Returns the table of setups a, b, c ... of which each has some items wrong, each its own."""
+    parts = []
+    for number, count in enumerate(wrong):
+        verdicts = [
+            WRONG if (item * 7 + number) % items < count else RIGHT for item in range(items)
+        ]
+        part = panel(verdicts, [])
+        parts.append(part.assign(**{"judge.model": f"x:{chr(ord('a') + number)}"}))
+    return judge_table(tidy(pd.concat(parts, ignore_index=True)))
+
+
+def test_two_setups_told_apart_alone_and_tied_among_many_are_said_to_be_both() -> None:
+    table = many_setups(*[4] * 5)
+    assert {row["standing"] for row in table["rows"]} <= {"best", "tied"}
+    apart: Quantity = {"value": 0.1, "low": 0.02, "high": 0.18, "n": 40}
+    contrast = Contrast("accuracy", apart)
+    assert table_sentence(contrast, table, "a", "b").startswith("Among all 5 setups of the study")
+    equal: Quantity = {**apart, "low": -0.02}
+    assert table_sentence(Contrast("accuracy", equal), table, "a", "b") == ""
+    assert table_sentence(Contrast("stage", apart), table, "a", "b") == ""
+    assert table_sentence(contrast, many_setups(4, 4), "a", "b") == "", "there the pair is all"
+    far = many_setups(0, 4, 36)
+    assert {row["setup"]: row["standing"] for row in far["rows"]}["c"] == "worse"
+    assert table_sentence(contrast, far, "a", "c") == "", "the table tells them apart too"

@@ -16,7 +16,6 @@ from judge_gym.analysis.endpoints import (
     distributions,
     expected_stage,
     judge_endpoints,
-    known_answers,
     sample_values,
     stage_bounds,
     status_rates,
@@ -370,21 +369,6 @@ def test_missing_verdicts_bound_the_expected_stage() -> None:
     # Half of the verdicts abstained, so each item is between half its stage and half more.
     least = np.array([0.5 / 3 if item % 2 else 1.0 / 3 for item in range(10)])
     assert (row["lowest"], row["highest"]) == pytest.approx(mean_bounds(least, least + 0.5))
-
-
-# --- known answers -------------------------------------------------------------------------------
-
-
-def test_a_judge_that_scored_nothing_has_a_row_among_known_answers() -> None:
-    made = samples(
-        {"stages": "2", "truth": 2},
-        {"stages": "2 3", "truth": 2, "evidence": 2},
-        {JUDGE: "b", "truth": 2},
-    )
-    found: Any = known_answers(made, [JUDGE]).set_index(JUDGE)
-    assert found.loc["a", "mean"] == pytest.approx(0.75)
-    assert found["scored"].tolist() == [2, 0]
-    assert np.isnan(found.loc["b", "mean"])
 
 
 def test_differences_between_rubrics_or_orders_are_not_jitter() -> None:

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.measures import MEASURES, Summary, panel_measure, panel_table
 from judge_gym.analysis.measures.abstention import abstention
-from judge_gym.analysis.measures.known_answers import ground_truth
+from judge_gym.analysis.measures.known_answers import known_answers
 from judge_gym.analysis.measures.uncertainty import uncertainty
 from judge_gym.analysis.stats.intervals import undefined
 from judge_gym.analysis.verdicts import Dataset, Verdicts
@@ -27,14 +28,28 @@ def test_known_stages_have_clopper_and_pearsons_interval() -> None:
     rows = [
         {"evidence": item, "truth": 2, "stages": "2" if item < 7 else "1"} for item in range(10)
     ]
-    row: Any = ground_truth(samples(*rows)).iloc[0]
+    row: Any = known_answers(samples(*rows)).iloc[0]
     exact = stats.binomtest(7, 10).proportion_ci()
-    assert row["measure"] == "right"
     assert row[["mean", "low", "high"]].tolist() == pytest.approx([0.7, *exact])
 
 
+def test_accuracy_is_that_of_the_judge_table_and_a_verdict_without_a_score_is_not_right() -> None:
+    made = samples(
+        {"stages": "2", "truth": 2},
+        {"stages": "2 3", "truth": 2, "evidence": 2},
+        {"truth": 2, "evidence": 3},
+        {"evidence": 4, "stages": "1"},
+        {JUDGE: "b", "truth": 2},
+    )
+    found: Any = known_answers(made, [JUDGE]).set_index(JUDGE)
+    assert found["mean"].tolist() == pytest.approx([(1 + 0.5 + 0) / 3, 0])
+    assert found[["n", "scored"]].to_numpy().tolist() == [[3, 2], [1, 0]]
+    exact = {row["setup"]: row["measures"]["exact"]["value"] for row in judge_table(made)["rows"]}
+    assert exact == found["mean"].to_dict()
+
+
 def test_nothing_known_is_an_empty_table() -> None:
-    assert ground_truth(samples({"stages": "1"})).empty
+    assert known_answers(samples({"stages": "1"})).empty
 
 
 # --- belief --------------------------------------------------------------------------------------
@@ -66,7 +81,13 @@ def test_unreadable_is_apart_from_abstained() -> None:
 def test_every_panel_has_a_row_for_every_metric() -> None:
     rng = np.random.default_rng(3)
     made = simulated(rng.dirichlet(np.ones(4), (2, 4, 3)), 3, rng)
-    more: dict[str, Any] = {"truth": 2.0, "reference": np.nan, "pair": False}
+    more: dict[str, Any] = {
+        "truth": 2.0,
+        "reference": np.nan,
+        "pair": False,
+        "concept": "",
+        "tag": "",
+    }
     found = panel_table(made.assign(rubric_author="provided", **more))
     assert list(found.columns) == ["task", "variant", "metric", "value", "low", "high", "n", "note"]
     panels = [one for one in MEASURES.values() if one.panel is not None]

@@ -18,6 +18,7 @@ from judge_gym.analysis.judges.people import (
     labelled,
     majority_agreement,
 )
+from judge_gym.analysis.judges.table import judge_table
 from judge_gym.errors import DesignError
 
 
@@ -80,6 +81,24 @@ def test_agreement_with_the_majority_by_hand() -> None:
     found = only(majority_agreement(frame, given))
     assert found["value"] == pytest.approx((0.75 + 0.5 + 0.0) / 3)
     assert (found["items"], found["tied"], found["raters"]) == (3, 1, 3)
+
+
+def test_agreement_with_the_majority_is_the_measure_of_the_judge_table() -> None:
+    frame = verdicts(["1/1/2/1", "3 4", "2", "4", "1"])
+    last = frame["evidence"] == 4
+    frame = frame.assign(
+        status=frame["status"].mask(last, "abstained"),
+        stages=frame["stages"].mask(last, ""),
+        mask=frame["mask"].mask(last, 0),
+    )
+    given = labels({"a": [1, 3, 2, 1, 1], "b": [1, 3, 3, 1, 1], "c": [2, 1, 0, 1, 1]})
+    [row] = judge_table(frame, given)["rows"]
+    assert row["majority"] is not None
+    found = only(majority_agreement(frame, given))
+    assert (found["value"], found["items"]) == (row["majority"]["value"], row["majority"]["n"])
+    assert found["value"] == pytest.approx((0.75 + 0.5 + 0 + 0) / 4), (
+        "an abstention agrees with none"
+    )
 
 
 # --- the alternative annotator test --------------------------------------------------------------

@@ -164,7 +164,13 @@ def test_conflict_is_given_beside_the_distance_on_complete_items() -> None:
 def test_the_metrics_of_the_protocol_stand_among_the_others() -> None:
     rng = np.random.default_rng(3)
     made = simulated(rng.dirichlet(np.ones(4), (2, 4, 3)), 3, rng)
-    more: dict[str, Any] = {"truth": 2.0, "reference": np.nan, "pair": False}
+    more: dict[str, Any] = {
+        "truth": 2.0,
+        "reference": np.nan,
+        "pair": False,
+        "concept": "",
+        "tag": "",
+    }
     made = made.assign(rubric_author="provided", **more)
     found = panel_table(made, METRICS)
     panels = [one for one in MEASURES.values() if one.panel is not None]

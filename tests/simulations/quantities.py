@@ -16,7 +16,7 @@ from judge_gym.analysis.endpoints import cell_endpoints, judge_endpoints, stage_
 from judge_gym.analysis.frames import CELL, JUDGE, ordinal
 from judge_gym.analysis.measures.abstention import abstention
 from judge_gym.analysis.measures.consistency import consistency
-from judge_gym.analysis.measures.known_answers import ground_truth
+from judge_gym.analysis.measures.known_answers import known_answers
 from judge_gym.analysis.measures.polarization import pairwise, polarization
 from judge_gym.analysis.measures.uncertainty import uncertainty
 from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
@@ -220,7 +220,7 @@ def _with_interval(column: str) -> str:
 STAGE = _endpoint("expected stage", "plain", "stage", "stage")
 RIGHT = Quantity(
     "agreement with known answers",
-    _Read(ground_truth, "plain", at={"measure": "right"}),
+    _Read(known_answers, "plain"),
     lambda true: true.endpoint("right", "plain"),
 )
 ABSTENTION = Quantity(

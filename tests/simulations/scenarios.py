@@ -13,12 +13,14 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, ordinal, tidy
-from judge_gym.analysis.judges.pairs import JudgedPair, compare_judges
+from judge_gym.analysis.judges.pairs import compare_judges, pair_verdicts, recorded_samples
 from judge_gym.analysis.judges.people import majority_agreement
 from judge_gym.analysis.judges.rate import people_rates, rate_table, rogan_gladen
+from judge_gym.analysis.verdicts import Verdicts
 from judge_gym.protocols.hypotheses import contested_distance
 from judge_gym.protocols.regressions import QUALITY, regressions
 from judge_gym.protocols.validity import validity
+from judge_gym.records.pairs import PairDecision
 from simulations.synthetic import CONCEPT, STAGES, Judge, chances, positions
 from simulations.truth import FloatArray, generator
 from simulations.worlds import BIASED, PLAIN, Panels
@@ -237,12 +239,13 @@ DIFFICULTIES = np.linspace(-2.0, 2.0, 21)
 """How hard the pairs of the population are, equally frequent."""
 
 
-def judged_pairs(panels: Panels, panel: int, **judges: PairJudge) -> dict[str, list[JudgedPair]]:
-    """Returns the decisions of judges on the pairs of a panel."""
+def judged_pairs(panels: Panels, panel: int, **judges: PairJudge) -> Verdicts:
+    """Returns the verdicts of judges on the pairs of a panel."""
     rng = panels.generator(panel, "pairs")
     difficulty = rng.choice(DIFFICULTIES, panels.shape.items)
     truth = rng.integers(1, 3, panels.shape.items)
-    return {name: _decided(judge, difficulty, truth, rng) for name, judge in judges.items()}
+    decided = {name: _decided(judge, difficulty, truth, rng) for name, judge in judges.items()}
+    return pair_verdicts({name: recorded_samples(name, rows) for name, rows in decided.items()})
 
 
 OfPairs = Literal["accuracy", "position bias", "difference"]
@@ -277,24 +280,23 @@ class PairComparison(ByPanel):
 
 def _decided(
     judge: PairJudge, difficulty: FloatArray, truth: np.ndarray, rng: np.random.Generator
-) -> list[JudgedPair]:
+) -> list[PairDecision]:
     right, wrong, _ = judge.chances(difficulty)
     shown = np.stack([np.where(truth == 1, 0, 1), np.where(truth == 1, 1, 0)])
-    pairs = []
+    decisions = []
     for item, better in enumerate(truth.tolist()):
-        decisions: list[int | None] = []
         for order in (0, 1):
             place = shown[order, item]
             drawn = rng.random()
             if drawn < right[place, item]:
-                decisions.append(better)
+                decision: int | None = better
             elif drawn < right[place, item] + wrong[place, item]:
-                decisions.append(3 - better)
+                decision = 3 - better
             else:
                 share = judge.tied / (judge.tied + judge.missing)
-                decisions.append(3 if rng.random() < share else None)
-        pairs.append(JudgedPair(str(item), better, tuple(decisions)))
-    return pairs
+                decision = 3 if rng.random() < share else None
+            decisions.append(PairDecision(str(item), better, order == 1, decision))
+    return decisions
 
 
 # --- people --------------------------------------------------------------------------------------

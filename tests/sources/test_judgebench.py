@@ -1,7 +1,6 @@
 """JudgeBench's published formats: on invented lines, and on the published files where they are."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge_gym.analysis.judges.pairs import JudgedPair, score_pairs
+from judge_gym.analysis.judges.pairs import pair_verdicts, recorded_samples, score_pairs
 from judge_gym.errors import DesignError
 from judge_gym.sources.judgebench import (
     Disagreement,
@@ -163,18 +162,20 @@ def test_the_second_decision_is_turned_to_the_identity_of_the_responses(path: Pa
         judged(entry("B>A"), entry("A>B"), pair_id="B, twice", label="A>B"),
         judged(entry("A=B"), entry("B>A"), pair_id="tie, then A", source="livecodebench"),
     ]
-    pairs = read_judgments(write(path, *rows)).pairs
-    assert len({pair.cluster for pair in pairs}) == 1, "they are about one question"
-    assert tuple(replace(pair, cluster="") for pair in pairs) == (
-        JudgedPair("first shown, twice", 2, (1, 2), category="knowledge"),
-        JudgedPair("B, twice", 1, (2, 2), category="knowledge"),
-        JudgedPair("tie, then A", 2, (3, 1), category="coding"),
-    )
+    decisions = read_judgments(write(path, *rows)).decisions
+    assert len({one.cluster for one in decisions}) == 1, "they are about one question"
+    assert [(one.evidence, one.truth, one.category) for one in decisions[::2]] == [
+        ("first shown, twice", 2, "knowledge"),
+        ("B, twice", 1, "knowledge"),
+        ("tie, then A", 2, "coding"),
+    ]
+    assert [one.decision for one in decisions] == [1, 2, 2, 2, 3, 1]
+    assert [one.flipped for one in decisions] == [False, True] * 3
 
 
 def test_one_judgment_is_the_given_order_alone(path: Path) -> None:
-    [pair] = read_judgments(write(path, judged(entry("B>A")))).pairs
-    assert (pair.decisions, pair.orders) == ((2,), ("given",))
+    [decision] = read_judgments(write(path, judged(entry("B>A")))).decisions
+    assert (decision.decision, decision.flipped) == (2, False)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_one_judgment_is_the_given_order_alone(path: Path) -> None:
 )
 def test_a_judgment_that_failed_has_no_decision_and_is_not_lost(path: Path, nothing: Any) -> None:
     found = read_judgments(write(path, judged(nothing, entry("A>B"))))
-    assert found.pairs[0].decisions == (None, 2)
+    assert [one.decision for one in found.decisions] == [None, 2]
     assert (found.read, found.unread, found.disagreements) == (0, 2, ())
 
 
@@ -203,7 +204,8 @@ def test_a_judgment_that_failed_has_no_decision_and_is_not_lost(path: Path, noth
     ],
 )
 def test_a_decision_may_be_written_in_several_ways(path: Path, recorded: str, stage: int) -> None:
-    assert read_judgments(write(path, judged(entry(recorded)))).pairs[0].decisions == (stage,)
+    [decision] = read_judgments(write(path, judged(entry(recorded)))).decisions
+    assert decision.decision == stage
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,7 @@ def test_disagreements_with_the_record_are_listed_as_shown(path: Path) -> None:
         Disagreement("third", "given", recorded="A>B", read=None),
     )
     assert (found.read, found.unread) == (5, 0)
-    assert found.pairs[0].decisions == (1, 2), "the record stands"
+    assert [one.decision for one in found.decisions[:2]] == [1, 2], "the record stands"
 
 
 @pytest.mark.parametrize(
@@ -325,7 +327,7 @@ def test_disagreements_with_the_record_are_listed_as_shown(path: Path) -> None:
 def test_other_styles_are_unread_and_no_disagreement(path: Path, judgment: Any) -> None:
     found = read_judgments(write(path, judged({"judgment": judgment, "decision": "A>B"})))
     assert (found.read, found.unread, found.disagreements) == (0, 1, ())
-    assert found.pairs[0].decisions == (1,)
+    assert [one.decision for one in found.decisions] == [1]
 
 
 def test_a_judgment_that_is_a_text_is_read(path: Path) -> None:
@@ -354,9 +356,9 @@ def test_published_pairs_are_read_whole(name: str, counts: dict[str, int]) -> No
 
 @published
 def test_o1_mini_scores_what_was_published() -> None:
-    score = score_pairs(
-        read_judgments(PUBLISHED / "judged-gpt-4o-by-o1-mini.jsonl").pairs
-    ).to_json()
+    published = read_judgments(PUBLISHED / "judged-gpt-4o-by-o1-mini.jsonl")
+    samples = recorded_samples(published.judge, published.decisions)
+    score = score_pairs(pair_verdicts({published.judge: samples})).to_json()
     # The published accuracies, and both-orders and inconsistency rates by the published rule.
     assert (score["n"], score["accuracy"], score["nulls"]) == (350, 65.71, 0)
     assert (score["both_correct"], score["inconsistent"]) == (58.0, 31.43)
@@ -380,6 +382,6 @@ def test_every_recorded_answer_of_o1_mini_is_read_as_recorded() -> None:
 @published
 def test_judged_pairs_are_those_of_the_pairs_file() -> None:
     pairs = read_pairs(PUBLISHED / "pairs-gpt-4o.jsonl")
-    found = read_judgments(PUBLISHED / "judged-gpt-4o-by-o1-mini.jsonl").pairs
+    found = read_judgments(PUBLISHED / "judged-gpt-4o-by-o1-mini.jsonl").decisions
     expected = {(one.metadata["id"], one.truth, one.metadata["category"]) for one in pairs}
-    assert {(one.item, one.truth, one.category) for one in found} == expected
+    assert {(one.evidence, one.truth, one.category) for one in found} == expected

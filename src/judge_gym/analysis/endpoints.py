@@ -212,36 +212,6 @@ def stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return groups.names.assign(value=groups.mean(positions(groups.rows)))
 
 
-def accuracy(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns the share of scored verdicts on the known answer, with an interval over items.
-
-    A subset counts with the share that it gives the right stage; items without truth are left out.
-    """
-    cells = partial(right_by_item, by=by)
-    without = without_each_draw(frame, by, cells).values()
-    return means_over_items(cells(frame), by, "value", SHARE, without)
-
-
-def right_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns the share of scored verdicts on the known answer, item by item, as `value`."""
-    # A truth that is not a stage (a label without a given rubric) cannot be compared.
-    truth = pd.to_numeric(frame["truth"], errors="coerce")
-    known = truth.notna() & (frame["status"] == "scored")
-    groups = grouped(frame.assign(truth=truth), [*by, "evidence"], known)
-    masks = groups.rows["mask"].to_numpy()
-    right = masks >> (groups.rows["truth"].to_numpy(dtype=np.int64) - 1) & 1
-    return groups.names.assign(value=groups.mean(right / np.bitwise_count(masks)))
-
-
-def known_answers(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns `accuracy` with the numbers asked and scored, also for groups without a score."""
-    known = frame.groupby(list(by), observed=True)["truth"].transform("count") > 0
-    if not known.any():
-        return pd.DataFrame()
-    rates = status_rates(frame[known], by)[[*by, "n", "scored"]]
-    return rates.merge(accuracy(frame[known], by), on=list(by), how="left")
-
-
 # --- all endpoints -------------------------------------------------------------------------------
 
 

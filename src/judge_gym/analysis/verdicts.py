@@ -57,9 +57,11 @@ SETUP_COLUMNS = (
         "call_id",
         "repeats",
     ),
-    *("usd", "seconds"),
+    *("usd", "seconds", "reference"),
 )
-"""The columns of samples that the verdicts of setups are made of."""
+"""The columns of samples that the verdicts of setups are made of, as far as samples have them."""
+CATEGORY = "category"
+"""The part of a benchmark that an item belongs to, where the samples have it."""
 UNIT = ["concept", "evidence"]
 """What a verdict of a setup is about."""
 TIE = 3
@@ -324,7 +326,8 @@ def of_setups(
         preparation: the calls for views and rubrics, with columns tag, evidence (of a view) or
             rubric, usd, seconds. They count in full for each setup that needs them.
     """
-    every = _with_preparation(own[[*dict.fromkeys([JUDGE, *SETUP_COLUMNS])]], preparation)
+    columns = [name for name in dict.fromkeys([JUDGE, *SETUP_COLUMNS, CATEGORY]) if name in own]
+    every = _with_preparation(own[columns], preparation)
     unit = every.groupby(UNIT, observed=True).ngroup().to_numpy().astype(np.int64)
     first = first_rows(unit)
     units = every[UNIT].iloc[first]

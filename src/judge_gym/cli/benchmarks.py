@@ -14,7 +14,9 @@ from judge_gym.cli.results import end, execute, show_result
 from judge_gym.errors import ConflictError, DesignError
 
 if TYPE_CHECKING:
-    from judge_gym.analysis.judges.pairs import Comparison, JudgedPair, PairScore
+    import pandas as pd
+
+    from judge_gym.analysis.judges.pairs import Comparison, PairScore
     from judge_gym.engine import Result
     from judge_gym.sources.judgebench import Judgments
 
@@ -45,7 +47,7 @@ def judgebench(
     json: AsJson = False,
 ) -> None:
     """Score judges on JudgeBench's pairs, run now or recorded, and compare several."""
-    from judge_gym.analysis.judges.pairs import score_pairs
+    from judge_gym.analysis.judges.pairs import recorded_samples
     from judge_gym.analysis.report.pairs import build_pair_report
     from judge_gym.lab.texts import check_folder
     from judge_gym.sources.judgebench import read_judgments
@@ -57,14 +59,14 @@ def judgebench(
     if out is not None:
         check_folder(out)
     recorded = _by_judge([(path, read_judgments(path)) for path in judged or []])
-    by_judge: dict[str, Sequence[JudgedPair]] = {
-        name: judgments.pairs for name, judgments in recorded.items()
+    by_judge = {
+        name: recorded_samples(name, judgments.decisions) for name, judgments in recorded.items()
     }
     result = None
     if judge and pairs is not None:
         result, run_now = _run(pairs, judge, set, by_judge, yes=yes, quiet=json)
         by_judge |= run_now
-    scores = {name: score_pairs(judged_pairs) for name, judged_pairs in by_judge.items()}
+    scores = _scores(by_judge)
     comparison = _compare(by_judge)
     if out is not None:
         page = build_pair_report("JudgeBench", scores, comparison).html()
@@ -82,16 +84,23 @@ def judgebench(
         end(result, quiet=json)
 
 
-def _compare(by_judge: "Mapping[str, Sequence[JudgedPair]]") -> "Comparison | None":
+def _scores(by_judge: "Mapping[str, pd.DataFrame]") -> "dict[str, PairScore]":
+    from judge_gym.analysis.judges.pairs import pair_verdicts, score_pairs
+
+    verdicts = pair_verdicts(by_judge)
+    return {name: score_pairs(verdicts, number) for number, name in enumerate(verdicts.setups)}
+
+
+def _compare(by_judge: "Mapping[str, pd.DataFrame]") -> "Comparison | None":
     """Returns the comparison of judges, or None if they share no pair."""
-    from judge_gym.analysis.judges.pairs import compare_judges
+    from judge_gym.analysis.judges.pairs import compare_judges, pair_verdicts
 
     if len(by_judge) < 2:
         return None
-    if not set.intersection(*({pair.item for pair in pairs} for pairs in by_judge.values())):
+    if not set.intersection(*({*samples["evidence"]} for samples in by_judge.values())):
         notes(f"{' and '.join(by_judge)} share no pair, so they are not compared")
         return None
-    return compare_judges(by_judge)
+    return compare_judges(pair_verdicts(by_judge))
 
 
 def _by_judge(recorded: "Sequence[tuple[Path, Judgments]]") -> "dict[str, Judgments]":
@@ -107,25 +116,25 @@ def _run(
     path: Path,
     judges: Sequence[str],
     set: Sequence[str],
-    recorded: "Mapping[str, Sequence[JudgedPair]]",
+    recorded: "Mapping[str, pd.DataFrame]",
     *,
     yes: bool,
     quiet: bool,
-) -> "tuple[Result, dict[str, Sequence[JudgedPair]]]":
+) -> "tuple[Result, dict[str, pd.DataFrame]]":
     with open_lab() as lab:
         prepared = lab.experiments.prepare_benchmark(
             path, judges, overrides=parse_pairs("--set", set)
         )
         items = {item.metadata.get("id") for item in prepared.sweep.experiments[0].task.pool.items}
-        for name, pairs in recorded.items():
-            if items.isdisjoint(pair.item for pair in pairs):
+        for name, samples in recorded.items():
+            if items.isdisjoint(samples["evidence"]):
                 raise DesignError(f"{path} and {name} share no pair; nothing was asked")
         result = execute(lambda watch: lab.runs.run(prepared, watch=watch, confirmed=yes), quiet)
         if not quiet:
             show_result(result, False)
         if result.stopped is not None:
             end(result, quiet=quiet)
-        judged: dict[str, Sequence[JudgedPair]] = dict(lab.reports.judged_pairs(prepared))
+        judged = lab.reports.judged_pairs(prepared)
         if not judged:
             raise ConflictError(f"{path} has no verdicts; see judge-gym status")
         return result, judged
@@ -282,8 +291,6 @@ def run(
     json: AsJson = False,
 ) -> None:
     """Run judges on your own benchmark, one verdict per item."""
-    from judge_gym.analysis.judges.pairs import score_pairs
-
     _check_folder(folder)
     if not judge:
         raise DesignError("name a judge with --judge MODEL")
@@ -294,14 +301,14 @@ def run(
         paired = prepared.sweep.experiments[0].task.pool.paired
         result = execute(lambda watch: lab.runs.run(prepared, watch=watch, confirmed=yes), json)
         scores = display.records(lab.reports.known_answers(prepared))
-        pairs = lab.reports.judged_pairs(prepared) if paired else {}
+        pairs = _scores(lab.reports.judged_pairs(prepared)) if paired else {}
     if json:
-        by_judge = {name: score_pairs(judged).to_json() for name, judged in pairs.items()}
+        by_judge = {name: score.to_json() for name, score in pairs.items()}
         display.print_json({**result.to_json(), "scores": scores, "pairs": by_judge})
     else:
         show_result(result, False)
-        for name, judged in pairs.items():
-            _show_score(name, score_pairs(judged))
+        for name, score in pairs.items():
+            _show_score(name, score)
         if not paired:
             display.table("agreement with known answers", scores)
     end(result, quiet=json)

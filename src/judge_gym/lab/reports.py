@@ -33,7 +33,6 @@ from judge_gym.store import USAGE_BY, USAGE_COLUMNS, Store
 if TYPE_CHECKING:
     import pandas as pd
 
-    from judge_gym.analysis.judges.pairs import JudgedPair
     from judge_gym.analysis.report import Questions, Report
 
 
@@ -163,6 +162,7 @@ class Reports:
             measure=measure,
             loss=loss,
             positive=self._study_key(study, "positive") if positive is None else positive,
+            alt_test=self._store.studies.declarations(study).alt_test,
         )
         if table["split"] is not None:
             read = [(row["setup"], row["truth"]) for row in table["rows"]]
@@ -189,6 +189,7 @@ class Reports:
         from judge_gym.analysis.frames import own_rows, tidy
         from judge_gym.analysis.judges import comparison
         from judge_gym.analysis.judges.setups import setups_of
+        from judge_gym.analysis.verdicts import of_setups
 
         table = self.judges(target, others=others)
         rows = {row["setup"]: row for row in table["rows"]}
@@ -203,21 +204,26 @@ class Reports:
             raise DesignError(f"A and B are both {a}; choose two setups", choices=rows)
         sides = (rows[a], rows[b])
         tags = dict.fromkeys(tag for row in sides for tag in row["tags"])
-        pair = self.judges(*[*tags][:1], others=[*tags][1:])  # its intervals are for two setups
         found = self._experiments.find(*tags)
         frame = tidy(stored_samples(self._store, found), source=target)
+        # Its intervals are for two setups, by the measure that decides among all.
+        decider = table["measure"]
+        pair = self._judge_table(frame, found, measure=None if decider == "loss" else decider)
         in_pair = {tuple(row["tags"]): row["setup"] for row in pair["rows"]}
         names = [in_pair[tuple(row["tags"])] for row in sides]
         own = own_rows(frame)
-        samples = {setup.name: own.iloc[setup.index] for setup in setups_of(own)}
-        left, right = (samples[name] for name in names)
-        stage = comparison.stage_difference(left, right)
+        setups = {setup.name: setup for setup in setups_of(own)}
+        verdicts = of_setups(own, [setups[name] for name in names])
+        stage = comparison.stage_difference(verdicts)
         contrast = comparison.main_contrast(pair, names[0], names[1], stage)
-        both, items = comparison.differing_items(left, right, self._stage_names(found))
+        titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))
+        both, items = comparison.differing_items(verdicts, titles)
+        sentence = comparison.comparison_sentence(
+            contrast, a, b, judged_by_both=both, differing=len(items)
+        )
+        among_all = comparison.table_sentence(contrast, table, a, b)
         return {
-            "sentence": comparison.comparison_sentence(
-                contrast, a, b, judged_by_both=both, differing=len(items)
-            ),
+            "sentence": f"{sentence} {among_all}".rstrip(),
             "stage_sentence": comparison.stage_sentence(contrast, stage, a, b),
             "endpoint": contrast.endpoint,
             "difference": contrast.difference,
@@ -232,15 +238,6 @@ class Reports:
             "columns": table["columns"],
             "simulated": table["simulated"],
             "notes": pair["notes"],
-        }
-
-    def _stage_names(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-        """Returns the names of the stages of experiments with a given rubric, by tag."""
-        tasks = {row["tag"]: self._store.experiments.find(row["tag"])[0].task for row in rows}
-        return {
-            tag: [stage.label for stage in task.rubric.stages]
-            for tag, task in tasks.items()
-            if task.rubric is not None
         }
 
     def _label_usd(self, study: str) -> float:
@@ -492,11 +489,9 @@ class Reports:
 
     # --- known answers ---------------------------------------------------------------------------
 
-    def judged_pairs(
-        self, target: str | Path | PreparedStudy
-    ) -> dict[str, tuple["JudgedPair", ...]]:
-        """Returns what judges decided on a benchmark's pairs, by judge; items by published id."""
-        from judge_gym.analysis.judges.pair_frames import pairs_of
+    def judged_pairs(self, target: str | Path | PreparedStudy) -> "dict[str, pd.DataFrame]":
+        """Returns the samples of a benchmark's pairs by judge, with published ids and categories."""
+        from judge_gym.analysis.frames import tidy
 
         prepared = self._prepared(target)
         tags = [made.tag for made in prepared.sweep.experiments]
@@ -510,14 +505,14 @@ class Reports:
             evidence=[str(about[id].get("id", id)) for id in frame["evidence"]],
         )
         return {
-            str(judge): pairs_of(part[part["series"] == part["series"].iloc[-1]])
+            str(judge): tidy(part[part["series"] == part["series"].iloc[-1]])
             for judge, part in frame.groupby("judge.model", sort=False)
         }
 
     def known_answers(self, target: str | Path | PreparedStudy) -> "pd.DataFrame":
         """Returns the share of verdicts on the right stage, by judge, and how many have none."""
-        from judge_gym.analysis.endpoints import known_answers
         from judge_gym.analysis.frames import JUDGE, tidy
+        from judge_gym.analysis.measures.known_answers import known_answers
 
         tags = [made.tag for made in self._prepared(target).sweep.experiments]
         frame = self._experiments.samples(*tags)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.disagreement import squared_jousselme
-from judge_gym.analysis.endpoints import accuracy, positions
+from judge_gym.analysis.endpoints import positions
 from judge_gym.analysis.frames import (
     CELL,
     ITEM,
@@ -27,7 +27,8 @@ from judge_gym.analysis.frames import (
     own_rows,
     select_rows,
 )
-from judge_gym.analysis.judges.pair_frames import pair_table
+from judge_gym.analysis.judges.pairs import pair_table
+from judge_gym.analysis.measures.known_answers import known_answers
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, ErrorPart, cluster_robust
 from judge_gym.analysis.stats.intervals import (
     DISTANCE,
@@ -310,7 +311,7 @@ def _known_answers(known: pd.DataFrame) -> pd.DataFrame:
     pairs = pair_table(known[known["pair"]], CELL)
     if len(pairs):
         pairs = pairs.rename(columns={"accuracy": "mean", "n": "items"})
-    return pd.concat([pairs, accuracy(known[~known["pair"]], CELL)], ignore_index=True)
+    return pd.concat([pairs, known_answers(known[~known["pair"]], CELL)], ignore_index=True)
 
 
 def _slope_over_concepts(means: pd.Series) -> Estimate:

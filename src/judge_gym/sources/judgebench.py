@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import Evidence, content_hash
+from judge_gym.records.pairs import PairDecision
 from judge_gym.sources.files import json_lines
 
 if TYPE_CHECKING:
-    from judge_gym.analysis.judges.pairs import JudgedPair, Order
     from judge_gym.stages.answer_lines import LabelledLine
 
 Decision = Literal["A>B", "B>A", "A=B"]
+Order = Literal["given", "reversed"]
+ORDERS: tuple[Order, ...] = ("given", "reversed")
 STAGES: dict[Decision, int] = {"A>B": 1, "B>A": 2, "A=B": 3}
 OPPOSITE = {1: 2, 2: 1, 3: 3}
 LABELS: tuple[Decision, ...] = ("A>B", "B>A")
@@ -38,7 +40,7 @@ class Disagreement:
     """
 
     pair: str
-    order: "Order"
+    order: Order
     recorded: Decision | None
     read: Decision | None
 
@@ -49,7 +51,8 @@ class Judgments:
 
     judge: str
     """Its name and model."""
-    pairs: tuple["JudgedPair", ...]
+    decisions: tuple[PairDecision, ...]
+    """By pair, in the given order first."""
     read: int
     """The number of judgments with a verdict such as `[[A>B]]` in their text."""
     unread: int
@@ -97,20 +100,27 @@ def read_judgments(path: Path) -> Judgments:
     Decisions are the recorded ones, by response. `A>>B` is A>B and `A<B` is B>A, whereas the
     published score, which compares strings, counts `A<B` as no decision.
     """
-    from judge_gym.analysis.judges.pairs import ORDERS, JudgedPair
     from judge_gym.stages.answer_lines import clean_lines
 
-    pairs: list[JudgedPair] = []
+    decisions: list[PairDecision] = []
     judge: dict[str, str] = {}
     read = unread = 0
     disagreements: list[Disagreement] = []
     for row, where in _rows(path):
-        decisions: list[int | None] = []
         _same_judge(judge, row, "judge_name", where)
         for order, entry in zip(ORDERS, _entries(row, where), strict=False):
             recorded = _recorded(entry.get("decision"), where)
             stage = STAGES[recorded] if recorded else None
-            decisions.append(OPPOSITE[stage] if stage and order == "reversed" else stage)
+            decisions.append(
+                PairDecision(
+                    evidence=row["pair_id"],
+                    truth=_truth(row, where),
+                    flipped=order == "reversed",
+                    decision=OPPOSITE[stage] if stage and order == "reversed" else stage,
+                    category=category(row["source"]),
+                    cluster=_cluster(row["question"]) if row.get("question") else "",
+                )
+            )
             judgment = entry.get("judgment")
             details = judgment if isinstance(judgment, dict) else {"response": judgment}
             _same_judge(judge, details, "judge_model", where)
@@ -121,18 +131,8 @@ def read_judgments(path: Path) -> Judgments:
             read += 1
             if (ours := read_decision(text)) != recorded:
                 disagreements.append(Disagreement(row["pair_id"], order, recorded, ours))
-        pairs.append(
-            JudgedPair(
-                item=row["pair_id"],
-                truth=_truth(row, where),
-                decisions=tuple(decisions),
-                orders=ORDERS[: len(decisions)],
-                category=category(row["source"]),
-                cluster=_cluster(row["question"]) if row.get("question") else "",
-            )
-        )
     name = " ".join(judge[key] for key in ("judge_name", "judge_model") if key in judge)
-    return Judgments(name or path.stem, tuple(pairs), read, unread, tuple(disagreements))
+    return Judgments(name or path.stem, tuple(decisions), read, unread, tuple(disagreements))
 
 
 def read_decision(text: str) -> Decision | None:

@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.endpoints import positions
-from judge_gym.analysis.frames import once_per_call
+from judge_gym.analysis.frames import NAMES_APART
 from judge_gym.analysis.judges.quantities import as_quantity
-from judge_gym.analysis.judges.sentence import LOWER_IS_BETTER, MEASURES
+from judge_gym.analysis.judges.sentence import MEASURES
 from judge_gym.analysis.stats.comparisons import compare
+from judge_gym.analysis.verdicts import Verdicts
 from judge_gym.records.comparison import ComparedItem, Endpoint
 from judge_gym.records.judge_table import MIN_CLUSTERS, Decider, JudgeTable, Quantity
 
-UNIT = ["concept", "evidence"]
 ITEMS = 25
 """The number of items that are listed."""
 WORDS: Mapping[Endpoint, tuple[str, str, str]] = {
@@ -23,6 +24,8 @@ WORDS: Mapping[Endpoint, tuple[str, str, str]] = {
     "agreement": ("agrees with people", "more often than", "less often than"),
     "stage": ("places items", "higher than", "lower than"),
 }
+SIDES = (0, 1)
+"""The setups A and B of the verdicts that are compared."""
 
 
 class Contrast(NamedTuple):
@@ -32,7 +35,7 @@ class Contrast(NamedTuple):
     difference: Quantity | None
     """A minus B."""
     measure: Decider = "exact"
-    """The measure of quality that the difference is one of."""
+    """The measure of quality that is compared."""
 
 
 def main_contrast(pair: JudgeTable, a: str, b: str, stage: Quantity | None) -> Contrast:
@@ -81,45 +84,69 @@ def comparison_sentence(
             f"{a} and {b} usually give the same verdict on {judged_by_both - differing:,} of "
             f"{judged_by_both:,} items; which is right is unknown."
         )
-    verb, more, less, what = _words(endpoint, measure)
     value, low, high = difference["value"], difference["low"], difference["high"]
-    as_points = endpoint != "stage" and measure in ("exact", "balanced")
-    size, digits = (100.0, 0) if as_points else (1.0, 2)
+    in_points = endpoint != "stage" and measure in ("exact", "balanced")
 
     def number(share: float, sign: str = "") -> str:
-        text = f"{share * size:{sign}.{digits}f}"
-        return text.lstrip("+-") if not float(text) else text
+        text = f"{100 * share:{sign}.0f}" if in_points else f"{share:{sign}.2f}"
+        return text if float(text) else text.lstrip("+-")
 
-    unit = " stages" if endpoint != "stage" and measure == "error" else ""
-    if as_points:
-        unit = " point" if number(abs(value)) == "1" else " points"
+    def size(share: float, sign: str = "") -> str:
+        unit = " stages" if endpoint != "stage" and measure == "error" else ""
+        if in_points:
+            unit = " point" if number(abs(share)) == "1" else " points"
+        return f"{number(share, sign)}{unit}"
 
+    verb, more, less = _words(endpoint, measure)
     items = f"{difference['n']:,} item{'s' if difference['n'] != 1 else ''}"
     scale = "" if endpoint != "stage" else ", where 0 is the first stage and 1 the last"
-    direction = f"{verb} {number(abs(value))}{unit} {more if value > 0 else less} {b}"
-    if endpoint != "stage" and measure != "exact":
-        direction += f" in {what}"
+    direction = f"{verb} {size(abs(value))} {more if value > 0 else less} {b}"
     if low is None or high is None:
         start = f"{a} and {b} are not told apart: {items}, and an interval needs {MIN_CLUSTERS}."
-        return f"{start} So far {a} {direction}{scale}." if number(value) != "0" else start
+        return f"{start} So far {a} {direction}{scale}." if number(value) != number(0) else start
     if low <= 0 <= high:
         return (
-            f"{a} and {b} are not told apart in {what}: A minus B is {number(value, '+')}{unit}, "
-            f"95 % interval {number(low, '+')} to {number(high, '+')} ({items}){scale}."
+            f"{a} and {b} are not told apart in {_quality(endpoint, measure)}: A minus B is "
+            f"{size(value, '+')}, 95 % interval {number(low, '+')} to {number(high, '+')} "
+            f"({items}){scale}."
         )
     ends = sorted((abs(low), abs(high)))
     interval = f"95 % interval {number(ends[0])} to {number(ends[1])}"
     return f"{a} {direction}, {interval} ({items}){scale}."
 
 
-def _words(endpoint: Endpoint, measure: Decider) -> tuple[str, str, str, str]:
-    """Returns the verb, what a difference above and below 0 is called, and what is compared."""
+def _words(endpoint: Endpoint, measure: Decider) -> tuple[str, str, str]:
+    """Returns the verb of a difference, and how it goes on for more and for less."""
     if endpoint == "stage" or measure == "exact":
-        what = {"accuracy": "accuracy", "agreement": "agreement with people"}.get(endpoint, "stage")
-        return *WORDS[endpoint], what
-    directions = ("better than", "worse than")
-    better, worse = directions[::-1] if measure in LOWER_IS_BETTER else directions
-    return "is", better, worse, MEASURES[measure]
+        return WORDS[endpoint]
+    name = MEASURES[measure]
+    return "is", f"higher in {name} than", f"lower in {name} than"
+
+
+def _quality(endpoint: Endpoint, measure: Decider) -> str:
+    if endpoint == "stage":
+        return "stage"
+    if measure != "exact":
+        return MEASURES[measure]
+    return "accuracy" if endpoint == "accuracy" else "agreement with people"
+
+
+def table_sentence(contrast: Contrast, table: JudgeTable, a: str, b: str) -> str:
+    """Says that the table of all setups ties two that are told apart by themselves; else empty.
+
+    The intervals of many differences together are wider than that of one.
+    """
+    difference, rows = contrast.difference, table["rows"]
+    if contrast.endpoint in (None, "stage") or difference is None or difference["low"] is None:
+        return ""
+    apart = not difference["low"] <= 0 <= (difference["high"] or 0.0)
+    standings = {row["standing"] for row in rows if row["setup"] in (a, b)}
+    if not apart or len(rows) < 3 or not standings <= {"best", "tied"}:
+        return ""
+    return (
+        f"Among all {len(rows)} setups of the study they are not told apart: there many pairs are "
+        "compared at once."
+    )
 
 
 def stage_sentence(contrast: Contrast, stage: Quantity | None, a: str, b: str) -> str:
@@ -130,78 +157,65 @@ def stage_sentence(contrast: Contrast, stage: Quantity | None, a: str, b: str) -
     return comparison_sentence(found, a, b, judged_by_both=stage["n"], differing=0)
 
 
-def stage_difference(a: pd.DataFrame, b: pd.DataFrame) -> Quantity | None:
+def stage_difference(verdicts: Verdicts) -> Quantity | None:
     """Returns the mean stage of A minus that of B, over items that both scored, by cluster.
 
     Options of a nominal rubric have no mean stage.
     """
-    left, right = _stages(a), _stages(b)
-    shared = left.index.intersection(right.index)
-    if shared.empty:
+    stages = _stages(verdicts)
+    both = ~np.isnan(stages).any(axis=1)
+    if not both.any():
         return None
-    stages = np.column_stack([side.loc[shared, "stage"].to_numpy(float) for side in (left, right)])
-    clusters = pd.factorize(left.loc[shared, "cluster"])[0]
-    mean = compare(stages, clusters, against=1).differences[0]
+    mean = compare(stages[both], verdicts.clusters[both], against=1).differences[0]
     return None if mean is None else as_quantity(mean)
 
 
-def _stages(rows: pd.DataFrame) -> pd.DataFrame:
-    """Returns the mean stage and the cluster of each item."""
-    scored = rows[(rows["status"] == "scored") & (rows["rubric_kind"] == "ordinal")]
-    scored = once_per_call(scored, UNIT[:1])
-    names = scored["evidence"].astype(str)
-    if "cluster" in scored:
-        given = scored["cluster"].astype("str").fillna("")
-        names = names.where(given == "", "cluster " + given)
-    placed = scored.assign(stage=positions(scored), cluster=names)
-    return placed.groupby(UNIT, observed=True).agg(
-        stage=("stage", "mean"), cluster=("cluster", "first")
-    )
+def _stages(verdicts: Verdicts) -> FloatArray:
+    """Returns the mean stage by item and setup; NaN without an ordered one."""
+    ordered = (verdicts.rows["rubric_kind"] == "ordinal").to_numpy()
+    return verdicts.per_cell(np.where(ordered, positions(verdicts.rows), np.nan))
 
 
 def differing_items(
-    a: pd.DataFrame, b: pd.DataFrame, stage_names: Mapping[str, Sequence[str]]
+    verdicts: Verdicts, titles: Mapping[Any, str]
 ) -> tuple[int, list[ComparedItem]]:
-    """Returns how many items both judged, and those whose usual verdicts differ.
+    """Returns how many items both setups judged, and those whose usual verdicts differ.
 
     Args:
-        a: the samples of A.
-        b: the samples of B.
-        stage_names: the names of the stages of experiments with a given rubric, by tag.
+        verdicts: the verdicts of A and B.
+        titles: the titles of items, by evidence.
     """
-    sides = [_verdicts(rows, stage_names) for rows in (a, b)]
-    shared = [key for key in sides[0] if key in sides[1]]
-    places = [_stages(rows)["stage"].to_dict() for rows in (a, b)]
-    found: list[ComparedItem] = []
-    for key in shared:
-        left, right = sides[0][key], sides[1][key]
+    answers = [_answers(verdicts, side) for side in SIDES]
+    shared = sorted(answers[0].keys() & answers[1].keys())
+    stages = _stages(verdicts)
+    items: list[ComparedItem] = []
+    for unit in shared:
+        left, right = (side[unit] for side in answers)
         if left.usual == right.usual:
             continue
-        ordered = key in places[0] and key in places[1]
-        found.append(
+        concept, evidence = verdicts.units[unit]
+        gap = abs(float(stages[unit, 0] - stages[unit, 1]))
+        items.append(
             {
-                "concept": key[0],
+                "concept": concept,
                 "task": left.task,
-                "evidence": key[1],
-                "title": left.title,
+                "evidence": evidence,
+                "title": titles.get(evidence, str(evidence)),
                 "a": left.text,
                 "b": right.text,
                 "tag_a": left.tag,
                 "tag_b": right.tag,
                 "truth": left.truth,
-                "gap": abs(places[0][key] - places[1][key])
-                if ordered
-                else _gap(left.counts, right.counts),
+                "gap": _distance(left.counts, right.counts) if np.isnan(gap) else gap,
             }
         )
-    found.sort(key=lambda item: (-item["gap"], item["title"]))
-    return len(shared), found
+    items.sort(key=lambda item: (-item["gap"], item["title"]))
+    return len(shared), items
 
 
-class _Verdicts(NamedTuple):
+class _Answers(NamedTuple):
     """What a setup said about an item."""
 
-    title: str
     task: str
     tag: str
     truth: str | None
@@ -218,34 +232,39 @@ class _Verdicts(NamedTuple):
         return verdict if times == total else f"{verdict}, {times} of {total}"
 
 
-def _verdicts(
-    rows: pd.DataFrame, stage_names: Mapping[str, Sequence[str]]
-) -> dict[tuple[str, Any], _Verdicts]:
-    asked = rows[rows["status"] != "provider_error"]
-    found = {}
-    for (concept, evidence), part in asked.groupby(UNIT, sort=False, observed=True):
+def _answers(verdicts: Verdicts, side: int) -> dict[int, _Answers]:
+    """Returns the answers of a setup by unit."""
+    rows = verdicts.rows[(verdicts.setup == side) & verdicts.rows["asked"].to_numpy()]
+    answers = {}
+    for _, part in rows.groupby("unit", sort=False):
         first = part.iloc[0]
-        names = stage_names.get(str(first["tag"]), ())
+        names = _stage_names(first)
         truth = pd.to_numeric(first["truth"], errors="coerce")
         counts = Counter(
-            _stage(str(stages), names) if status == "scored" else str(status).replace("_", " ")
-            for status, stages in zip(part["status"], part["stages"], strict=True)
+            _words_of(_stages_of(mask), names) if mask else str(status).replace("_", " ")
+            for status, mask in zip(part["status"], part["mask"], strict=True)
         )
-        known = None if pd.isna(truth) else _stage(str(int(truth)), names)
-        title = str(first["evidence_title"]) if "evidence_title" in part else str(evidence)
-        found[str(concept), evidence] = _Verdicts(
-            title, str(first["task"]), str(first["tag"]), known, counts
-        )
-    return found
+        known = None if pd.isna(truth) else _words_of([int(truth)], names)
+        answers[int(first["unit"])] = _Answers(str(first["task"]), str(first["tag"]), known, counts)
+    return answers
 
 
-def _stage(stages: str, names: Sequence[str]) -> str:
-    numbers = [int(stage) for stage in stages.split()]
-    named = all(number <= len(names) for number in numbers)
-    return " or ".join(names[n - 1] if named else f"stage {n}" for n in numbers)
+def _stage_names(row: pd.Series) -> Sequence[str]:
+    """Returns the names of a rubric's stages, if the task gives it; judges name theirs at will."""
+    given = row["rubric.author"] == "provided" and row["stage_names"]
+    return str(row["stage_names"]).split(NAMES_APART) if given else ()
 
 
-def _gap(left: Counter[str], right: Counter[str]) -> float:
+def _stages_of(mask: int) -> list[int]:
+    return [stage + 1 for stage in range(mask.bit_length()) if mask >> stage & 1]
+
+
+def _words_of(stages: Sequence[int], names: Sequence[str]) -> str:
+    named = all(stage <= len(names) for stage in stages)
+    return " or ".join(names[stage - 1] if named else f"stage {stage}" for stage in stages)
+
+
+def _distance(left: Counter[str], right: Counter[str]) -> float:
     """Returns the distance of two distributions in total variation."""
     kinds = {*left, *right}
     return 0.5 * sum(abs(left[k] / left.total() - right[k] / right.total()) for k in kinds)

@@ -1,31 +1,45 @@
 """Judges on pairs of responses with a known better one: their scores, and comparisons of judges.
 
-A decision is 1 (the first response is better), 2 (the second) or 3 (a tie). It refers to the
-responses themselves, whichever was shown first; None if there is no readable decision.
+Setups of the verdicts are judges, units are pairs in both orders. A decision is 1 (the first
+response is better), 2 (the second) or 3 (a tie). It refers to the responses themselves, whichever
+was shown first.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
+from judge_gym.analysis.frames import JUDGE, tidy
+from judge_gym.analysis.judges.setups import Setup, groups_as_setups
+from judge_gym.analysis.measures.pairs import (
+    both_correct,
+    decisions,
+    inconsistent,
+    observations,
+    pair_accuracy,
+    shown_in_both_orders,
+)
+from judge_gym.analysis.measures.position_bias import position_bias
+from judge_gym.analysis.measures.terms import Terms
 from judge_gym.analysis.stats.agreement import krippendorff_alpha
-from judge_gym.analysis.stats.clusters import Codes, grouped_codes
+from judge_gym.analysis.stats.clusters import grouped_codes
 from judge_gym.analysis.stats.comparisons import compare_pair
-from judge_gym.analysis.stats.intervals import DIFFERENCE, SHARE, Estimate, estimate
+from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.analysis.stats.paired_tests import (
     among_known,
     benjamini_hochberg,
     exact_sign_test,
 )
+from judge_gym.analysis.verdicts import CATEGORY, Verdicts, of_setups
 from judge_gym.errors import DesignError
+from judge_gym.records.pairs import PairDecision
 
 Interval = tuple[float, float]
-Order = Literal["given", "reversed"]
-ORDERS: tuple[Order, ...] = ("given", "reversed")
 CATEGORIES = ("knowledge", "reasoning", "math", "coding")
 PAIR_RULE = (
     "A pair is correct if the sum over its orders is above 0: +1 for the better response, -1 for "
@@ -35,62 +49,35 @@ PAIR_RULE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedPair:
-    """A judge's decisions on one pair, in each order that was shown."""
+# --- verdicts on pairs ---------------------------------------------------------------------------
 
-    item: str
-    truth: int
-    decisions: tuple[int | None, ...]
-    orders: tuple[Order, ...] = ORDERS
-    """The order of the responses for each decision."""
-    category: str = ""
-    """Empty if unknown."""
-    cluster: str = ""
-    """What makes pairs dependent, such as their question; empty: nothing does."""
 
-    def __post_init__(self) -> None:
-        if self.orders not in (ORDERS, ORDERS[:1], ORDERS[1:]):
-            raise DesignError(
-                f"pair {self.item!r} has the orders {self.orders}; choose given, then reversed"
-            )
-        if len(self.decisions) != len(self.orders):
-            raise DesignError(
-                f"pair {self.item!r} has {len(self.decisions)} decisions in {len(self.orders)} "
-                "orders; each order has one"
-            )
-        if self.truth not in (1, 2, 3) or not {1, 2, 3, None}.issuperset(self.decisions):
-            raise DesignError(
-                f"pair {self.item!r} has the truth {self.truth} and the decisions "
-                f"{self.decisions}; they are 1 (first better), 2 (second better) or 3 (tie)"
-            )
+def recorded_samples(judge: str, recorded: Sequence[PairDecision]) -> pd.DataFrame:
+    """Makes tidy samples of a judge's recorded decisions, the replicates of a pair in their order."""
+    frame = pd.DataFrame(recorded, columns=PairDecision._fields)
+    decision = frame.pop("decision")
+    columns: dict[str, Any] = {
+        JUDGE: judge,
+        "pair": True,
+        "rubric_kind": "nominal",
+        "n_stages": 3,
+        "status": np.where(decision.notna(), "scored", "parse_failed"),
+        "stages": decision.map("{:.0f}".format, na_action="ignore"),
+        "replicate": frame.groupby(["evidence", "flipped"]).cumcount(),
+    }
+    return tidy(frame.assign(**columns), source=judge)
 
-    def within(self, orders: tuple[Order, ...]) -> "JudgedPair":
-        """Returns the decisions in the given orders only."""
-        kept = [(o, d) for o, d in zip(self.orders, self.decisions, strict=True) if o in orders]
-        return replace(self, orders=orders, decisions=tuple(decision for _, decision in kept))
 
-    @property
-    def correct(self) -> bool:
-        """Whether JudgeBench's sum is above 0: +1 for the truth, -1 for the opposite, else 0."""
-        return sum((d == self.truth) - (d == 3 - self.truth) for d in self.decisions) > 0
-
-    @property
-    def all_correct(self) -> bool:
-        """Whether every decision is correct."""
-        return all(decision == self.truth for decision in self.decisions)
-
-    @property
-    def inconsistent(self) -> bool:
-        """Whether the decisions differ; a missing decision differs from any other."""
-        return len(set(self.decisions)) > 1
-
-    @property
-    def leanings(self) -> tuple[int, ...]:
-        """For each decision, 1 for the response shown first, -1 for the second, 0 for a tie."""
-        shown = {"given": {1: 1, 2: -1, 3: 0}, "reversed": {1: -1, 2: 1, 3: 0}}
-        both = zip(self.orders, self.decisions, strict=True)
-        return tuple(shown[order][decision] for order, decision in both if decision is not None)
+def pair_verdicts(judges: Mapping[str, pd.DataFrame]) -> Verdicts:
+    """Takes the verdicts of judges together, from the tidy samples of each."""
+    sizes = np.cumsum([0, *map(len, judges.values())])
+    setups = [
+        Setup(name, name, {}, "", np.arange(start, end))
+        for name, start, end in zip(judges, sizes[:-1], sizes[1:], strict=True)
+    ]
+    # A pair is the same one whatever its study calls the concept.
+    every = pd.concat(judges.values(), ignore_index=True).assign(concept="")
+    return of_setups(every, setups)
 
 
 # --- one judge -----------------------------------------------------------------------------------
@@ -134,52 +121,70 @@ class PairScore:
         }
 
 
-def score_pairs(pairs: Sequence[JudgedPair]) -> PairScore:
+def score_pairs(verdicts: Verdicts, setup: int = 0) -> PairScore:
     """Scores one judge, overall and by category. A repeated item is a replicate.
 
     Items are the sample, replicates are not: the interval is over the items' means, and Clopper and
     Pearson's if each item is either right or wrong.
     """
-    if not pairs:
+    whole = score_overall(verdicts, setup)
+    if whole is None:
         raise DesignError("there is no judged pair to score")
-    named = {pair.category for pair in pairs} - {""}
-    categories = [name for name in CATEGORIES if name in named] + sorted(named - {*CATEGORIES})
-    parts = {name: [pair for pair in pairs if pair.category == name] for name in categories}
+    if CATEGORY not in verdicts.rows:
+        return replace(whole, by_category={})
+    category = verdicts.rows[CATEGORY].fillna("").astype(str)
+    named = {*category[verdicts.setup == setup]} - {""}
+    names = [name for name in CATEGORIES if name in named] + sorted(named - {*CATEGORIES})
+    parts = {
+        name: score_overall(verdicts.on((category == name).to_numpy()), setup) for name in names
+    }
     return replace(
-        score_overall(pairs),
-        by_category={name: score_overall(part) for name, part in parts.items()},
+        whole, by_category={name: part for name, part in parts.items() if part is not None}
     )
 
 
-def score_overall(pairs: Sequence[JudgedPair]) -> PairScore:
-    """Scores one judge over all categories, as `score_pairs` does."""
-    right = _item_means(pairs, lambda pair: pair.correct)
-    clusters = _clusters({pair.item: pair for pair in pairs}.values())
-    both = all(pair.orders == ORDERS for pair in pairs)
-    leanings = [leaning for pair in pairs for leaning in pair.leanings]
+def score_overall(verdicts: Verdicts, setup: int = 0) -> PairScore | None:
+    """Scores one judge over all categories, as `score_pairs` does; None without a known answer."""
+    accuracy = pair_accuracy(verdicts).get(setup)
+    if accuracy is None:
+        return None
+    estimate = accuracy.estimate(verdicts.clusters)
+    known = verdicts.references["accuracy"].labels.sum(axis=1) > 0
+    own = known & (verdicts.setup == setup)
+    bias = position_bias(verdicts) if setup in shown_in_both_orders(verdicts) else {}
     return PairScore(
-        n=len(right),
-        accuracy=fmean(right),
-        both_correct=fmean(_item_means(pairs, lambda p: p.all_correct)) if both else None,
-        inconsistent=fmean(_item_means(pairs, lambda p: p.inconsistent)) if both else None,
-        nulls=sum(pair.decisions.count(None) for pair in pairs),
-        position_bias=fmean(leanings) if both and leanings else None,
-        interval=_interval(estimate(right, clusters, scale=SHARE)),
+        n=estimate.n,
+        accuracy=estimate.value,
+        both_correct=_value(both_correct(verdicts).get(setup)),
+        inconsistent=_value(inconsistent(verdicts).get(setup)),
+        nulls=int((decisions(verdicts)[own] == 0).sum()),
+        position_bias=_value(bias.get(setup)),
+        interval=_interval(estimate),
     )
 
 
-def _item_means(pairs: Sequence[JudgedPair], of: Callable[[JudgedPair], bool]) -> list[float]:
-    values: dict[str, list[bool]] = {}
-    for pair in pairs:
-        values.setdefault(pair.item, []).append(of(pair))
-    return [fmean(replicates) for replicates in values.values()]
+def _value(terms: Terms | None) -> float | None:
+    return None if terms is None else terms.value
 
 
-def _clusters(pairs: Iterable[JudgedPair]) -> Codes:
-    """Returns the number of each pair's cluster; a pair without one is a cluster of its own."""
-    return np.unique(
-        [[p.cluster, "" if p.cluster else p.item] for p in pairs], axis=0, return_inverse=True
-    )[1].ravel()
+def pair_table(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Returns the score of each group of samples on pairs; `low` and `high` are of accuracy.
+
+    Replicates and intervals are as in `score_pairs`. A group without a known truth has no row.
+    """
+    columns = [*by, "n", "accuracy", "low", "high"]
+    columns += ["both_correct", "inconsistent", "nulls", "position_bias"]
+    groups = groups_as_setups(frame, by)
+    if not groups:
+        return pd.DataFrame(columns=columns)
+    verdicts, rows = of_setups(frame, [setup for _, setup in groups]), []
+    for number, (key, _) in enumerate(groups):
+        if (score := score_overall(verdicts, number)) is not None:
+            low, high = score.interval or (None, None)
+            rows.append(
+                {**dict(zip(by, key, strict=True)), **asdict(score), "low": low, "high": high}
+            )
+    return pd.DataFrame(rows, columns=columns)
 
 
 # --- comparison of judges ------------------------------------------------------------------------
@@ -248,95 +253,113 @@ class Comparison:
         }
 
 
-def compare_judges(judges: Mapping[str, Sequence[JudgedPair]]) -> Comparison:
-    """Compares two or more judges on the pairs that all of them judged, matched by item id."""
-    if len(judges) < 2:
-        raise DesignError(f"a comparison needs two judges; there is {', '.join(judges) or 'none'}")
-    items = {name: _by_item(name, judges[name]) for name in sorted(judges)}
-    shared = sorted(set.intersection(*(set(found) for found in items.values())))
-    if not shared:
-        raise DesignError(f"the judges {', '.join(items)} share no pair")
-    for item in shared:
-        if len(truths := {found[item].truth for found in items.values()}) > 1:
-            raise DesignError(f"the judges' files give pair {item!r} the truths {sorted(truths)}")
-    pairs: dict[str, list[JudgedPair]] = {name: [] for name in items}
-    for item in shared:  # an additional order would be an advantage, so only shared orders count
-        judged = [found[item] for found in items.values()]
-        orders = [order for order in ORDERS if all(order in pair.orders for pair in judged)]
-        for name, pair in zip(items, judged, strict=True):
-            if orders:
-                pairs[name].append(pair.within(tuple(orders)))
-    compared = len(next(iter(pairs.values())))
-    if not compared:
-        raise DesignError(f"the judges {', '.join(items)} share no order of any pair")
-    decisions = {name: _decisions(found) for name, found in pairs.items()}
-    contrasts = [_contrast(*two, pairs, decisions) for two in combinations(pairs, 2)]
+def compare_judges(verdicts: Verdicts) -> Comparison:
+    """Compares two or more judges on the pairs, and in the orders, that all of them judged."""
+    names = verdicts.setups
+    if len(names) < 2:
+        raise DesignError(f"a comparison needs two judges; there is {', '.join(names) or 'none'}")
+    verdicts = verdicts.of(*np.argsort(names).tolist())
+    verdicts = verdicts.on(verdicts.references["accuracy"].labels.sum(axis=1) > 0)
+    _check_pairs(verdicts)
+    # An additional order would be an advantage, so only shared orders count.
+    shared = verdicts.on(_in_shared_orders(verdicts))
+    units, decided = np.unique(shared.unit), _decisions(shared)
+    contrasts = [_contrast(pair, shared, decided) for pair in combinations(range(len(names)), 2)]
     corrected = among_known(benjamini_hochberg, [contrast.p for contrast in contrasts])
     return Comparison(
-        shared=compared,
-        left_out=len(set().union(*items.values())) - compared,
-        scores={name: score_pairs(found) for name, found in pairs.items()},
+        shared=len(units),
+        left_out=len(np.unique(verdicts.unit)) - len(units),
+        scores={name: score_pairs(shared, number) for number, name in enumerate(shared.setups)},
         contrasts=tuple(
             replace(contrast, q=float(q)) for contrast, q in zip(contrasts, corrected, strict=True)
         ),
-        alpha=_alpha(np.array(list(decisions.values()))),
+        alpha=_alpha(decided),
     )
 
 
-def _by_item(judge: str, pairs: Sequence[JudgedPair]) -> dict[str, JudgedPair]:
-    found: dict[str, JudgedPair] = {}
-    for pair in pairs:
-        if pair.item in found:
-            raise DesignError(f"{judge} has pair {pair.item!r} twice; compare one replicate")
-        found[pair.item] = pair
-    return found
+def _check_pairs(verdicts: Verdicts) -> None:
+    """Refuses replicates, which are no items, and judges whose answers to a pair differ."""
+    sizes = observations(verdicts).groupby(level=["setup", "unit"]).size()
+    for setup, unit in sizes.index[sizes > 1]:
+        evidence = verdicts.units[unit][1]
+        raise DesignError(
+            f"{verdicts.setups[setup]} has pair {evidence!r} twice; compare one replicate"
+        )
+    truth = pd.Series(verdicts.references["accuracy"].labels.argmax(axis=1) + 1)
+    truths = truth.groupby(verdicts.unit).agg(["min", "max"])
+    for unit, (low, high) in truths[truths["min"] < truths["max"]].iterrows():
+        evidence = verdicts.units[int(str(unit))][1]
+        raise DesignError(f"the judges' files give pair {evidence!r} the truths {[low, high]}")
 
 
-def _contrast(
-    judge: str,
-    other: str,
-    pairs: Mapping[str, Sequence[JudgedPair]],
-    decisions: Mapping[str, np.ndarray],
-) -> JudgeContrast:
-    right, other_right = (
-        np.array([pair.correct for pair in pairs[name]]) for name in (judge, other)
-    )
-    wins, losses = int((right & ~other_right).sum()), int((~right & other_right).sum())
-    p = exact_sign_test(wins, losses)
-    interval = _interval(estimate(right.astype(float) - other_right, scale=DIFFERENCE))
-    codes = grouped_codes(_clusters(pairs[judge]), np.full(len(right), True))
-    if codes is not None:
-        found = compare_pair(right, other_right, codes, key=["pairs", judge, other])
-        p, interval = found.p, _interval(found.difference)
-    ours, theirs = decisions[judge], decisions[other]
-    decided = ~np.isnan(ours) & ~np.isnan(theirs)
+def _in_shared_orders(verdicts: Verdicts) -> BoolArray:
+    """Says of each row whether all judges saw its pair in its order."""
+    judges, setup = ", ".join(verdicts.setups), pd.Series(verdicts.setup)
+
+    def shared(code: IntArray) -> BoolArray:
+        seen = setup.groupby(code).transform("nunique")
+        return (seen == len(verdicts.setups)).to_numpy(dtype=bool)
+
+    if not shared(verdicts.unit).any():
+        raise DesignError(f"the judges {judges} share no pair")
+    rows = shared(_order(verdicts))
+    if not rows.any():
+        raise DesignError(f"the judges {judges} share no order of any pair")
+    return rows
+
+
+def _order(verdicts: Verdicts) -> IntArray:
+    """Numbers the pair and the order of each row."""
+    flipped: IntArray = verdicts.rows["flipped"].to_numpy(dtype=np.int64)
+    return 2 * verdicts.unit + flipped
+
+
+def _decisions(verdicts: Verdicts) -> FloatArray:
+    """Returns the decisions of judges on each pair in each order; missing ones are NaN."""
+    orders, place = np.unique(_order(verdicts), return_inverse=True)
+    table = np.full((len(verdicts.setups), len(orders)), np.nan)
+    decision = decisions(verdicts)
+    table[verdicts.setup, place] = np.where(decision > 0, decision, np.nan)
+    return table
+
+
+def _contrast(pair: tuple[int, int], verdicts: Verdicts, decided: FloatArray) -> JudgeContrast:
+    """Compares two judges on the same pairs."""
+    accuracies = pair_accuracy(verdicts)
+    right, other_right = (_contributions(accuracies[setup], verdicts) for setup in pair)
+    names = [verdicts.setups[setup] for setup in pair]
+    clusters = verdicts.clusters[np.unique(verdicts.unit)]
+    result = compare_pair(right, other_right, clusters, key=["pairs", *names])
+    wins, losses = (int((gap > 0).sum()) for gap in (right - other_right, other_right - right))
+    clustered = grouped_codes(clusters, np.full(len(right), True)) is not None
+    ours, theirs = (decided[setup] for setup in pair)
+    both = ~np.isnan(ours) & ~np.isnan(theirs)
     return JudgeContrast(
-        judge=judge,
-        other=other,
+        judge=names[0],
+        other=names[1],
         only_judge=wins,
         only_other=losses,
-        p=p,
+        p=result.p if clustered else exact_sign_test(wins, losses),
         q=np.nan,  # known once all pairs of judges are compared
         difference=(wins - losses) / len(right),
-        interval=interval,
-        agreement=float((ours == theirs)[decided].mean()) if decided.any() else None,
+        interval=_interval(result.difference),
+        agreement=float((ours == theirs)[both].mean()) if both.any() else None,
         alpha=_alpha(np.array([ours, theirs])),
     )
 
 
-def _interval(found: Estimate) -> Interval | None:
-    return (found.low, found.high) if found.known else None
+def _contributions(accuracy: Terms, verdicts: Verdicts) -> FloatArray:
+    """Returns whether each pair is right; all judges have the same pairs, sorted."""
+    return np.round(accuracy.contributions(verdicts.clusters), 12)
 
 
-def _decisions(pairs: Sequence[JudgedPair]) -> np.ndarray:
-    """Returns the decisions on each pair in each order; missing ones are NaN."""
-    by_order = [dict(zip(pair.orders, pair.decisions, strict=True)) for pair in pairs]
-    return np.array([found.get(order) for found in by_order for order in ORDERS], dtype=float)
+def _interval(estimate: Estimate) -> Interval | None:
+    return (estimate.low, estimate.high) if estimate.known else None
 
 
-def _alpha(decisions: np.ndarray) -> float | None:
+def _alpha(decided: FloatArray) -> float | None:
     """Returns Krippendorff's alpha; None if no two judges decided, or all decided the same."""
-    counts = (decisions[:, :, None] == [1, 2, 3]).sum(axis=0).astype(float)
+    counts = (decided[:, :, None] == [1, 2, 3]).sum(axis=0).astype(float)
     alpha = krippendorff_alpha(counts[counts.sum(axis=1) > 1], "nominal").value
     return None if np.isnan(alpha) else alpha
 

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from judge_gym.analysis.frames import CELL, ITEM, cluster_codes
-from judge_gym.analysis.stats.agreement import ratings, stage_shares
+from judge_gym.analysis.frames import CELL, ITEM, own_rows
+from judge_gym.analysis.judges.setups import groups_as_setups
+from judge_gym.analysis.stats.agreement import ratings
 from judge_gym.analysis.stats.clusters import (
     Codes,
     grouped_codes,
@@ -24,6 +25,7 @@ from judge_gym.analysis.stats.intervals import (
     estimate,
     item_error,
 )
+from judge_gym.analysis.verdicts import of_setups, panels
 from judge_gym.errors import DesignError, unknown
 from judge_gym.studies.declarations import EPSILON, Epsilon, epsilon_name
 
@@ -59,26 +61,26 @@ def labelled(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Returns the share of a judge's weight on the stage that most raters gave.
+    """Returns how often each configured judge gives the label that most raters gave.
+
+    It is the measure `majority` of the judge table, with the number of items that raters decide.
 
     Returns:
         Columns CELL, value, low, high, items, tied (items on which raters tie, left out), raters.
     """
-    people = labelled(frame, labels)
-    by = [*ITEM, "cluster", "stage"]
-    votes = people.groupby(by, observed=True).size().rename("votes").reset_index()
-    top = votes[votes["votes"] == votes.groupby(ITEM, observed=True)["votes"].transform("max")]
-    judged = stage_shares(frame).melt(ignore_index=False, var_name="stage", value_name="share")
-    judged = judged.reset_index().astype({"stage": int})
-    items = top.merge(judged, on=[*ITEM, "stage"])
-    items = items.assign(tied=items.duplicated(ITEM, keep=False))
-    rows = []
-    for key, part in items.groupby(CELL, observed=True):
-        clear = part[~part["tied"]]
-        found = estimate(clear["share"], cluster_codes(clear), scale=SHARE)
-        raters = people.loc[(people[CELL] == list(key)).all(axis=1), "rater"].nunique()
-        tied = part.loc[part["tied"], "evidence"].nunique()
-        rows.append([*key, *found[:4], tied, raters])
+    people, own = labelled(frame, labels), own_rows(frame)
+    groups = groups_as_setups(own, CELL)
+    verdicts = of_setups(own, [setup for _, setup in groups], labels)
+    reference, rows = verdicts.references.get("agreement"), []
+    if reference is not None:
+        raters = people.groupby(CELL, observed=True)["rater"].nunique()
+        agreed, compared = (verdicts.per_cell(of) for of in (reference.majority, reference.right))
+        for index, (key, _) in enumerate(groups):
+            judged = ~np.isnan(compared[:, index])
+            mean = estimate(agreed[:, index], verdicts.clusters, scale=SHARE)
+            if judged.any():
+                tied = int((judged & np.isnan(agreed[:, index])).sum())
+                rows.append([*key, *mean[:4], tied, int(raters[key])])
     return pd.DataFrame(rows, columns=[*CELL, "value", "low", "high", "items", "tied", "raters"])
 
 
@@ -270,25 +272,28 @@ def _rated_items(
     """Yields the items that each configured judge and some rater rated."""
     if isinstance(epsilon, str) and epsilon not in EPSILON:
         raise DesignError(unknown("epsilon", epsilon, list(EPSILON)), choices=list(EPSILON))
-    judged = ratings(frame)
-    kinds = frame.groupby(CELL, observed=True)["rubric_kind"].first().to_dict()
-    for key, people in labelled(frame, labels).groupby(CELL, observed=True):
-        ordered = kinds[key] != "nominal"
-        here = judged[(judged[CELL] == list(key)).all(axis=1)].set_index("evidence")
-        stage = here["median" if ordered else "most"].dropna()
-        table = people.pivot(index="evidence", columns="rater", values="stage")
-        both = table.index.intersection(stage.index)
-        items = people.drop_duplicates("evidence").set_index("evidence", drop=False).loc[both]
-        yield (
-            tuple(map(str, key)),
-            _RatedItems(
-                stages=table.loc[both].to_numpy(float),
-                judge=stage.loc[both].to_numpy(float),
-                codes=cluster_codes(items),
-                ordered=ordered,
-                raters=[str(rater) for rater in table.columns],
-            ),
-        )
+    people = {key: part for key, part in labelled(frame, labels).groupby(CELL, observed=True)}
+    kinds = frame.groupby(CELL, observed=True)["rubric_kind"].first()
+    for verdicts in panels(frame):
+        evidence = pd.Index(verdicts.units)
+        for setup, judge in enumerate(verdicts.setups):
+            key = (*verdicts.key.values(), judge)
+            if key not in people:
+                continue
+            table = people[key].pivot(index="evidence", columns="rater", values="stage")
+            ordered = kinds[key] != "nominal"
+            rated = ratings(verdicts, "median" if ordered else "most")[:, setup]
+            both = np.isin(evidence, table.index) & ~np.isnan(rated)
+            yield (
+                tuple(map(str, key)),
+                _RatedItems(
+                    stages=table.reindex(evidence[both]).to_numpy(float),
+                    judge=rated[both],
+                    codes=verdicts.clusters[both],
+                    ordered=ordered,
+                    raters=[str(rater) for rater in table.columns],
+                ),
+            )
 
 
 class _RaterTest(NamedTuple):

@@ -65,6 +65,17 @@ def setups_of(own: pd.DataFrame) -> list[Setup]:
     return sorted(made, key=lambda setup: setup.name)
 
 
+def groups_as_setups(frame: pd.DataFrame, by: Sequence[str]) -> list[tuple[Levels, Setup]]:
+    """Returns each group of a frame as a setup, with the values of its columns."""
+    code = frame.groupby(list(by), observed=True, dropna=False).ngroup().to_numpy()
+    groups = []
+    for number in range(int(code.max(initial=-1)) + 1):
+        index = np.flatnonzero(code == number)
+        key = tuple(frame[list(by)].iloc[index[0]])
+        groups.append((key, Setup(" ".join(map(str, key)), "", {}, "", index)))
+    return groups
+
+
 def _varied(own: pd.DataFrame) -> list[str]:
     """Returns the knobs that change a verdict and vary within some task."""
     found = [varied_knobs(part) for _, part in own.groupby("task", observed=True)]

@@ -93,6 +93,8 @@ class Measure(NamedTuple):
     column: ColumnTerms | None = None
     quality: QualityTerms | None = None
     panel: Summarize | None = None
+    benchmark: str = ""
+    """The benchmark whose published rule it is; it is shown there alone."""
 
 
 MEASURES: dict[str, Measure] = {}
@@ -122,6 +124,22 @@ def quality(
     return register
 
 
+def published(
+    benchmark: str, name: str, title: str, about: str, *, order: int
+) -> Callable[[ColumnTerms], ColumnTerms]:
+    """Registers a function of the verdicts of setups that a benchmark publishes by a rule of its own.
+
+    It is no column of the judge table, whose measures have one rule for all data.
+    """
+
+    def register(terms: ColumnTerms) -> ColumnTerms:
+        measure = Measure(order, name, title, about, "share", column=terms, benchmark=benchmark)
+        MEASURES[name] = measure
+        return terms
+
+    return register
+
+
 def of_panels(order: int, name: str, summarize: Summarize) -> Measure:
     """Makes a measure of panels."""
     return Measure(order, name, name, "", "share", False, panel=summarize)
@@ -137,9 +155,13 @@ def panel_measure(name: str, *, order: int) -> Callable[[Summarize], Summarize]:
     return register
 
 
-def registered() -> list[Measure]:
-    """Lists the columns in their order."""
-    columns = [measure for measure in MEASURES.values() if measure.panel is None]
+def registered(benchmark: str = "") -> list[Measure]:
+    """Lists the columns of the judge table in their order, or those of a benchmark's own rule."""
+    columns = [
+        measure
+        for measure in MEASURES.values()
+        if measure.panel is None and measure.benchmark == benchmark
+    ]
     return sorted(columns, key=lambda measure: (measure.order, measure.name))
 
 

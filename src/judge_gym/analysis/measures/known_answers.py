@@ -1,49 +1,40 @@
-"""Accuracy on known answers, and means over items of a panel and of its judges."""
+"""Accuracy on known answers, and other means over the items of groups of samples and of panels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.endpoints import means_over_items, right_by_item
-from judge_gym.analysis.frames import CELL, PANEL, cluster_codes
+from judge_gym.analysis.belief.masses import FloatArray
+from judge_gym.analysis.frames import CELL, PANEL
+from judge_gym.analysis.judges.setups import groups_as_setups
 from judge_gym.analysis.measures import Summary, panel_measure
-from judge_gym.analysis.stats.intervals import (
-    SHARE,
-    Estimate,
-    Scale,
-    estimate,
-    undefined,
-    without_each_draw,
-)
-from judge_gym.analysis.verdicts import Dataset, Verdicts
+from judge_gym.analysis.stats.clusters import scope
+from judge_gym.analysis.stats.intervals import SHARE, Estimate, Scale, undefined
+from judge_gym.analysis.verdicts import Dataset, Verdicts, mean_over_items, of_setups, row_means
 
-ValuesByItem = Callable[[pd.DataFrame], pd.DataFrame]
-"""Computes the `value` of each configured judge on each item."""
-ItemsByPanel = dict[Any, pd.DataFrame]
+RowValues = Callable[[Verdicts], FloatArray]
+"""Computes a value of each verdict; NaN if it has none."""
 
 
-def ground_truth(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns how often each configured judge is right on items with a known answer.
+def known_answers(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
+    """Returns how often each group of samples is right, as the measure `exact` says it.
 
-    Columns: task, variant, judge, `measure`, mean, low, high, items. `right` is the share of
-    verdicts on the known stage.
+    The interval is wider where there are many draws of rubrics. A group without a known answer has
+    no row.
+
+    Returns:
+        Columns `by`, n (verdicts asked about items with a known answer), scored, mean, low, high,
+        items, and scope if some group holds for its clusters alone.
     """
-    found = judge_means(frame, right_verdicts, SHARE)
-    found.insert(len(CELL), "measure", "right")
-    return found
+    return means_by_group(frame, by, right_verdicts, SHARE)
 
 
-def judge_means(frame: pd.DataFrame, values: ValuesByItem, scale: Scale) -> pd.DataFrame:
-    """Averages values over the items of each configured judge: mean, low, high, items."""
-    without = without_each_draw(frame, CELL, values).values()
-    means = means_over_items(values(frame), CELL, "value", scale, without)
-    return means.sort_values(CELL, kind="stable", ignore_index=True)
-
-
-def right_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Computes the share of right verdicts by item; pairs of responses have their own rules."""
-    return right_by_item(own_singles(frame), CELL)
+def right_verdicts(verdicts: Verdicts) -> FloatArray:
+    """Says by row how right a verdict is; one without a score is not."""
+    reference = verdicts.references.get("accuracy")
+    return np.full(len(verdicts.rows), np.nan) if reference is None else reference.right
 
 
 def own_singles(frame: pd.DataFrame) -> pd.DataFrame:
@@ -51,39 +42,56 @@ def own_singles(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[~(frame["is_swap"] | frame["pair"]).to_numpy(dtype=bool)]
 
 
+def means_by_group(
+    frame: pd.DataFrame, by: Sequence[str], values: RowValues, scale: Scale
+) -> pd.DataFrame:
+    """Averages a value of verdicts over the items of each group that has any."""
+    rows = []
+    for key, verdicts in _groups(frame, by):
+        numbers = values(verdicts)
+        known = ~np.isnan(numbers)
+        if known.any():
+            mean, scored = _mean(verdicts, values, scale), known & (verdicts.mask != 0)
+            limits = scope(verdicts.per_cell(numbers)[:, 0], verdicts.clusters)
+            rows.append((*key, int(known.sum()), int(scored.sum()), *mean[:4], limits))
+    columns = [*by, "n", "scored", "mean", "low", "high", "items", "scope"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table if table["scope"].any() else table.drop(columns="scope")
+
+
+def panel_mean(
+    data: Dataset, panel: Verdicts, values: RowValues, scale: Scale, column: str
+) -> Estimate:
+    """Averages a value of verdicts over the judges of a panel, then over items that have a column."""
+    rows = data.derive(_by_panel, column).get(tuple(panel.key[name] for name in PANEL))
+    if rows is None:
+        return undefined()
+    setups = [setup for _, setup in groups_as_setups(rows, CELL)]
+    return _mean(of_setups(rows, setups), values, scale)
+
+
+def _by_panel(data: Dataset, column: str) -> dict[Any, pd.DataFrame]:
+    """Splits the samples of single items that have a value in a column by panel."""
+    own = own_singles(data.frame)
+    return dict(list(own[own[column].notna()].groupby(PANEL, observed=True)))
+
+
+def _groups(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Verdicts]]:
+    """Yields the verdicts of each group, as those of one setup."""
+    if groups := groups_as_setups(frame, by):
+        verdicts = of_setups(frame, [setup for _, setup in groups])
+        for number, (key, _) in enumerate(groups):
+            yield key, verdicts.of(number)
+
+
+def _mean(verdicts: Verdicts, values: RowValues, scale: Scale) -> Estimate:
+    def by_unit(part: Verdicts) -> FloatArray:
+        return row_means(part.per_cell(values(part)))
+
+    return mean_over_items(verdicts, by_unit, scale, mean_over_draws=True)
+
+
 @panel_measure("accuracy", order=4)
 def _summary(data: Dataset, panel: Verdicts) -> Summary:
-    found = panel_mean(data.compute(_right_without_each_draw), panel, SHARE)
-    if not found.n:
-        return Summary(found, "no known answer")
-    return Summary(found, "share of verdicts on the known stage")
-
-
-def _right_without_each_draw(frame: pd.DataFrame) -> list[ItemsByPanel]:
-    return values_without_each_draw(frame, right_verdicts)
-
-
-def values_without_each_draw(frame: pd.DataFrame, values: ValuesByItem) -> list[ItemsByPanel]:
-    """Averages values over the judges of each panel: of all samples, then without each draw."""
-
-    def by_panel(samples: pd.DataFrame) -> ItemsByPanel:
-        by_item = values(samples).groupby([*PANEL, "evidence", "cluster"], observed=True)
-        return dict(list(by_item["value"].mean().reset_index().groupby(PANEL, observed=True)))
-
-    return [by_panel(frame), *without_each_draw(frame, CELL, by_panel).values()]
-
-
-def panel_mean(parts: Sequence[ItemsByPanel], panel: Verdicts, scale: Scale) -> Estimate:
-    """Averages the values of `values_without_each_draw` over the items of a panel."""
-    key, (whole, *without) = tuple(panel.key.values()), parts
-    if key not in whole or whole[key]["value"].isna().all():
-        return undefined()
-    items = whole[key]
-    drawn = [
-        part[key].set_index("evidence")["value"].reindex(items["evidence"]).to_numpy(float)
-        for part in without
-        if key in part
-    ]
-    return estimate(
-        items["value"].to_numpy(float), cluster_codes(items), scale=scale, without=drawn
-    )
+    mean = panel_mean(data, panel, right_verdicts, SHARE, "truth")
+    return Summary(mean, "share of verdicts that are right" if mean.n else "no known answer")

@@ -7,13 +7,12 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.declared import RULE, Tested, contrast_tests, outcomes
-from judge_gym.analysis.endpoints import known_answers
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes
-from judge_gym.analysis.judges.pair_frames import pair_table
-from judge_gym.analysis.judges.pairs import PAIR_RULE
+from judge_gym.analysis.judges.pairs import PAIR_RULE, pair_table
 from judge_gym.analysis.judges.people import alt_test, majority_agreement
 from judge_gym.analysis.judges.rate import ROGAN_GLADEN, people_rates, rate_table
 from judge_gym.analysis.measures import Measure, panel_table
+from judge_gym.analysis.measures.known_answers import known_answers
 from judge_gym.analysis.report.page import (
     Chart,
     ReportInput,

@@ -14,15 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from judge_gym.analysis.endpoints import grouped
-from judge_gym.analysis.frames import (
-    ITEM,
-    JUDGE,
-    PANEL,
-    OrdinalFrame,
-    cluster_codes,
-    own_rows,
-)
+from judge_gym.analysis.frames import PANEL, OrdinalFrame
 from judge_gym.analysis.stats.clusters import Codes
 from judge_gym.analysis.stats.intervals import (
     KAPPA,
@@ -34,8 +26,8 @@ from judge_gym.analysis.stats.intervals import (
     pseudo_values,
     undefined,
     widened_by_draws,
-    without_each_draw,
 )
+from judge_gym.analysis.verdicts import Dataset, Samples, Verdicts
 
 Level = Literal["nominal", "ordinal"]
 CLOSE = 1e-9
@@ -160,47 +152,32 @@ def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
 
 # --- a judge's rating of an item -----------------------------------------------------------------
 
+Rating = Literal["most", "median", "expected"]
 
-def stage_shares(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns each judge's distribution on each item, indexed by `ITEM`, with a column per stage.
 
-    A subset is spread equally. Swaps are left out; items without a scored verdict have no row.
+def ratings(verdicts: Verdicts, kind: Rating) -> Floats:
+    """Summarises the replicates of each setup on each unit; NaN without a scored verdict.
+
+    `most` is the stage with the largest share (NaN if stages tie), `median` the lowest stage at
+    which half of the weight is reached, `expected` the mean stage. A subset is spread equally.
     """
-    groups = grouped(frame, ITEM, ~frame["is_swap"] & (frame["mask"] != 0))
-    shares = pd.DataFrame(groups.shares(), pd.MultiIndex.from_frame(groups.names[ITEM]))
-    return shares.reindex(columns=range(int(frame["n_stages"].max())), fill_value=0.0).rename(
-        columns=lambda stage: stage + 1
-    )
-
-
-def ratings(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns one row per judge and item that summarises the judge's replicates.
-
-    Returns:
-        Columns `ITEM`, `most` (the stage with the largest share, NaN if stages tie), `median` (the
-        lowest stage at which half of the weight is reached) and `expected`.
-    """
-    shares = stage_shares(frame)
-    p = shares.to_numpy()
-    stages = np.arange(1, p.shape[1] + 1)
-    top = p >= p.max(axis=1, keepdims=True) - CLOSE
-    return shares.index.to_frame(index=False).assign(
-        most=np.where(top.sum(axis=1) == 1, top.argmax(axis=1) + 1, np.nan),
-        median=(p.cumsum(axis=1) >= 0.5 - CLOSE).argmax(axis=1) + 1.0,
-        expected=p @ stages,
-    )
+    shares = verdicts.shares
+    if kind == "most":
+        top = shares >= shares.max(axis=-1, keepdims=True) - CLOSE
+        rated = np.where(top.sum(axis=-1) == 1, top.argmax(axis=-1) + 1, np.nan)
+    elif kind == "median":
+        rated = (shares.cumsum(axis=-1) >= 0.5 - CLOSE).argmax(axis=-1) + 1.0
+    else:
+        rated = shares @ np.arange(1, shares.shape[-1] + 1)
+    return np.where(verdicts.scored > 0, rated, np.nan)
 
 
 # --- tables --------------------------------------------------------------------------------------
 
 
-RATINGS = ("most", "median", "expected")
-"""The kinds of rating of an item by a judge, which are columns of `ratings`."""
-
-
 class _Measure(NamedTuple):
     name: str
-    rating: Literal["most", "median", "expected"]
+    rating: Rating
     counted: bool
     """Whether the statistic takes counts of stages instead of ratings."""
     least: int | None
@@ -221,7 +198,7 @@ _ORDINAL = (
 )
 
 
-def nominal_agreement(frame: pd.DataFrame) -> pd.DataFrame:
+def nominal_agreement(samples: Samples) -> pd.DataFrame:
     """Returns the agreement on the stage itself between all judges of a task and variant.
 
     A judge's rating is its most frequent stage, missing if stages tie. Alpha takes items that two
@@ -231,7 +208,7 @@ def nominal_agreement(frame: pd.DataFrame) -> pd.DataFrame:
         Columns task, variant, measure (alpha_nominal, fleiss_kappa, cohen_kappa), judges, value,
         low, high, items, dropped, shared_rubric (whether all judges used the same).
     """
-    return _table(frame, _NOMINAL)
+    return _table(samples, _NOMINAL)
 
 
 def ordinal_agreement(frame: OrdinalFrame) -> pd.DataFrame:
@@ -243,40 +220,18 @@ def ordinal_agreement(frame: OrdinalFrame) -> pd.DataFrame:
     return _table(frame, _ORDINAL)
 
 
-def _table(frame: pd.DataFrame, measures: Sequence[_Measure]) -> pd.DataFrame:
-    own = own_rows(frame)[[*ITEM, "cluster", "rubric"]]
-    rated = ratings(frame)
-    without = without_each_draw(own_rows(frame), PANEL, ratings).values()
-    whole, *lacking_draw = (dict([*one.groupby(PANEL, observed=True)]) for one in (rated, *without))
+def _table(samples: Samples, measures: Sequence[_Measure]) -> pd.DataFrame:
     rows = []
-    for group, part in own.groupby(PANEL, observed=True):
-        once = part.drop_duplicates("evidence")
-        order = np.argsort(once["evidence"].to_numpy())
-        items, clusters = pd.Index(once["evidence"])[order], cluster_codes(once)[order]
-        judges = sorted(part[JUDGE].unique())
-        pairs = len(part.drop_duplicates(["rubric", JUDGE]))
-        shared = pairs == part["rubric"].nunique() * len(judges)
-        drawn = [one[group] for one in lacking_draw if group in one]
-        wide, *lacking = (
-            _wide(one, items, judges) for one in (whole.get(group, rated[:0]), *drawn)
-        )
+    for verdicts in Dataset.of(samples).panels:
+        parts = [verdicts, *(verdicts.without_each_draw if verdicts.many_draws else ())]
         for measure in measures:
-            table, *others = (one[measure.rating] for one in (wide, *lacking))
-            found = _estimate(table, others, measure, clusters)
-            dropped = len(items) - found.n
-            rows.append([*group, measure.name, len(judges), *found[:4], dropped, shared])
+            rated, *others = (ratings(part, measure.rating) for part in parts)
+            agreement = _estimate(rated, others, measure, verdicts.clusters)
+            items, judges = verdicts.size
+            counts = [items - agreement.n, not verdicts.own_rubrics]
+            rows.append([*verdicts.key.values(), measure.name, judges, *agreement[:4], *counts])
     columns = ["measure", "judges", "value", "low", "high", "items", "dropped", "shared_rubric"]
     return pd.DataFrame(rows, columns=[*PANEL, *columns])
-
-
-def _wide(rated: pd.DataFrame, items: pd.Index, judges: Sequence[str]) -> dict[str, Floats]:
-    """Returns each kind of rating by item and judge; missing ones are NaN."""
-    item = items.get_indexer(pd.Index(rated["evidence"]))
-    judge = pd.Index(judges).get_indexer(pd.Index(rated[JUDGE]))
-    found = {name: np.full((len(items), len(judges)), np.nan) for name in RATINGS}
-    for name, table in found.items():
-        table[item, judge] = rated[name]
-    return found
 
 
 def _estimate(
