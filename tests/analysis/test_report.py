@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
-from judge_gym.analysis.judges.pair_frames import pair_table
+from judge_gym.analysis.judges.pairs import pair_table
 
 from conftest import OnlySections, Scripted, study_file
 from engines import replace_engine
