@@ -44,7 +44,6 @@ def print_judges(table: "JudgeTable", *, most: int | None = None) -> None:
 
 
 def _print_table(table: "JudgeTable", most: int | None) -> None:
-
     display.text(table["sentence"])
     rows = table["rows"][:most]
     whole = _rows(table, rows, intervals=True)
