@@ -12,6 +12,7 @@ from judge_gym.records.judge_table import (
     interval_units,
     is_corrected,
     people_deciding,
+    sentences_on_chosen,
 )
 from judge_gym.records.numbers import FORMATS, percent, with_interval
 
@@ -100,8 +101,8 @@ def _below(table: "JudgeTable", printed: int, fits: bool) -> "Iterator[str]":
     yield f"Intervals: 95 %, over {interval_units(table)}, for all rows of a column{others}."
 
 
-def print_confusion(table: "JudgeTable") -> None:
-    """Prints the verdicts of the chosen setup by label, in percent of all items."""
+def print_chosen(table: "JudgeTable") -> None:
+    """Prints what labels say of the chosen setup, and its verdicts by label in percent."""
     confusion = table["confusion"]
     if confusion is None:
         return
@@ -122,6 +123,8 @@ def print_confusion(table: "JudgeTable") -> None:
         note=f"Shares of {items}; each item counts once.",
         essential=("verdict", *(f"“{label}”" for label in confusion["labels"])),
     )
+    for sentence in sentences_on_chosen(table):
+        display.text(sentence)
 
 
 def print_summary(report: "Report") -> None:

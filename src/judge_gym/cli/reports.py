@@ -10,7 +10,7 @@ import typer
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, read_lab
 from judge_gym.cli.options import NONE, AsJson, Target, parse_pairs
-from judge_gym.cli.report_display import print_confusion, print_judges, print_report, print_summary
+from judge_gym.cli.report_display import print_chosen, print_judges, print_report, print_summary
 from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.records import Status
 from judge_gym.records.judge_table import MeasureName
@@ -109,7 +109,7 @@ def judges(
         display.print_json(table)
         return
     print_judges(table)
-    print_confusion(table)
+    print_chosen(table)
 
 
 @app.command()

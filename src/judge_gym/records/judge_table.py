@@ -102,8 +102,9 @@ class LengthEffect(TypedDict):
 
     setup: UntrustedText
     unit: Literal["doubling", "standard deviation"]
-    effect: Quantity
-    """The change in the share of positive verdicts, or in the mean stage from 0 to 1, per unit."""
+    effect: Quantity | None
+    """The change in the share of positive verdicts, or in the mean stage from 0 to 1, per unit; null
+    where too little is known."""
     failed: Quantity | None
     """On items with the negative label alone."""
     passed: Quantity | None
@@ -294,6 +295,13 @@ def interval_units(table: JudgeTable) -> str:
     if clusters < items:
         return f"{clusters:,} clusters of items"
     return f"{items:,} item{'' if items == 1 else 's'}"
+
+
+def sentences_on_chosen(table: JudgeTable) -> list[str]:
+    """Lists what labels say of the chosen setup: people's rate, length, and replacing a rater."""
+    tests = [test for test in table["alt_test"] if test["setup"] == table["chosen"]]
+    entries = [table["rate"], table["length"], *tests]
+    return [entry["sentence"] for entry in entries if entry is not None]
 
 
 def is_corrected(table: JudgeTable) -> bool:

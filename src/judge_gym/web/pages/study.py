@@ -18,6 +18,7 @@ from judge_gym.records.judge_table import (
     interval_units,
     is_corrected,
     people_deciding,
+    sentences_on_chosen,
 )
 from judge_gym.web.analysis_cache import Analyses
 from judge_gym.web.api.parameters import Cursor, Name, OpenLab
@@ -122,6 +123,7 @@ def _table_view(table: JudgeTable, whole: bool) -> dict[str, Any]:
         "people": people_deciding(table),
         "units": interval_units(table),
         "corrected": CORRECTED if is_corrected(table) else "",
+        "sentences": sentences_on_chosen(table),
         "column_value": column_value,
     }
 
