@@ -101,7 +101,7 @@ def rows(tone, degree, pair):
 
 def described(samples):
     return [
-        [setup.name, setup.knobs.get(DEGREE), len(setup.rows)] for setup in setups_of(samples)
+        [setup.name, setup.knobs.get(DEGREE), len(setup.index)] for setup in setups_of(samples)
     ]
 
 
