@@ -1,4 +1,4 @@
-"""Writes the table of measures in docs/judges.md from the registry: `python scripts/measures_page.py`."""
+"""Writes the table of measures in docs/judges.md: `python scripts/measures_page.py`."""
 
 from pathlib import Path
 

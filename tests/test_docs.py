@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import typer.main
 
+import measures_page
 from conftest import Call, succeed
 from docs_site import NAV
 from judge_gym.cli import reference
@@ -36,6 +37,11 @@ def test_the_commands_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> Non
     # Commands that other tests called have added their names of --help to themselves.
     monkeypatch.setattr(typer.main, "get_command", inspect.unwrap(typer.main.get_command))
     assert (ROOT / "docs/cli.md").read_text() == reference.cli_page(), "run: make docs"
+
+
+def test_the_table_of_measures_is_up_to_date() -> None:
+    text = measures_page.PAGE.read_text(encoding="utf-8")
+    assert text == measures_page.page(text), "run: make docs"
 
 
 def prose(page: Path) -> str:

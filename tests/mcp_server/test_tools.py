@@ -553,7 +553,7 @@ def test_an_unknown_resource_is_an_error_with_its_kind(agent: Agent, uri: str) -
 def test_a_quick_study_is_one_call(
     lab: ServedLab, agent: Agent, only_sections: OnlySections
 ) -> None:
-    only_sections(verdicts.axis_effects)
+    only_sections(verdicts.choices_and_verdicts)
     made = agent.call(
         "runs_quick_study",
         texts=["Judges were dismissed by decree.", {"text": "The budget was adopted.", "truth": 1}],

@@ -139,7 +139,7 @@ def test_texts_that_are_mostly_abstained_from_weigh_less() -> None:
 
 
 def test_the_truth_of_stated_agreement_agrees_with_simulation() -> None:
-    """Replicates, probabilities and triples of others drawn one by one, against the closed forms."""
+    """Replicates, probabilities and triples drawn one by one, against the closed forms."""
     rng, texts, n = seeded("experts"), len(population()), 40_000
     kind = rng.integers(texts, size=n)
     plain, others = distribution("plain"), [distribution("biased"), distribution("leaning")]

@@ -48,6 +48,8 @@ SETUP_COLUMNS = (
     *(*CELL_OF_REPLICATES, "concept", "tag", "cluster", "truth", "replicate", "status"),
     *(
         "rubric.author",
+        "rubric_author",
+        "probe",
         "mask",
         "n_stages",
         "stage_names",
@@ -424,17 +426,17 @@ def of_setups(
     )
     labels = _labels(every, people)
     references = dict(_references(every, labels))
-    index = np.concatenate([_once_per_unit(every, setup.index) for setup in setups])
+    indexes = [_once_per_unit(every, setup.index) for setup in setups]
+    index = np.concatenate([np.array([], dtype=np.int64), *indexes])
     rows = every.iloc[index].reset_index(drop=True)
-    sizes = [len(_once_per_unit(every, setup.index)) for setup in setups]
     return Verdicts(
         key={},
         setups=tuple(setup.name for setup in setups),
         units=tuple(units.itertuples(index=False, name=None)),
-        n_stages=int(every["n_stages"].max()),
+        n_stages=int(every["n_stages"].max()) if len(every) else 0,
         ordinal=bool((every["rubric_kind"] == "ordinal").all()),
         rows=rows,
-        setup=np.repeat(np.arange(len(setups)), sizes),
+        setup=np.repeat(np.arange(len(setups)), [len(part) for part in indexes]),
         unit=unit[index],
         mask=rows["mask"].to_numpy(),
         clusters=_unit_clusters(every.iloc[first]),

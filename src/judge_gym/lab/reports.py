@@ -11,7 +11,7 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.labels import Labels
-from judge_gym.lab.power import power_sentence, study_sizes
+from judge_gym.lab.power import study_sizes
 from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.sample_frames import read_samples, stored_samples
 from judge_gym.lab.texts import check_folder, new_file
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from judge_gym.analysis.report import Questions, Report
+    from judge_gym.analysis.report.page import SectionOf
 
 
 class Reports:
@@ -74,6 +75,7 @@ class Reports:
         table = None
         if not samples.empty:  # which the report refuses
             table = self._judge_table(tidy(samples, source=name), rows)
+        questions, appendix = _sections(name, samples, gates or {})
         report = build_report(
             name,
             samples,
@@ -82,7 +84,8 @@ class Reports:
             people=self._labels.frame_of(rows),
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
-            questions=_questions(name, samples, gates or {}),
+            questions=questions,
+            appendix=appendix,
             table=table,
             declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
@@ -221,14 +224,18 @@ class Reports:
         return cast(ReportDigest, in_short(self._cached(target)))
 
     def table(self, target: str, table: str) -> Sequence[AnyRow]:
-        """Returns a table of the report on a study or an experiment, by its name."""
+        """Returns a table of the report on a study or an experiment, by its name.
+
+        A table that is not on the report's page is computed when it is first asked for.
+        """
         from judge_gym.analysis.report.digest import records
         from judge_gym.analysis.report.page import slug
 
-        tables = {slug(found.title): found for found in self._cached(target).tables}
+        report = self._cached(target)
+        tables = [*map(slug, [one.title for one in report.tables] + [*report.further_tables])]
         if table not in tables:
             raise NotFoundError(unknown("table", table, tables, target), choices=tables)
-        return records(tables[table].frame)
+        return records(report.table(table))
 
     def write_file(self, target: str, path: str) -> WrittenFile:
         """Writes the report on a study or an experiment to a new file below the lab's folder."""
@@ -279,40 +286,45 @@ class Reports:
             quantity: a part of the name of what is to be known better; else the most telling one.
             half_width: how narrow its interval is to become; else as much as doubling items costs.
         """
-        from judge_gym.analysis.decision import decide, find_quantities, quantities
         from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.planning.purchases import decide
+        from judge_gym.analysis.planning.quantities import (
+            find_quantities,
+            measurements,
+            quantities,
+            variance_table,
+        )
         from judge_gym.analysis.report.digest import records
-        from judge_gym.analysis.variance import measured, variance_table
 
         name, rows = self._experiments.study_name(target), self._experiments.find(target)
         samples = stored_samples(self._store, rows)
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run a small part of it first")
         frame = tidy(samples, source=target)
-        values = measured(frame, self._labels.frame_of(rows))
-        known = quantities(frame, values)
-        if not known:
+        measured = measurements(frame, self._labels.frame_of(rows))
+        listed = quantities(frame, measured)
+        if not listed:
             raise ConflictError(
                 f"{target} has neither known answers nor verdicts on ordered stages"
             )
-        chosen = find_quantities(known, quantity)
-        found = decide(values, chosen[0], self._label_usd(name))
-        finite = found.value == found.value and found.half == found.half
+        matches = find_quantities(listed, quantity)
+        decision = decide(matches[0], self._label_usd(name))
+        task, size = decision.quantity.task, decision.size
+        finite = decision.value == decision.value and decision.half == decision.half
+        points = decision.points().drop(columns="quantity")
         return {
             "study": name,
-            "sentence": found.sentence(half_width),
-            "quantity": found.quantity.name,
-            "value": found.value if finite else None,
-            "half_width": found.half if finite else None,
-            "items": found.items,
-            "clusters": found.clusters,
-            "repeats": found.repeats if finite else None,
-            "draws": found.draws,
-            "purchases": [
-                cast(Purchase, row) for row in records(found.points().drop(columns="quantity"))
-            ],
-            "variance": records(variance_table(values[values["task"] == found.quantity.task])),
-            "quantities": [one.name for one in chosen[1:] or known],
+            "sentence": decision.sentence(half_width),
+            "quantity": decision.quantity.name,
+            "value": decision.value if finite else None,
+            "half_width": decision.half if finite else None,
+            "items": int(size.items),
+            "clusters": int(size.clusters),
+            "repeats": size.repeats if finite else None,
+            "draws": int(size.draws),
+            "purchases": [cast(Purchase, row) for row in records(points)],
+            "variance": records(variance_table([one for one in measured if one.task == task])),
+            "quantities": [one.name for one in matches[1:] or listed],
         }
 
     def power(
@@ -333,8 +345,13 @@ class Reports:
                 samples, else defaults.
         """
         from judge_gym.analysis.frames import tidy
+        from judge_gym.analysis.planning.power import (
+            ENDPOINTS,
+            pilot_components,
+            power_sentence,
+            power_table,
+        )
         from judge_gym.analysis.report.digest import records
-        from judge_gym.analysis.stats.power import ENDPOINTS, pilot_spreads, power_table
 
         if (target is None) == (study is None):
             raise DesignError("give either target or study")
@@ -346,14 +363,14 @@ class Reports:
         if pilot and not known:
             raise ConflictError(f"{pilot} has no samples yet to plan by; run it first")
         frame = tidy(samples, source=name) if samples is not None and known else None
-        spreads = {} if frame is None else pilot_spreads(frame, self._labels.frame_of(rows))
+        assumed = {} if frame is None else pilot_components(frame, self._labels.frame_of(rows))
         endpoints = ENDPOINTS
         if prepared.sweep.experiments[0].task.protocol == CONTESTED:
             from judge_gym.protocols import power as hypotheses
 
             endpoints = {**ENDPOINTS, **hypotheses.ENDPOINTS}
-            spreads |= {} if frame is None else hypotheses.hypothesis_spreads(frame)
-        table = power_table(study_sizes(prepared), effect, spreads, endpoints)
+            assumed |= {} if frame is None else hypotheses.hypothesis_components(frame)
+        table = power_table(study_sizes(prepared), effect, assumed, endpoints)
         return {
             "study": prepared.study,
             "pilot": name if known else "",
@@ -492,21 +509,23 @@ def _missing(summaries: Sequence[ExperimentSummary]) -> list[str]:
     ]
 
 
-def _questions(title: str, samples: "pd.DataFrame", gates: Mapping[str, float]) -> "Questions":
-    """Chooses what a report asks: what is asked under the protocol of its samples."""
+def _sections(
+    title: str, samples: "pd.DataFrame", gates: Mapping[str, float]
+) -> tuple["Questions", "Mapping[str, SectionOf]"]:
+    """Chooses what a report asks, and its further tables, by the protocol of its samples."""
     from judge_gym.analysis import report
 
     if "protocol" in samples and (samples["protocol"] == CONTESTED).any():
-        from judge_gym.protocols.report import questions
+        from judge_gym.protocols.report import appendix, questions
         from judge_gym.protocols.validity import Thresholds
 
-        return questions(Thresholds.of(gates))
+        return questions(Thresholds.of(gates)), appendix()
     if gates and not samples.empty:
         raise DesignError(
             f"a gate is the threshold of a validity check, and {title} has none: it is not under "
             f"protocol: {CONTESTED}"
         )
-    return report.QUESTIONS
+    return report.QUESTIONS, report.APPENDIX
 
 
 def report_file(
@@ -516,11 +535,13 @@ def report_file(
     from judge_gym.analysis.report import build_report
 
     name, samples = Path(path).name, read_samples(path)
+    questions, appendix = _sections(name, samples, gates or {})
     return build_report(
         name,
         samples,
         None,
-        questions=_questions(name, samples, gates or {}),
+        questions=questions,
+        appendix=appendix,
         summary_only=summary_only,
     )
 

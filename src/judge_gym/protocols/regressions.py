@@ -221,6 +221,8 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
     groups = cluster_codes(terms.rows)
     rubrics = pd.factorize(terms.rows["rubric"])[0].astype(np.int64)
+    # statsmodels' least squares has CR1 errors, with t of the number of clusters less 1: at 20
+    # items, 1 % shorter ones than CR2, with 19 degrees of freedom where Satterthwaite's has 16.
     size = {"n": len(y), "clusters": int(groups.max()) + 1}
     if _exact(equation, terms):
         note = "insufficient: no residual variance"
@@ -381,6 +383,8 @@ class _InterceptFit(NamedTuple):
 
 def random_intercept(y: Floats, matrix: Floats, groups: np.ndarray) -> RandomIntercept:
     """Fits a linear model of y on independent columns, with errors correlated within groups."""
+    # statsmodels' MixedLM gives the same to 1e-3, but takes 1.4 s to load and 0.5 to 1.4 s to fit
+    # (this: 1 ms), and where items do not differ beyond chance its search stops early and warns.
     from scipy.optimize import minimize_scalar
 
     n, terms = matrix.shape
@@ -416,8 +420,10 @@ def ordered_logit(
     """Fits proportional odds of stages by maximum likelihood, with thresholds between stages.
 
     Returns the estimate of each column and its error, clustered on groups; None if the search does
-    not converge. Both are those of statsmodels' `OrderedModel`, which is slow to load and to fit.
+    not converge.
     """
+    # statsmodels' OrderedModel gives the same to 1e-5, but takes 1.4 s to load and 0.2 s (240
+    # cells) to 8 s (5,000 cells) to fit, where Newton's method takes 1 ms to 0.5 s.
     found, place = np.unique(stage, return_inverse=True)
     last = len(found) - 1
     (n, terms), count = matrix.shape, len(np.unique(groups))

@@ -394,7 +394,7 @@ def _decide(
     if not fewest:
         return UNDECIDED, "another threshold: not even a perfect instrument passes this one"
     if n < fewest:
-        return UNDECIDED, f"{fewest} items"
+        return LACKING, f"{fewest} items"
     if not found.known:
         return UNDECIDED, "more items, or more clusters of items"
     gap, half = abs(value - limit), high - value if value < limit else value - low

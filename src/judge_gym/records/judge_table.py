@@ -29,6 +29,8 @@ class Quantity(TypedDict):
     """The number of items it is based on."""
     withheld: NotRequired[str]
     """Why there is no interval."""
+    note: NotRequired[str]
+    """What speaks against the number as it stands."""
 
 
 class Quality(Quantity):

@@ -42,6 +42,11 @@ def judged_units(
     if scale.kind == "nominal" or (scale.kind == "binary" and scale.positive is None):
         return None
     units, verdict = verdict_distributions(verdicts, index, scale.stages)
+    # Labels say nothing about the items of another concept.
+    concepts = np.array([verdicts.units[unit][0] for unit in units])
+    labelled = {verdicts.units[unit][0] for unit in compared.units}
+    about = np.isin(concepts, [*labelled])
+    units, verdict = units[about], verdict[about]
     values = np.arange(scale.stages) / (scale.stages - 1)
     if scale.kind == "binary":
         values = (np.arange(2) == scale.positive).astype(float)
@@ -51,9 +56,7 @@ def judged_units(
     return JudgedUnits(units, verdict, label, scores, scale.kind == "binary")
 
 
-def rate_of(
-    setup: str, judged: JudgedUnits, clusters: IntArray, scale: LabelScale
-) -> PeopleRate | None:
+def rate_of(setup: str, judged: JudgedUnits, clusters: IntArray, scale: LabelScale) -> PeopleRate:
     """Estimates what people would say of all items that a setup was asked about."""
     rate = people_rate(
         judged.label,

@@ -15,7 +15,7 @@ import pandas as pd
 from typing_extensions import TypedDict
 
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray
-from judge_gym.analysis.frames import own_rows
+from judge_gym.analysis.frames import CELL, own_rows
 from judge_gym.analysis.judges.beside_people import (
     judged_units,
     length_of,
@@ -33,6 +33,7 @@ from judge_gym.analysis.judges.sentence import sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
 from judge_gym.analysis.measures import Compared, LabelScale, Measure, registered
 from judge_gym.analysis.measures.confusion import UNSCORED
+from judge_gym.analysis.measures.consistency import ALIKE, independence
 from judge_gym.analysis.measures.rank import among_people, rank_interval
 from judge_gym.analysis.measures.scales import Loss, best_constant, default_measure
 from judge_gym.analysis.measures.terms import Ratio, Terms
@@ -134,6 +135,7 @@ def judge_table(
         _row(setup, index, verdicts, quantities, compared, basis)
         for index, setup in enumerate(setups)
     ]
+    sticky = _mark_sticky_repeats(own, setups, rows)
     repeating = [
         setup.name
         for index, (setup, row) in enumerate(zip(setups, rows, strict=True))
@@ -172,7 +174,10 @@ def judge_table(
         table["people_with_each_other"] = (
             None if table["people"] is None else table["people"]["measures"].get("exact")
         )
-    table["notes"] = [*_notes(rows, compared, repeating, basis, _unsplit(verdicts, in_test))]
+    table["notes"] = [
+        *_notes(rows, compared, repeating, basis, _unsplit(verdicts, in_test)),
+        *sticky,
+    ]
     return {**table, "sentence": sentence(table)}
 
 
@@ -591,6 +596,29 @@ def _plain(level: Any) -> Any:
     return level.item() if isinstance(level, np.generic) else level
 
 
+def _mark_sticky_repeats(
+    own: pd.DataFrame, setups: Sequence[Setup], rows: Sequence[JudgeRow]
+) -> list[str]:
+    """Notes at a setup's consistency that its repeats resemble their neighbours too much.
+
+    Rows are in the order of the setups. Returns the same as a note on the table.
+    """
+    table = independence(own)
+    cells = {tuple(cell) for cell in table.loc[table["note"] == ALIKE, CELL].to_numpy()}
+    names = []
+    for setup, row in zip(setups, rows, strict=True):
+        used = {tuple(cell) for cell in own[CELL].iloc[setup.index].drop_duplicates().to_numpy()}
+        if row["consistency"] is not None and cells & used:
+            row["consistency"]["note"] = ALIKE
+            names.append(setup.name)
+    if not names:
+        return []
+    return [
+        f"repeats of {', '.join(names)} agree with their neighbours more than with other repeats: "
+        "the provider may repeat answers, and consistency looks too good"
+    ]
+
+
 def _mark_frontier(rows: Sequence[JudgeRow]) -> None:
     """Marks the setups that no other beats in price without being worse."""
     priced = [
@@ -697,7 +725,9 @@ def _beside_people(
     judged = judged_units(verdicts, chosen, basis.on_test[chosen], scale)
     if judged is not None:
         name = setups[chosen].name
-        entries["rate"] = rate_of(name, judged, verdicts.clusters, scale)
+        # Where all answers are known there is no rate to estimate.
+        if basis.kind == "agreement" or np.isnan(judged.label).any():
+            entries["rate"] = rate_of(name, judged, verdicts.clusters, scale)
         entries["length"] = length_of(name, chosen, verdicts, judged, scale)
     if basis.kind == "agreement":
         tests = [

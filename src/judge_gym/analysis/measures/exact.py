@@ -11,8 +11,8 @@ from judge_gym.analysis.stats.intervals import SHARE
     "exact",
     "exact agreement",
     "The share of all verdicts asked that are the known answer, or the label of a random rater; "
-    "one without a score is not. A tie on a pair counts one half where no label is a tie. How often "
-    "is it right?",
+    "one without a score is not. A tie on a pair counts one half where no label is a tie. How "
+    "often is it right?",
     order=14,
 )
 def exact(compared: Compared) -> Terms:

@@ -1,1 +1,1 @@
-"""Statistics on values and frames: intervals, tests, agreement, contrasts, regressions, power."""
+"""Statistics on values and frames: intervals, tests, agreement, contrasts."""

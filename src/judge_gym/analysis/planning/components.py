@@ -5,7 +5,7 @@ within authors are random, and so are the interactions of items with setups and 
 is left is the variance between repeats. Components are estimated by restricted maximum likelihood.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -15,15 +15,7 @@ import pandas as pd
 from scipy import special
 
 from judge_gym.analysis.belief.masses import IntArray
-from judge_gym.analysis.endpoints import sample_values
-from judge_gym.analysis.frames import (
-    CELL,
-    JUDGE,
-    first_replicates,
-    first_rows,
-    once_per_call,
-    own_rows,
-)
+from judge_gym.analysis.frames import first_rows
 from judge_gym.analysis.stats.intervals import (
     MANY_DRAWS,
     TAILS,
@@ -52,7 +44,6 @@ SMALLEST = -16.0
 """The least logarithm of a component in proportion to repeats; near it, it is taken for 0."""
 TINY = 1e-24
 """The least sum of squares: values that do not differ have no logarithm of it."""
-TABLE = ["task", "measure", "component", "variance", "share", "low", "high", "levels", "note"]
 
 
 class Component(NamedTuple):
@@ -69,6 +60,54 @@ class Component(NamedTuple):
     def known(self) -> bool:
         """Whether the component could be estimated."""
         return bool(np.isfinite(self.variance))
+
+
+class Size(NamedTuple):
+    """How much a study has, or plans to ask, of what a quantity is measured on."""
+
+    items: float
+    clusters: float
+    repeats: float
+    draws: float = 1
+    concepts: int = 0
+    """The number of concepts in each of two arms, for a test over concepts."""
+    arms: int = 1
+
+
+class Components(NamedTuple):
+    """The variances that the error of a mean is made of; 0 where none is known."""
+
+    item: float = 0.0
+    repeat: float = 0.0
+    cluster: float = 0.0
+    concept: float = 0.0
+    draw: float = 0.0
+    item_draw: float = 0.0
+    """Of an item under one setup's rubric: what the item's other draws do not share."""
+    source: str = "default"
+
+    @staticmethod
+    def of(estimates: Mapping[str, Component], source: str = "") -> "Components":
+        """Takes the components that could be estimated."""
+        variance = {
+            name: component.variance if component.known else 0.0
+            for name, component in estimates.items()
+        }
+        return Components(
+            item=variance[ITEM],
+            repeat=variance[REPEAT],
+            cluster=variance[CLUSTER],
+            draw=variance[DRAW],
+            item_draw=variance[ITEM_DRAW] + variance[ITEM_SETUP],
+            source=source,
+        )
+
+    def variance(self, size: Size) -> float:
+        """Predicts the variance of a mean of so much data (of one arm), for the draws it has."""
+        each = self.item + self.item_draw / size.draws + self.repeat / (size.draws * size.repeats)
+        between = self.cluster / size.clusters
+        between += self.concept / size.concepts if size.concepts else 0.0
+        return between + max(each, 0.0) / size.items
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,28 +130,27 @@ class Crossing:
     """The rubric of each cell: a draw within an author."""
 
     @staticmethod
-    def of(rows: pd.DataFrame) -> "Crossing":
-        """Returns the crossing of rows with cluster, evidence, setup, author, rubric and value."""
-        cells = rows.groupby(["setup", "author", "rubric"], sort=True, observed=True)
-        cell = np.asarray(cells.ngroup(), dtype=np.intp)
-        item = np.asarray(pd.factorize(rows["evidence"], sort=True)[0], dtype=np.intp)
-        shape = int(item.max()) + 1, cells.ngroups
-        place, size = item * shape[1] + cell, shape[0] * shape[1]
-        values = rows["value"].to_numpy(dtype=float)
-        count = np.bincount(place, minlength=size).astype(float)
-        mean = np.bincount(place, values, size) / np.maximum(count, 1)
-        squares = np.bincount(place, (values - mean[place]) ** 2, size).astype(float)
-        first = rows["cluster"].iloc[first_rows(item)]
-        names = rows[["setup", "author", "rubric"]].iloc[first_rows(cell)].reset_index(drop=True)
-        rubric = names.groupby(["author", "rubric"]).ngroup()
+    def of(verdicts: pd.DataFrame) -> "Crossing":
+        """Crosses the verdicts of a measurement: unit, cluster, setup, author, draw, value."""
+        names = ["setup", "author", "draw"]
+        groups = verdicts.groupby(names, sort=True, observed=True)
+        cell = np.asarray(groups.ngroup(), dtype=np.intp)
+        item = np.asarray(pd.factorize(verdicts["unit"], sort=True)[0], dtype=np.intp)
+        shape = int(item.max()) + 1, groups.ngroups
+        index, size = item * shape[1] + cell, shape[0] * shape[1]
+        values = verdicts["value"].to_numpy(dtype=float)
+        count = np.bincount(index, minlength=size).astype(float)
+        mean = np.bincount(index, values, size) / np.maximum(count, 1)
+        squares = np.bincount(index, (values - mean[index]) ** 2, size).astype(float)
+        cells = verdicts[names].iloc[first_rows(cell)].reset_index(drop=True)
         return Crossing(
             mean.reshape(shape),
             count.reshape(shape),
             squares.reshape(shape),
-            pd.factorize(first)[0].astype(np.int64),
-            pd.factorize(names["setup"])[0].astype(np.int64),
-            pd.factorize(names["author"])[0].astype(np.int64),
-            rubric.to_numpy().astype(np.int64),
+            _numbers(verdicts["cluster"].iloc[first_rows(item)]),
+            _numbers(cells["setup"]),
+            _numbers(cells["author"]),
+            cells.groupby(["author", "draw"]).ngroup().to_numpy().astype(np.int64),
         )
 
     @property
@@ -131,15 +169,15 @@ class Crossing:
         pairs = np.unique(np.stack([self.author, self.draw]), axis=1)
         return int(np.bincount(pairs[0]).max())
 
-    def on(self, kept: Any) -> "Crossing":
-        """Returns the crossing on some of the items."""
-        parts = {name: getattr(self, name)[kept] for name in ("mean", "count", "squares")}
-        return replace(self, cluster=self.cluster[kept], **parts)
+    def on(self, items: Any) -> "Crossing":
+        """Selects items."""
+        parts = {name: getattr(self, name)[items] for name in ("mean", "count", "squares")}
+        return replace(self, cluster=self.cluster[items], **parts)
 
-    def under(self, kept: Any) -> "Crossing":
-        """Returns the crossing of some of the cells, with the items that have any of them."""
-        parts = {name: getattr(self, name)[kept] for name in ("setup", "author", "draw")}
-        parts |= {name: getattr(self, name)[:, kept] for name in ("mean", "count", "squares")}
+    def under(self, cells: Any) -> "Crossing":
+        """Selects cells, and the items that have any of them."""
+        parts = {name: getattr(self, name)[cells] for name in ("setup", "author", "draw")}
+        parts |= {name: getattr(self, name)[:, cells] for name in ("mean", "count", "squares")}
         part = replace(self, **parts)
         return part.on(part.count.any(axis=1))
 
@@ -147,6 +185,10 @@ class Crossing:
     def as_single_repeats(self) -> "Crossing":
         """The crossing with its means as single values, where repeats never differ."""
         return replace(self, count=(self.count > 0).astype(float))
+
+
+def _numbers(names: pd.Series) -> IntArray:
+    return pd.factorize(names)[0].astype(np.int64)
 
 
 class Likelihood:
@@ -164,8 +206,7 @@ class Likelihood:
         self._pattern = pattern.ravel()  # numpy 2.0 returns a column
         self._roots = np.sqrt(weights)
         self._n = np.bincount(self._pattern)
-        patterns = range(len(weights))
-        parts = [mean[self._pattern == one] for one in patterns]
+        parts = [mean[self._pattern == pattern] for pattern in range(len(weights))]
         self._sums = np.stack([part.sum(axis=0) for part in parts])
         self._products = np.stack([part.T @ part for part in parts])
         self._mean, self._cluster = mean, values.cluster if clustered else None
@@ -224,34 +265,34 @@ class Likelihood:
             values, vectors = np.linalg.eigh(curvature)
             step = -vectors @ (vectors.T @ gradient / np.maximum(np.abs(values), 1e-3))
             step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-12))
-            found = self(logs + step)
-            while found > best and np.abs(step).max() > 1e-6:
+            value = self(logs + step)
+            while value > best and np.abs(step).max() > 1e-6:
                 step /= 4
-                found = self(logs + step)
-            if best - found < 1e-7:
+                value = self(logs + step)
+            if best - value < 1e-7:
                 break
-            logs, best = np.maximum(logs + step, SMALLEST), found
+            logs, best = np.maximum(logs + step, SMALLEST), value
         self(logs)
         ratios = np.exp(logs)
-        kept = logs > SMALLEST + 3 + max(0.0, float(logs.max(initial=0.0)))
-        return np.array([*np.where(kept, ratios * self.scale, 0.0), self.scale])
+        positive = logs > SMALLEST + 3 + max(0.0, float(logs.max(initial=0.0)))
+        return np.array([*np.where(positive, ratios * self.scale, 0.0), self.scale])
 
-    def _derivatives(self, logs: Floats, here: float) -> tuple[Floats, Floats]:
+    def _derivatives(self, logs: Floats, value: float) -> tuple[Floats, Floats]:
         """Returns the gradient and the curvature, by differences."""
         steps = STEP * np.eye(len(logs))
-        up, down = (np.array([self(logs + sign * one) for one in steps]) for sign in (1, -1))
-        curvature = np.diag((up - 2 * here + down) / STEP**2)
+        up, down = (np.array([self(logs + sign * step) for step in steps]) for sign in (1, -1))
+        curvature = np.diag((up - 2 * value + down) / STEP**2)
         for i, j in combinations(range(len(logs)), 2):
             both = self(logs + steps[i] + steps[j])
-            curvature[i, j] = curvature[j, i] = (both - up[i] - up[j] + here) / STEP**2
+            curvature[i, j] = curvature[j, i] = (both - up[i] - up[j] + value) / STEP**2
         return (up - down) / (2 * STEP), curvature
 
 
 def _sums(values: Floats, code: IntArray) -> Floats:
     """Returns the sums of rows by group."""
-    found = np.zeros((int(code.max()) + 1, values.shape[1]))
-    np.add.at(found, code, values)
-    return found
+    sums = np.zeros((int(code.max()) + 1, values.shape[1]))
+    np.add.at(sums, code, values)
+    return sums
 
 
 class Model(NamedTuple):
@@ -347,7 +388,7 @@ def components(values: Crossing, *, intervals: bool = True) -> dict[str, Compone
     if levels[ITEM] < MIN_LEVELS:
         note = f"not estimable: {levels[ITEM]} items, {MIN_LEVELS} are needed"
         return {name: Component(name, *undefined()[:3], levels[name], note) for name in COMPONENTS}
-    fitted = model(_drawn(values))
+    fitted = model(_sample(values))
     estimates, likelihood = fitted.fit()
     ends, reason = {}, ""
     if intervals and values.clusters >= MIN_CLUSTERS:
@@ -355,23 +396,23 @@ def components(values: Crossing, *, intervals: bool = True) -> dict[str, Compone
         reason = "no interval: not clearly above 0"
     elif intervals:
         reason = f"no interval: {values.clusters} clusters, {MIN_CLUSTERS} are needed"
-    found = {}
+    table = {}
     for name in COMPONENTS:
         if name in fitted.confounded:
             why = f"not estimable, confounded with {fitted.confounded[name]}"
-            found[name] = Component(name, *undefined()[:3], levels[name], why)
+            table[name] = Component(name, *undefined()[:3], levels[name], why)
         elif name == DRAW:
-            found[name] = _draw_component(fitted.values, likelihood, levels[name])
+            table[name] = _draw_component(fitted.values, likelihood, levels[name])
         else:
             value = float(estimates[fitted.names.index(name)])
             low, high = ends.get(name, (np.nan, np.nan))
             note = "" if np.isfinite(low) else reason
-            found[name] = Component(name, value, low, high, levels[name], note)
+            table[name] = Component(name, value, low, high, levels[name], note)
     if fitted.confounded.get(REPEAT) and (values.count > 1).any():
         # Repeats were asked for and never differed: that is an estimate.
         note = "repeats never differ"
-        found[REPEAT] = Component(REPEAT, 0.0, np.nan, np.nan, levels[REPEAT], note)
-    return found
+        table[REPEAT] = Component(REPEAT, 0.0, np.nan, np.nan, levels[REPEAT], note)
+    return table
 
 
 def _levels(values: Crossing) -> dict[str, int]:
@@ -391,20 +432,20 @@ def _levels(values: Crossing) -> dict[str, int]:
     }
 
 
-def _drawn(values: Crossing) -> Crossing:
-    """Returns a draw of setups and clusters, if the likelihood of all would take too long."""
+def _sample(values: Crossing) -> Crossing:
+    """Draws a sample of setups and clusters, if the likelihood of all would take too long."""
     cells = len(values.setup)
     if cells > MOST_CELLS:
         setups = np.unique(values.setup)
-        kept = max(2, len(setups) * MOST_CELLS // cells)
-        chosen = seeded("setups", len(setups)).permutation(setups)[:kept]
-        values = values.under(np.isin(values.setup, chosen))
+        count = max(2, len(setups) * MOST_CELLS // cells)
+        sample = seeded("setups", len(setups)).permutation(setups)[:count]
+        values = values.under(np.isin(values.setup, sample))
     work = len(np.unique(values.count, axis=0)) * len(values.setup) ** 3
     if work > LARGEST:
         clusters = np.unique(values.cluster)
-        kept = max(GROUPS, int(len(clusters) * LARGEST / work))
-        chosen = seeded("clusters", len(clusters)).permutation(clusters)[:kept]
-        values = values.on(np.isin(values.cluster, chosen))
+        count = max(GROUPS, int(len(clusters) * LARGEST / work))
+        sample = seeded("clusters", len(clusters)).permutation(clusters)[:count]
+        values = values.on(np.isin(values.cluster, sample))
     return values
 
 
@@ -417,21 +458,20 @@ def _jackknife(fitted: Model, estimates: Floats) -> dict[str, tuple[float, float
     group = order[np.searchsorted(clusters, values.cluster)]
     start = np.log(np.maximum(estimates[:-1] / estimates[-1], np.exp(SMALLEST)))
     without = []
-    for one in range(groups):
-        kept = group != one
-        part = fitted._replace(values=values.on(kept))
+    for index in range(groups):
+        part = fitted._replace(values=values.on(group != index))
         without.append(part.fit(start)[0])
     table = np.stack(without)
-    found = {}
-    for place, name in enumerate(fitted.names):
-        if estimates[place] > 0 and (table[:, place] > 0).all():
-            logs = np.log(table[:, place])
+    intervals = {}
+    for index, name in enumerate(fitted.names):
+        if estimates[index] > 0 and (table[:, index] > 0).all():
+            logs = np.log(table[:, index])
             error = float(np.sqrt((groups - 1) * logs.var()))
             # With t of groups - 1, 1,000 panels of 20 clusters covered 92.6 %: values are skewed.
             reach = np.exp(float(t_quantile(groups / 2)) * error)
             if reach < WIDEST:
-                found[name] = float(estimates[place] / reach), float(estimates[place] * reach)
-    return found
+                intervals[name] = float(estimates[index] / reach), float(estimates[index] * reach)
+    return intervals
 
 
 def _draw_component(values: Crossing, likelihood: Likelihood, levels: int) -> Component:
@@ -458,109 +498,3 @@ def _draw_component(values: Crossing, likelihood: Likelihood, levels: int) -> Co
         for tail in reversed(TAILS)
     ]
     return Component(DRAW, variance, ends[0], ends[1], levels)
-
-
-# --- from samples --------------------------------------------------------------------------------
-
-MEASURES = ("accuracy", "agreement", "stage")
-"""What verdicts are measured by, the most telling first: whether they are right, how far people
-agree, and the stage on the scale from 0 to 1."""
-LARGEST_VARIANCE = 0.25
-"""The variance of values between 0 and 1, which all measures are, is at most this."""
-UNIT = ["task", "variant", JUDGE, "evidence", "author", "rubric", "replicate"]
-"""The columns that identify one verdict of a setup; a pair shown in both orders is one."""
-
-
-def measured(
-    frame: pd.DataFrame, people: pd.DataFrame | None = None, endpoints: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Returns the verdicts of setups in long form, by task and measure.
-
-    Columns: UNIT, cluster, setup (the name of judge and variant), measure, value, usd, calls.
-    Accuracy and agreement count a verdict that is not scored as wrong, unless the provider failed.
-    Replicates that repeat each other count as one.
-
-    Args:
-        frame: tidy samples.
-        people: raters' stages, with columns tag, evidence, rater, stage.
-        endpoints: what else is measured of single verdicts (`endpoints.AVERAGED`).
-    """
-    rows = once_per_call(first_replicates(own_rows(frame)), CELL)
-    alone = rows["cluster"] == ""
-    rows = rows.assign(
-        cluster=rows["cluster"].where(~alone, "item " + rows["evidence"].astype(str)),
-        author=rows["rubric_author"],
-        rubric=rows["rubric_draw"],
-        setup=_setup_names(rows),
-        calls=1,
-    )
-    answered = rows["status"] == "scored"
-    wrong = ~answered & (rows["status"] != "provider_error")
-    values = sample_values(rows)
-    known = pd.to_numeric(rows["truth"], errors="coerce").notna()
-    found = {
-        "accuracy": np.where(wrong & known, 0.0, values["agreement"]),
-        "agreement": _agreement(rows, people),
-        "stage": values["stage"],
-    }
-    found |= {name: values[name] for name in endpoints}
-    parts = [_units(rows, name, value) for name, value in found.items()]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _units(rows: pd.DataFrame, measure: str, values: Floats) -> pd.DataFrame:
-    """Returns the verdicts that have a value, averaged over the orders of a pair."""
-    part = rows.assign(value=values, usd=rows["usd"].fillna(np.inf)).dropna(subset="value")
-    groups = part.groupby([*UNIT, "cluster", "setup"], observed=True, sort=False)
-    sums = groups.agg({"value": "mean", "usd": "sum", "calls": "sum"}).reset_index()
-    # A sum is unknown if a part is.
-    return sums.assign(measure=measure, usd=sums["usd"].replace(np.inf, np.nan))
-
-
-def _setup_names(rows: pd.DataFrame) -> pd.Series:
-    """Returns the judge and the variant of each row, without what does not vary."""
-    judge, variant = rows[JUDGE].astype(str), rows["variant"].astype(str)
-    if variant.nunique() == 1:
-        return judge
-    return variant if judge.nunique() == 1 else judge + ", " + variant
-
-
-def _agreement(rows: pd.DataFrame, people: pd.DataFrame | None) -> Floats:
-    """Returns the share of raters whose stage each verdict is; NaN without raters."""
-    found: Floats = np.full(len(rows), np.nan)
-    if people is None or people.empty:
-        return found
-    keys = rows[["tag", "evidence", "mask"]].assign(row=np.arange(len(rows)))
-    both = keys.merge(people[["tag", "evidence", "stage"]], on=["tag", "evidence"])
-    if both.empty:
-        return found
-    masks = both["mask"].to_numpy(dtype=np.int64)
-    share = (masks >> (both["stage"].to_numpy(dtype=np.int64) - 1) & 1) / np.maximum(
-        np.bitwise_count(masks), 1
-    )
-    mean = pd.Series(share).groupby(both["row"].to_numpy()).mean()
-    found[mean.index] = mean.to_numpy()
-    failed = (rows["status"] == "provider_error").to_numpy()
-    return np.where(failed, np.nan, found)
-
-
-def primary_measure(values: pd.DataFrame) -> str:
-    """Returns the most telling measure that verdicts have."""
-    return next((name for name in MEASURES if (values["measure"] == name).any()), "")
-
-
-def variance_table(values: pd.DataFrame) -> pd.DataFrame:
-    """Returns the variance components of each task, by its most telling measure.
-
-    `share` is the component's part of the variance of a single verdict, where all are known.
-    """
-    rows = []
-    for task, part in values.groupby("task", sort=True, observed=True):
-        measure = primary_measure(part)
-        found = components(Crossing.of(part[part["measure"] == measure]))
-        total = sum(one.variance for one in found.values() if one.known)
-        for one in found.values():
-            share = one.variance / total if total > 0 else np.nan
-            high = np.minimum(one.high, LARGEST_VARIANCE)
-            rows.append([task, measure, *one[:2], share, one.low, high, *one[4:]])
-    return pd.DataFrame(rows, columns=TABLE)

@@ -8,16 +8,15 @@ import pandas as pd
 import pytest
 from statsmodels.regression.mixed_linear_model import MixedLM
 
-from judge_gym.analysis.stats.intervals import seeded
-from judge_gym.analysis.variance import (
+from judge_gym.analysis.planning.components import (
     COMPONENTS,
     Component,
+    Components,
     Crossing,
+    Size,
     components,
-    measured,
-    variance_table,
 )
-from panel_frames import samples, verdicts
+from judge_gym.analysis.stats.intervals import seeded
 from tables import each_row
 
 BRENNAN = """
@@ -40,7 +39,7 @@ SHROUT = "9 2 5 8\n6 1 3 2\n8 4 6 8\n7 1 2 6\n10 5 6 9\n6 2 4 7"
 def long(values: np.ndarray, **codes: Any) -> pd.DataFrame:
     """Rows of values by item and column, with codes of the columns."""
     item, column = (axis.ravel() for axis in np.indices(values.shape))
-    rows = pd.DataFrame({"evidence": item, "cluster": item, "value": values.ravel()})
+    rows = pd.DataFrame({"unit": item, "cluster": item, "value": values.ravel()})
     return rows.assign(**{name: np.asarray(code)[column] for name, code in codes.items()})
 
 
@@ -76,8 +75,8 @@ def world(
         + effect("item_draw", items, setups, draws)[item, setup, draw]
         + effect("repeat", len(item))
     )
-    rows = pd.DataFrame({"evidence": item, "cluster": item // each, "setup": setup, "value": value})
-    rows = rows.assign(author=setup, rubric=draw)
+    rows = pd.DataFrame({"unit": item, "cluster": item // each, "setup": setup, "value": value})
+    rows = rows.assign(author=setup, draw=draw)
     return rows[rng.random(len(rows)) < kept]
 
 
@@ -91,13 +90,13 @@ def variances(rows: pd.DataFrame) -> dict[str, float]:
 
 def test_components_of_brennans_persons_by_raters_within_tasks() -> None:
     tasks = np.repeat([0, 1, 2], 4)
-    rows = long(table_of(BRENNAN), setup=tasks, author=tasks, rubric=np.arange(12))
+    rows = long(table_of(BRENNAN), setup=tasks, author=tasks, draw=np.arange(12))
     published = {"item": 0.4731, "draw": 0.6475, "item x setup": 0.5596, "item x draw": 2.3802}
     assert variances(rows) == pytest.approx(published, abs=2e-4)
 
 
 def test_components_of_shrout_and_fleiss_give_their_intraclass_correlation() -> None:
-    rows = long(table_of(SHROUT), setup=np.arange(4), author=np.zeros(4), rubric=np.zeros(4))
+    rows = long(table_of(SHROUT), setup=np.arange(4), author=np.zeros(4), draw=np.zeros(4))
     found = variances(rows)
     assert found["item"] / (found["item"] + found["item x setup"]) == pytest.approx(0.71, abs=0.005)
     mean_squares = {"item": (11.24 - 1.02) / 4, "item x setup": 1.02}
@@ -118,7 +117,7 @@ def test_unbalanced_components_are_those_of_statsmodels(each: int) -> None:
         sd={"cluster": 0.5, "item": 0.4, "item_setup": 0.4, "repeat": 0.3},
     )
     found = variances(rows)
-    units = {"item": rows["evidence"], "item x setup": rows["evidence"] * 2 + rows["setup"]}
+    units = {"item": rows["unit"], "item x setup": rows["unit"] * 2 + rows["setup"]}
     named = rows.assign(**units)
     group = "cluster" if each > 1 else "item"
     inner = [name for name in units if name != group]
@@ -172,6 +171,17 @@ def test_many_setups_are_estimated_from_a_draw_of_them() -> None:
     )
     expected = {"item": 0.16, "item x setup": 0.09, "repeat": 0.04}
     assert variances(rows) == pytest.approx(expected, rel=0.4)
+
+
+def test_the_variance_of_a_mean_is_that_of_simulated_studies() -> None:
+    """Clusters, items, their draws and repeats: the formula that all planning rests on."""
+    rng = seeded("means")
+    sd = {"cluster": 0.3, "item": 0.4, "item_draw": 0.8, "repeat": 0.5}
+    means = [world(rng, 10, 2, 1, 3, 2, sd=sd)["value"].mean() for _ in range(600)]
+    known = Components(item=0.16, repeat=0.25, cluster=0.09, item_draw=0.64)
+    expected = known.variance(Size(items=20, clusters=10, repeats=2, draws=3))
+    # The variance of 600 normal means has a standard error of 6 %.
+    assert np.var(means) == pytest.approx(expected, rel=0.25)
 
 
 # --- what cannot be estimated --------------------------------------------------------------------
@@ -256,78 +266,3 @@ def test_intervals_cover_components_at_twenty_clusters() -> None:
         assert len(known) > 0.9 * len(found)
         # At 93 % coverage, 300 panels fall below this by chance in 1 of 1,000 runs.
         assert np.mean([covers(one, value) for one in known]) > 0.93 - 3.1 * 0.0147
-
-
-# --- from samples --------------------------------------------------------------------------------
-
-
-def test_a_verdict_without_a_score_is_wrong_unless_the_provider_failed() -> None:
-    rows: list[dict[str, Any]] = [
-        {"evidence": 1, "stages": "2", "truth": 2, "usd": 0.1},
-        {"evidence": 2, "stages": "3", "truth": 2, "usd": 0.1},
-        {"evidence": 3, "truth": 2, "usd": 0.1},
-        {"evidence": 4, "truth": 2, "usd": 0.1, "status": "provider_error"},
-        {"evidence": 5, "stages": "2 3", "truth": 2, "usd": 0.1},
-    ]
-    found = measured(samples(*rows)).query("measure == 'accuracy'").set_index("evidence")["value"]
-    assert found.to_dict() == {1: 1.0, 2: 0.0, 3: 0.0, 5: 0.5}
-
-
-def test_replicates_at_temperature_zero_count_as_one() -> None:
-    chosen = [("a", item, str(1 + (item + copy) % 3)) for item in range(6) for copy in range(3)]
-    cold = measured(verdicts(*chosen, **{"judge.temperature": 0.0}))
-    assert len(cold) == 6 and len(measured(verdicts(*chosen))) == 18
-
-
-def test_both_orders_of_a_pair_are_one_verdict() -> None:
-    frame = samples(
-        {"stages": "1", "truth": 1, "flipped": False, "replicate": 0, "pair": True, "usd": 0.2},
-        {"stages": "2", "truth": 1, "flipped": True, "replicate": 0, "pair": True, "usd": 0.3},
-        n_stages=2,
-        rubric_kind="nominal",
-    )
-    [row] = measured(frame).to_dict("records")
-    assert (row["value"], row["usd"], row["calls"]) == (0.5, pytest.approx(0.5), 2)
-
-
-def test_agreement_is_the_share_of_raters_with_the_same_stage() -> None:
-    frame = verdicts(("a", 1, "2"), ("a", 2, "1"), tag="t")
-    people = pd.DataFrame(
-        [("t", 1, "x", 2), ("t", 1, "y", 3), ("t", 2, "x", 4)],
-        columns=["tag", "evidence", "rater", "stage"],
-    )
-    found = measured(frame, people).query("measure == 'agreement'").set_index("evidence")["value"]
-    assert found.to_dict() == {1: 0.5, 2: 0.0}
-
-
-def test_the_table_has_a_row_per_component_with_shares_that_sum_to_one() -> None:
-    rng = seeded("table")
-    chosen = [
-        ("a" if judge else "b", item, str(1 + int(np.clip(level + rng.normal(0, 0.7), 0, 3))))
-        for item, level in enumerate(rng.uniform(0, 3, 25))
-        for judge in (0, 1)
-        for _ in range(3)
-    ]
-    table = variance_table(measured(verdicts(*chosen))).set_index("component")
-    assert list(table.index) == [*COMPONENTS]
-    assert table["share"].sum() == pytest.approx(1)
-    assert (table["measure"] == "stage").all()
-    low, value, high = table.loc["item", ["low", "variance", "high"]].to_numpy(dtype=float)
-    assert low < value < high
-
-
-def test_a_component_that_may_be_nearly_zero_has_no_interval_and_no_end_exceeds_the_scale() -> None:
-    for key in range(4, 10):
-        rng = seeded("wide", key)
-        chosen = [
-            (judge, item, str(1 + int(np.clip(level + rng.normal(0, 0.9), 0, 3))))
-            for item, level in enumerate(rng.uniform(0, 3, 24))
-            for judge in "ab"
-            for _ in range(3)
-        ]
-        table = variance_table(measured(verdicts(*chosen))).set_index("component")
-        known = table["high"].notna()
-        assert known["item"]
-        assert (table.loc[known, "high"] <= 0.25).all()
-        assert (table.loc[known, "high"] <= 100 * table.loc[known, "variance"]).all()
-        assert "not clearly above 0" in str(table.loc["item x setup", "note"])
