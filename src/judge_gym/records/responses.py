@@ -384,8 +384,8 @@ class JudgedItem(TypedDict):
     ordinal: bool
     n_stages: int
     disagreement: float | None
-    """The expected distance of two verdicts of different setups, as a share of the scale; of two
-    repeats if one setup judged it. Null with fewer than two verdicts."""
+    """The share of pairs of verdicts of different setups that differ; of repeats if one setup judged
+    it. Null with fewer than two verdicts."""
     cells: list[ItemCell]
 
 

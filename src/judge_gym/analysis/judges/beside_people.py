@@ -115,7 +115,7 @@ def length_of(
     return {
         "setup": setup,
         "unit": effect.unit,
-        "effect": as_quantity(effect.effect._replace(withheld=effect.withheld)),
+        "effect": _known(effect.effect._replace(withheld=effect.withheld)),
         "failed": _known(effect.failed),
         "passed": _known(effect.passed),
         "sentence": effect_sentence(effect, positive),
