@@ -9,6 +9,7 @@ from judge_gym.records.judge_table import (
     CORRECTED,
     column_value,
     deciding_column,
+    differing_counts,
     interval_units,
     is_corrected,
     people_deciding,
@@ -99,6 +100,8 @@ def _below(table: "JudgeTable", printed: int, fits: bool) -> "Iterator[str]":
         yield CORRECTED
     others = "" if fits else "; --json has those of the other columns"
     yield f"Intervals: 95 %, over {interval_units(table)}, for all rows of a column{others}."
+    if counts := differing_counts(table):
+        yield counts
 
 
 def print_chosen(table: "JudgeTable") -> None:

@@ -287,6 +287,24 @@ def people_deciding(table: JudgeTable) -> Quantity | None:
     return None if column is None or people is None else people["measures"].get(column["name"])
 
 
+def differing_counts(table: JudgeTable) -> str:
+    """Says on how many items columns rest; empty where all rest on as many."""
+    counts: dict[str, set[int]] = {}
+    for head in table["columns"]:
+        values = [column_value(row, head["name"]) for row in table["rows"]]
+        numbers = {quantity["n"] for quantity in values if quantity is not None}
+        if head["main"] and numbers:
+            counts[head["title"]] = numbers
+    if len({number for numbers in counts.values() for number in numbers}) < 2:
+        return ""
+    by_count: dict[str, list[str]] = {}
+    for title, numbers in counts.items():
+        ends = dict.fromkeys(f"{end:,}" for end in (min(numbers), max(numbers)))
+        by_count.setdefault(" to ".join(ends), []).append(title)
+    listed = "; ".join(f"{', '.join(titles)}: {count}" for count, titles in by_count.items())
+    return f"Items that each column rests on: {listed}."
+
+
 def interval_units(table: JudgeTable) -> str:
     """Says what intervals are over: `60 items`, or `12 clusters of items`."""
     items, clusters = table["compared_items"], table["clusters"]

@@ -25,15 +25,17 @@ from judge_gym.records.judge_table import (
     JudgeTable,
     Quantity,
     column_value,
+    deciding_column,
+    differing_counts,
     interval_units,
     is_corrected,
+    people_deciding,
 )
 from judge_gym.records.numbers import (
     DIFFERENCES,
     FORMATS,
     hundredths,
     percent,
-    share,
     signed_hundredths,
     with_interval,
 )
@@ -298,24 +300,6 @@ def _confusion_table(confusion: Confusion | None) -> Table | None:
     )
 
 
-def differing_counts(table: JudgeTable) -> str:
-    """Says on how many items columns rest; empty where all rest on as many."""
-    counts: dict[str, set[int]] = {}
-    for head in table["columns"]:
-        values = [column_value(row, head["name"]) for row in table["rows"]]
-        numbers = {quantity["n"] for quantity in values if quantity is not None}
-        if head["main"] and numbers:
-            counts[head["title"]] = numbers
-    if len({number for numbers in counts.values() for number in numbers}) < 2:
-        return ""
-    by_count: dict[str, list[str]] = {}
-    for title, numbers in counts.items():
-        ends = dict.fromkeys(f"{end:,}" for end in (min(numbers), max(numbers)))
-        by_count.setdefault(" to ".join(ends), []).append(title)
-    listed = "; ".join(f"{', '.join(titles)}: {count}" for count, titles in by_count.items())
-    return f"Items that each column rests on: {listed}."
-
-
 def in_numbers(given: ReportInput) -> Section | None:
     """Lists every quantity of every setup, a row each."""
     if given.judges is None:
@@ -346,8 +330,10 @@ def _note(table: JudgeTable) -> str:
         )
     if counts := differing_counts(table):
         parts.append(counts)
-    if people := table["people_with_each_other"]:
-        parts.append(f"People with each other: {share(people)}.")
+    people, column = people_deciding(table), deciding_column(table)
+    if people is not None and column is not None:
+        among = with_interval(people, FORMATS[column["unit"]])
+        parts.append(f"People with each other: {among} ({measure_name(table)}).")
     if table["kind"] is not None and len(table["rows"]) > 1:
         parts.append(
             f"Standing: on {table['compared_items']} items that all compared setups judged; worse "
