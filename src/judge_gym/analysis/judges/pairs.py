@@ -53,7 +53,7 @@ PAIR_RULE = (
 
 
 def recorded_samples(judge: str, recorded: Sequence[PairDecision]) -> pd.DataFrame:
-    """Makes tidy samples of a judge's recorded decisions, the replicates of a pair in their order."""
+    """Makes tidy samples of a judge's recorded decisions, with replicates in their order."""
     frame = pd.DataFrame(recorded, columns=PairDecision._fields)
     decision = frame.pop("decision")
     columns: dict[str, Any] = {
