@@ -15,6 +15,7 @@ import pytest
 from conftest import OnlySections, Scripted, study_file
 from engines import replace_engine
 from judge_gym.analysis.report import findings, verdicts
+from judge_gym.analysis.report.judges import which_judge
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
@@ -264,7 +265,7 @@ def benchmark(tmp_path: Path) -> Path:
 def test_a_benchmark_is_made_as_the_blueprint_orders_it_and_run(
     lab: Lab, benchmark: Path, only_sections: OnlySections
 ) -> None:
-    only_sections(findings.accuracy, findings.rubrics_evidence_cost)
+    only_sections(which_judge, findings.rubrics_and_evidence)
     window = lab.create_window("2026-01-01", "2026-01-31", "Valdoria")
     assert lab.load_benchmark_evidence(window, benchmark) == 3
     made = create(lab, window, task_type="benchmark", concept="tone")
@@ -294,7 +295,7 @@ def test_a_benchmark_is_made_as_the_blueprint_orders_it_and_run(
     stages = {row["stage"] for row in lab.reports.usage()}
     assert "critic" not in stages and "rubricer" not in stages
     tables = {table.title: table.frame for table in lab.reports.build("pilot").tables}
-    assert list(tables["Known answers"]["items"]) == [3]
+    assert list(tables["Judges"]["exact_n"]) == [3]
     assert "Rubric quality" not in tables, "no critic rated the given rubric"
 
 
@@ -482,7 +483,7 @@ def test_labels_reach_the_report_as_agreement_with_people(
     lab: Lab, write_study: WriteStudy, tmp_path: Path, only_sections: OnlySections
 ) -> None:
     """One judge always says stage 1; the other 1 in the first replicate and 2 in the second."""
-    only_sections(findings.accuracy)
+    only_sections(which_judge)
 
     def answer(request: Request) -> str:
         second = request.model == "sim:hasty" and request.draw.index == 1
@@ -501,38 +502,27 @@ def test_labels_reach_the_report_as_agreement_with_people(
         probe=False,
     )
     lab.runs.run(path)
-    titles = [table.title for table in lab.reports.build("small").tables]
-    assert "Agreement with people" not in titles
+    assert "exact" not in lab.reports.build("small").table("judges")
     labels = tmp_path / "labels.csv"
     labels.write_text(
         "item,rater,stage\n"
         "I1,ann,1\nI1,bob,Low\nI1,cid,2\n"  # two of three say 1
         "I2,ann,2\nI2,bob,High\n"  # both say 2
-        "I3,ann,1\nI3,bob,2\n"  # a tie: left out
-        "I4,dora,Low\n"  # one is a majority; nobody speaks of the fifth
+        "I3,ann,1\nI3,bob,2\n"  # a tie
+        "I4,dora,Low\n"  # nobody speaks of the fifth
     )
     lab.labels.import_file(labels, target="small")
-    [table] = [t for t in lab.reports.build("small").tables if t.title == "Agreement with people"]
-    found = table.frame.set_index("judge.model")[["value", "items", "raters"]].to_dict("index")
-    assert found == {
-        # right on I1 and I4, wrong on I2
-        "sim:strict": {"value": pytest.approx(2 / 3), "items": 3, "raters": 4},
-        # half right on each
-        "sim:hasty": {"value": pytest.approx(1 / 2), "items": 3, "raters": 4},
-    }
-
-
-def test_raters_who_tie_on_everything_give_no_table(
-    lab: Lab, write_study: WriteStudy, tmp_path: Path, only_sections: OnlySections
-) -> None:
-    only_sections(findings.accuracy, verdicts.response_outcomes)
-    lab.runs.run(write_study(samples=1))
-    labels = tmp_path / "labels.csv"
-    labels.write_text("item,rater,stage\ncalm,ann,1\ncalm,bob,2\nharsh,ann,3\nharsh,bob,4\n")
-    lab.labels.import_file(labels)
-    titles = [table.title for table in lab.reports.build("small").tables]
-    assert "Agreement with people" not in titles
-    assert "Statuses" in titles
+    report = lab.reports.build("small")
+    table = report.table("judges").set_index("setup")
+    # With a random rater: 2/3 on I1, 0 on I2, 1/2 on I3 and 1 on I4.
+    low, high = (2 / 3 + 0 + 1 / 2 + 1) / 4, (1 / 3 + 1 + 1 / 2 + 0) / 4
+    assert table.loc["strict", "exact"] == pytest.approx(low)
+    assert table.loc["hasty", "exact"] == pytest.approx((low + high) / 2)
+    assert {*table["exact_n"]} == {4}
+    [judges] = [one for one in report.tables if one.title == "Judges"]
+    assert "agreement with people" in judges.cells
+    [confusion] = [one for one in report.tables if one.title == "Verdicts and labels"]
+    assert {*confusion.frame["verdict"]} >= {"Low", "High"}, "in the words of the labels"
 
 
 # --- tidy rows -----------------------------------------------------------------------------------
@@ -867,7 +857,7 @@ def test_a_report_says_what_is_unfinished_and_keeps_series_apart(
     lab.runs.run(path, series="again", workflows=["score"], samples=2)
     lab.runs.estimate(path)
     report = lab.reports.build(str(path))
-    [shares] = [table.frame for table in report.tables if table.title == "Statuses"]
+    shares = report.table("statuses")
     assert set(shares["variant"]) == {"series=3", "series=again"}
     assert report.facts["series"] == "3, again"
     lab.runs.run(path, series="again", samples=9, workflows=["rubric"])

@@ -30,9 +30,7 @@ ITEMS = 3
 @pytest.fixture
 def two(write_study: WriteStudy, only_sections: OnlySections) -> tuple[Path, Path]:
     """Two studies with the same experiments; the second asks for more of each."""
-    only_sections(
-        verdicts.response_outcomes, verdicts.chosen_stages, findings.rubrics_evidence_cost
-    )
+    only_sections(verdicts.response_outcomes, verdicts.chosen_stages, findings.cost)
     first = write_study("first.yaml", study="first", judges=JUDGES, samples=2, probe=False)
     second = write_study(
         "second.yaml", study="second", judges=JUDGES, samples=5, probe=True, swap="all"

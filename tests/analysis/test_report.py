@@ -16,8 +16,10 @@ import pytest
 
 from conftest import OnlySections, Scripted, study_file
 from engines import replace_engine
+from judge_gym.analysis import figures
 from judge_gym.analysis import report as reports
-from judge_gym.analysis.frames import JUDGE, tidy
+from judge_gym.analysis.frames import CELL, JUDGE, tidy
+from judge_gym.analysis.judges.pairs import pair_table
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.report import (
     Report,
@@ -32,10 +34,12 @@ from judge_gym.analysis.report import (
     verdicts,
     with_quotes,
 )
-from judge_gym.analysis.report.digest import digest
-from judge_gym.analysis.report.findings import rubrics_evidence_cost
-from judge_gym.analysis.report.judges import position_bias, which_judge
-from judge_gym.analysis.report.page import scored_share
+from judge_gym.analysis.report.biases import biases
+from judge_gym.analysis.report.digest import SIZE, as_json, digest
+from judge_gym.analysis.report.findings import cost, rubrics_and_evidence
+from judge_gym.analysis.report.judges import knob_effects, which_judge
+from judge_gym.analysis.report.page import Disagreement, scored_share
+from judge_gym.analysis.report.quotes import most_disputed_items
 from judge_gym.analysis.verdicts import Dataset
 from judge_gym.cli import display, main
 from judge_gym.cli.report_display import print_summary
@@ -177,13 +181,13 @@ def test_a_report_has_the_facts_of_the_run(whole: Ran) -> None:
     assert facts["varied"] == "verdict.method"
     assert facts["evidence items"] == "3"
     assert facts["samples"] == "96 (48 under another author's rubric)"
-    assert facts["scored"] == f"{(frame['status'] == 'scored').mean():.1%}"
+    assert facts["scored"] == f"{100 * (frame['status'] == 'scored').mean():.0f} %"
     # Equal verdicts of both methods share a probe.
     probes = frame.loc[frame["status"] == "scored", "probe_call_id"].nunique()
     assert facts["probes"] == str(probes)
     # 3 views; 4 rubrics, each criticised; 96 verdicts; probes.
     assert facts["calls paid"] == str(3 + 4 + 4 + 96 + probes)
-    assert facts["cost"] == "0.0000 USD"
+    assert facts["cost"] == "$0"
     page = Page(whole.html)
     assert all(value in page.words for value in facts.values())
 
@@ -201,24 +205,127 @@ def test_a_summary_on_its_own_prints_what_the_whole_report_does(
     assert printed[0] == printed[1]
 
 
-def test_its_tables_are_on_the_page(plain: Ran) -> None:
-    page, frame = Page(plain.html), plain.samples
+def test_its_tables_are_on_the_page_each_under_a_question_that_it_answers(plain: Ran) -> None:
+    page = Page(plain.html)
     assert page.tables.keys() == {table.title for table in plain.report.tables}
-    assert {"Statuses", "Expected stage", "Polarization", "Cost"} <= page.tables.keys()
-    assert page.column("Statuses", JUDGE) == ["sim:balanced", "sim:strict"]
-    assert page.column("Statuses", "n") == ["6", "6"]
-    ended = frame.groupby(JUDGE)["status"].apply(lambda s: float((s == "scored").mean()))
-    assert page.column("Statuses", "scored") == [f"{share:.1%}" for share in ended]
-    assert page.column("Polarization", "judges") == ["2"]
+    assert {"Judges", "Differences between judges", "Cost"} <= page.tables.keys()
+    judges = {str(name).removeprefix("sim:") for name in plain.samples[JUDGE].unique()}
+    assert {*page.column("Judges", "setup")} == judges
     calls = dict(zip(page.column("Cost", "stage"), page.column("Cost", "calls"), strict=False))
     assert calls["neutralizer"] == "3" and calls["critic"] == "2"
-    assert not {TABLE, "Swap sensitivity"} & page.tables.keys(), "neither pairs nor swaps"
+    assert "Swap sensitivity" not in page.tables, "there are no swaps"
+    words = plain.html
+    for question in plain.report.questions:
+        assert question.title.endswith("?")
+        for section in question.sections:
+            for one in section.tables:
+                above = words.index(f"<h2>{escape(question.title)}</h2>")
+                assert above < words.index(f'aria-label="{escape(one.title)}"')
 
 
-def test_every_chart_is_drawn(whole: Ran) -> None:
-    drawn = [chart.title for chart in whole.report.charts]
-    assert {"Distribution of verdicts", "Item by item", "Own and rivals' rubrics"} <= set(drawn)
-    assert len(drawn) == len(set(drawn)) == whole.html.count("<svg ")
+PROTOCOL_WORDS = ("belief", "entrench", "polari", "dempster", "plausib", "hypothes", "validity")
+
+
+def test_an_ordinary_page_has_at_most_twelve_tables_and_nothing_of_the_protocol() -> None:
+    chances: dict[str, Chances] = {
+        "a": [0.6, 0.4],
+        "b": [0.4, 0.6],
+        "c": {"1": 0.8, "abstain": 0.2},
+    }
+    parts = [
+        draw_verdicts(chances, items=30, n_stages=2, truth=2).assign(**{"verdict.output": output})
+        for output in ("suffix", "json")
+    ]
+    frame = pd.concat(parts, ignore_index=True).assign(protocol="", usd=0.01)
+    raters = [("", item, rater, 1 + item % 2) for item in range(30) for rater in "uvw"]
+    people = pd.DataFrame(raters, columns=["tag", "evidence", "rater", "stage"])
+    usage = pd.DataFrame(
+        [("scorer", "a", 90, 10, 10, 0.9, False)],
+        columns=["stage", "model", "calls", "input_tokens", "output_tokens", "usd", "imported"],
+    )
+    report = build_report("x", frame, usage, people=people)
+    titles = [one.title for one in report.tables]
+    assert 8 <= len(titles) <= 12 and len({*titles}) == len(titles)
+    text = " ".join([*Page(report.html()).words, report.markdown()]).lower()
+    shown = text.split("about the data")[0]
+    assert not [word for word in PROTOCOL_WORDS if word in shown and word != "hypothes"]
+
+
+def test_further_tables_are_computed_for_those_who_ask_for_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    def more(given: ReportInput) -> Section | None:
+        asked.append("more")
+        return Section("More", "", (Table("Raw counts", "", pd.DataFrame({"n": [3]})),))
+
+    def page(given: ReportInput) -> Section | None:
+        return Section(
+            "First", "", (Table("Samples", "", pd.DataFrame({"n": [len(given.frame)]})),)
+        )
+
+    monkeypatch.setattr(reports, "QUESTIONS", {"Why?": (page,)})
+    monkeypatch.setattr(reports, "APPENDIX", {"Raw counts": more, "Empty": lambda given: None})
+    report = build_report("listed", draw_verdicts({"a": [1.0, 0, 0, 0]}), None)
+    report.html(), report.markdown(), digest(report), as_json(report)
+    assert asked == [], "neither the page nor its numbers pay for it"
+    assert report.further_tables == ("Raw counts", "Empty")
+    assert report.table("raw")["n"].tolist() == [3] and report.table("raw counts")[
+        "n"
+    ].tolist() == [3]
+    assert report.table("empty").empty
+    assert asked == ["more"], "it is computed once"
+    names = [name for name, _ in report.files()]
+    assert "tables/raw-counts.csv" in names and "tables/samples.csv" in names
+    assert "tables/empty.csv" not in names
+
+
+def test_what_programs_read_has_numbers_and_null(tmp_path: Path) -> None:
+    frame = known_answers_of({"good": 27, "poor": 9})
+    report = build_report("x", frame, None)
+    whole = json.loads(json.dumps(as_json(report), allow_nan=False))
+    assert whole["sentence"] == report.summary.sentence
+    assert whole["choice"]["setup"] == "good"
+    assert whole["choice"]["quality"]["n"] == 30
+    [best, worse] = whole["differences"]
+    assert (best["setup"], best["difference"]) == ("good", None)
+    assert worse["standing"] == "worse"
+    assert worse["difference"]["value"] == pytest.approx(-18 / 30)
+    tables = {table["title"]: table for table in whole["tables"]}
+    assert tables.keys() == {table.title for table in report.tables}
+    assert {table["question"] for table in tables.values()} <= {q.title for q in report.questions}
+    rows = {row["setup"]: row for row in tables["Judges"]["rows"]}
+    assert rows["good"]["exact"] == pytest.approx(0.9) and rows["poor"]["exact_n"] == 30
+
+
+def test_a_digest_fits_and_names_the_choice_and_the_differences() -> None:
+    frame = known_answers_of({f"judge-{n}-of-a-provider": 30 - n for n in range(12)})
+    brief = digest(build_report("x", frame, None))
+    assert len(json.dumps(brief)) <= SIZE
+    assert brief["choice"]["setup"] == "judge-0-of-a-provider"
+    columns, first = brief["judges"]["columns"], brief["judges"]["rows"][0]
+    row = dict(zip(columns, first, strict=True))
+    assert row["setup"] == "judge-0-of-a-provider" and row["exact"] == 1.0
+    assert brief["judges"]["of"] == 12
+
+
+def test_every_chart_is_drawn_once(whole: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    titles = [chart.title for chart in whole.report.charts]
+    assert {"Item by item", "Own and rivals' rubrics"} <= set(titles)
+    assert len(titles) == len(set(titles)) == whole.html.count("<svg ")
+    rendered: list[Any] = []
+
+    def svg(chart: Any) -> str:
+        rendered.append(chart)
+        return "<svg></svg>"
+
+    monkeypatch.setattr(figures, "svg", svg)
+    [chart] = [replace(one) for one in whole.report.charts if one.title == "Item by item"]
+    one = replace(whole.report, questions=(), appendix=None)
+    one = replace(one, summary=replace(one.summary, chart=chart))
+    assert {"figures/item-by-item.svg", "report.html"} <= {name for name, _ in one.files()}
+    assert len(rendered) == 1, "for the page and for its file"
 
 
 def test_a_report_is_the_same_each_time(plain: Ran) -> None:
@@ -283,11 +390,12 @@ def unreadable_judge() -> ReportInput:
 def test_effects_on_the_judges_that_could_be_read_are_in_the_lead(
     unreadable_judge: ReportInput,
 ) -> None:
-    section = verdicts.axis_effects(unreadable_judge)
+    effects = table(verdicts.axis_effects(unreadable_judge), "Effects of the axes")
+    stages = effects.query("endpoint == 'stage'")
+    assert stages["value"].notna().tolist() == [judge == "b" for judge in stages["judge"]]
+    section = verdicts.choices_and_verdicts(unreadable_judge)
     assert section is not None
-    effects = table(section, "Effects of the axes").query("endpoint == 'stage'")
-    assert effects["value"].notna().tolist() == [judge == "b" for judge in effects["judge"]]
-    assert section.lead == "The only contrast has no clear effect (q < 0.05)"
+    assert section.lead == "The only contrast has no clear effect (q < 0.05)."
 
 
 def test_the_grid_of_items_shows_the_first_variant_whoever_scored_first(
@@ -304,8 +412,8 @@ def test_the_grid_of_items_shows_the_first_variant_whoever_scored_first(
 @pytest.mark.parametrize(
     ("stages", "expected"),
     [
-        ("1", "a for label A on all, 0.67 above an equal share, items: 6;"),
-        ("12", "a against label C on all, 0.33 below an equal share, items: 6;"),
+        ("1", "a for label A on all, 0.67 above an equal share ["),
+        ("12", "a against label C on all, 0.33 below an equal share ["),
     ],
 )
 def test_the_lead_on_preferences_says_on_how_many_items_and_in_which_direction(
@@ -318,6 +426,7 @@ def test_the_lead_on_preferences_says_on_how_many_items_and_in_which_direction(
     ]
     section = verdicts.display_biases(given(samples(*rows, n_stages=3)))
     assert section is not None and expected in section.lead
+    assert "], items: 6; the largest of" in section.lead
 
 
 def test_a_report_on_one_tag_covers_that_experiment_alone(
@@ -327,7 +436,7 @@ def test_a_report_on_one_tag_covers_that_experiment_alone(
     with Lab.open(plain.url) as lab:
         report = lab.reports.build("small/fascism/here/sim:strict")
     assert report.facts["experiments"] == "1" and report.facts["judges"] == "sim:strict"
-    assert report.facts["samples"].startswith("6 ")
+    assert report.facts["samples"] == "6"
 
 
 def test_warnings_are_on_the_page(plain: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,7 +461,7 @@ def test_a_report_is_printed_on_one_screen(
     display.console.cache_clear()
     assert len(lines) <= 40 and max(map(len, lines)) <= width
     text = "\n".join(lines)
-    assert all(words in text for words in ("simulated", "accuracy", "H1 ", "dose-response"))
+    assert all(words in text for words in ("simulated", "Accuracy unknown", "H1 ", "dose-response"))
     assert not re.search(r"\de[-+]\d", text)
 
 
@@ -366,7 +475,7 @@ def test_a_report_says_at_both_ends_that_judges_were_simulated(
     report, html = plain.report, plain.html
     assert "simulated" in report.banner
     first, last = html.find(report.banner), html.rfind(report.banner)
-    assert -1 < first < html.index("<dl>") < html.rindex("</table>") < last
+    assert -1 < first < html.rindex("</table>") < html.index("<dl>") < last
     printed = text_of(capsys, "--db", plain.url, "report", "small", "--full")
     words = " ".join(printed.split())  # on as many lines as the terminal needs
     assert words.startswith(report.banner) and report.banner in words[-300:]
@@ -400,22 +509,24 @@ def test_an_undefined_value_is_a_dash_and_null(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], only_sections: OnlySections
 ) -> None:
     frame = samples({"stages": "2", JUDGE: "sim:only"})
+    only_sections(verdicts.chosen_stages)
     page = Page(build_report("one", frame, NO_USAGE).html())
-    assert "Polarization" not in page.tables, "one judge cannot be polarized"
     assert page.column("Expected stage", "low") == page.column("Expected stage", "high") == ["–"]
     assert page.column("Expected stage", "items") == ["1"]
     assert "nan" not in " ".join(page.words).lower().split()
     frame.to_csv(tmp_path / "one.csv", index=False)
-    only_sections(verdicts.chosen_stages)
     parsed = json.loads(text_of(capsys, "report", "--from", str(tmp_path / "one.csv"), "--json"))
-    assert parsed["tables"]["Expected stage"][0]["low"] is None
+    [stage] = [one for one in parsed["tables"] if one["name"] == "expected-stage"]
+    assert stage["rows"][0]["low"] is None and stage["rows"][0]["mean"] is not None
 
 
 def test_an_unknown_cost_is_not_shown_as_zero(plain: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "QUESTIONS", {"Cost?": [rubrics_evidence_cost]})
+    monkeypatch.setattr(reports, "QUESTIONS", {"Cost?": [cost]})
     report = build_report("small", plain.samples, plain.usage.assign(usd=None))
-    assert "0.0000" not in report.facts["cost"]
-    assert set(Page(report.html()).column("Cost", "usd")) == {"–"}
+    assert "$0" not in report.facts["cost"]
+    page = Page(report.html())
+    assert {*page.column("Cost", "cost")} == {"–"}
+    assert any("for a price that is not known" in word for word in page.words)
 
 
 def test_a_study_without_a_single_score_still_reports(lab: Lab, write_study: Write) -> None:
@@ -427,15 +538,23 @@ def test_a_study_without_a_single_score_still_reports(lab: Lab, write_study: Wri
     pool = {"here": {"files": "vague.jsonl", "window": {"country": "Valdoria"}}}
     judges = [f"sim:judge?{fault}=1" for fault in faults]
     report = run(lab, write_study(evidence=pool, judges=judges, tolerance=1.0))
-    assert report.facts["scored"] == "0.0%" and report.facts["probes"] == "0"
+    assert report.facts["scored"] == "0 %" and "probes" not in report.facts
     assert "All judges were simulated" in report.banner, "though some never answered"
-    page = Page(report.html())
+    statuses = report.table("statuses").set_index(JUDGE)
     for fault, status in faults.items():
-        place = page.column("Statuses", JUDGE).index(f"sim:judge?{fault}=1")
-        assert page.column("Statuses", status)[place] == "100.0%"
-    assert not {"Expected stage", "Polarization", "Effects of the axes"} & page.tables.keys()
-    # In the picture, and over it on a narrow screen.
-    assert page.words.count("100.0% of verdicts have no score") == 2
+        assert statuses.loc[f"sim:judge?{fault}=1", status] == 1
+    titles = {table.title for table in report.tables}
+    assert not {"Differences between judges", "Choices and verdicts", "Biases"} & titles
+    assert report.table("expected stage").empty
+    assert "100 % of the verdicts have no score." in report_leads(report, "Statuses")
+
+
+def report_leads(report: Report, title: str) -> str:
+    """The lead of the section that has a table of the appendix."""
+    assert report.appendix is not None
+    section = report.appendix.sections[title](report.appendix.given)
+    assert section is not None
+    return section.lead
 
 
 def test_a_study_without_samples_is_refused(lab: Lab, write_study: Write) -> None:
@@ -631,7 +750,7 @@ def test_views_are_counted_by_editor_with_the_reasons_to_check_them() -> None:
         failed("sim:a", "refused"),
         failed("sim:c", "truncated"),
     ]
-    section = rubrics_evidence_cost(given(draw_verdicts({"a": EVEN}), views=views))
+    section = rubrics_and_evidence(given(draw_verdicts({"a": EVEN}), views=views))
     shown = table(section, "Views")
     assert list(shown) == [
         "editor", "views", "failed", "flagged", "too long", "numbers", "names", "length ratio",
@@ -642,7 +761,7 @@ def test_views_are_counted_by_editor_with_the_reasons_to_check_them() -> None:
         ["sim:c", 1, 1, 0, 0, 0, 0],
     ]
     assert shown["length ratio"].tolist() == pytest.approx([0.5, 1.5, float("nan")], nan_ok=True)
-    assert rubrics_evidence_cost(given(draw_verdicts({"a": EVEN}))) is None, "nothing to show"
+    assert rubrics_and_evidence(given(draw_verdicts({"a": EVEN}))) is None, "nothing to show"
 
 
 class Editor(Scripted):
@@ -661,7 +780,7 @@ class Editor(Scripted):
 def test_views_that_experiments_share_are_in_the_report_once(
     lab: Lab, write_study: Write, only_sections: OnlySections
 ) -> None:
-    only_sections(rubrics_evidence_cost)
+    only_sections(rubrics_and_evidence, cost)
     replace_engine(lab, Engine(lab.store, Editor(lambda request: "")))
     study = write_study(vary={"verdict.method": ["single", "subset"]}, tolerance=1.0)
     [row] = table(run(lab, study), "Views").to_numpy().tolist()
@@ -671,7 +790,7 @@ def test_views_that_experiments_share_are_in_the_report_once(
 def test_views_of_one_editor_under_two_wordings_are_counted_each(
     lab: Lab, write_study: Write, only_sections: OnlySections
 ) -> None:
-    only_sections(rubrics_evidence_cost)
+    only_sections(rubrics_and_evidence, cost)
     vary = {"prompt.slots.neutralizer.persona": ["a clerk", "a court reporter"]}
     report = run(lab, write_study(vary=vary, judges=["sim:strict"]))
     calls = table(report, "Cost").set_index("stage")["calls"]
@@ -681,7 +800,6 @@ def test_views_of_one_editor_under_two_wordings_are_counted_each(
 
 # --- pairs ---------------------------------------------------------------------------------------
 
-TABLE = "Pairs with a known better response"
 SIDES = ("The first response is better", "The second response is better", "Neither is better")
 # For each pair its truth, and what is decided when it is shown as given and in reverse.
 DECIDED: list[tuple[int | None, int | None, int | None]] = [
@@ -740,49 +858,45 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
         return lab.experiments.samples("small")
 
 
-def test_pairs_are_scored_by_the_published_rule(
-    pairs: pd.DataFrame, only_sections: OnlySections
-) -> None:
+def test_pairs_are_scored_by_the_published_rule(pairs: pd.DataFrame) -> None:
     """Three of four are right; Clopper and Pearson's interval for that is 0.194 to 0.994.
 
-    Of seven decisions on pairs with a truth, four name the response shown first (twice that of
-    the second pair), two the second and one is a tie: (4 - 2) / 7. Replicates are one item.
+    Of nine decisions on five pairs, five name the response shown first (twice that of the second
+    pair), three the second and one is a tie: (5 - 3) / 9. Replicates are one item.
     """
-    only_sections(findings.accuracy)
-    shown = Page(build_report("pairs", pairs, None).html())
-    rows = [dict(zip(shown.tables[TABLE][0], row, strict=True)) for row in shown.tables[TABLE][1:]]
-    by_order = {row.pop("variant").rpartition("=")[2]: row for row in rows}
-    shared = {"task": "winner (benchmark, cases)", JUDGE: "sim:strict", "n": "4"}
-    assert by_order["both"] == {
-        **shared,
-        "accuracy": "0.75",
-        "low": "0.194",
-        "high": "0.994",
-        "both_correct": "0.25",
-        "inconsistent": "0.75",
-        "nulls": "3",
-        "position_bias": "0.286",
-    }
+    rows = pair_table(tidy(pairs), CELL)
+    by_order = {row["variant"].rpartition("=")[2]: row for row in rows.to_dict("records")}
+    both = by_order["both"]
+    assert both["n"] == 4 and both["accuracy"] == 0.75
+    assert (both["low"], both["high"]) == pytest.approx((0.194, 0.994), abs=5e-4)
+    assert (both["both_correct"], both["inconsistent"], both["nulls"]) == (0.25, 0.75, 3)
+    assert both["position_bias"] == pytest.approx(2 / 9)
     # What compares the orders is undefined if one was shown.
-    none = dict.fromkeys(("both_correct", "inconsistent", "position_bias"), "–")
-    for order, accuracy, nulls in (("given", "0.5", "3"), ("swapped", "0.75", "0")):
-        known = {**shared, "accuracy": accuracy, "nulls": nulls, **none}
-        assert by_order[order].items() >= known.items()
+    for order, accuracy, nulls in (("given", 0.5, 3), ("swapped", 0.75, 0)):
+        row = by_order[order]
+        assert (row["accuracy"], row["nulls"]) == (accuracy, nulls)
+        assert pd.isna(
+            [row[name] for name in ("both_correct", "inconsistent", "position_bias")]
+        ).all()
 
 
-def test_a_report_on_pairs_shows_no_scale_and_no_second_accuracy(
-    pairs: pd.DataFrame, only_sections: OnlySections
-) -> None:
+def test_a_report_on_pairs_shows_no_scale_and_one_accuracy(pairs: pd.DataFrame) -> None:
     both = pairs[(pairs["presentation.pair_order"] == "both") & (pairs["replicate"] == 0)]
     report = build_report("pairs", both, None)
     titles = {one.title for one in report.tables}
-    assert not {"Expected stage", "Known answers", "Views", "Swap sensitivity"} & titles
-    statuses = table(report, "Statuses")
-    assert statuses[["n", "parse_failed"]].to_numpy().tolist() == [[10, "10.0%"]]
-    assert report.facts["evidence items"] == "5" and report.facts["samples"].startswith("10 ")
-    only_sections(findings.accuracy)
+    assert not {"Choices and verdicts", "Differences between judges"} & titles
+    assert report.table("expected stage").empty and report.table("views").empty
+    statuses = report.table("statuses")
+    assert statuses[["n", "parse_failed"]].to_numpy().tolist() == [[10, 0.1]]
+    assert report.facts["evidence items"] == "5" and report.facts["samples"] == "10"
+    assert report.judge_table is not None
+    [row] = report.judge_table["rows"]
+    assert row["truth"] is not None
+    accuracy = f"{round(100 * row['truth']['value'])} %"
+    words = report.markdown()
+    assert {*re.findall(r"accuracy[^%|.]*?(\d+ %)", words)} <= {accuracy}
     unknown = build_report("pairs", both.assign(truth=None), None)
-    assert TABLE not in {one.title for one in unknown.tables}, "without truth there is no score"
+    assert "Verdicts and labels" not in {one.title for one in unknown.tables}
 
 
 @pytest.mark.slow
@@ -793,7 +907,7 @@ def test_a_page_of_pairs_and_views_fits_a_phone_and_a_desktop(
 ) -> None:
     views = [checked("openrouter:a-provider/an-editor-of-a-long-name", numbers="7")]
     report = build_report("small", pairs, NO_USAGE, views=views)
-    assert {TABLE, "Views"} <= {one.title for one in report.tables}
+    assert "Biases" in {one.title for one in report.tables} and len(report.table("views")) == 1
     seen = measured(report.html(), width, tmp_path)
     assert seen["window"] == width and seen["page"] <= width
     assert len(seen["figures"]) == len(report.charts) > 0
@@ -801,10 +915,10 @@ def test_a_page_of_pairs_and_views_fits_a_phone_and_a_desktop(
         assert figure["marks"] >= 2 and figure["cut"] == []
 
 
-def test_pairs_and_texts_in_one_study_are_scored_each_in_its_own_table(
+def test_pairs_and_texts_in_one_study_have_one_accuracy_and_texts_alone_a_stage(
     lab: Lab, tmp_path: Path, only_sections: OnlySections
 ) -> None:
-    only_sections(findings.accuracy, verdicts.chosen_stages)
+    only_sections(which_judge)
     (tmp_path / "given.json").write_text(json.dumps(GIVEN))
     lines = [{"text": "It was upheld.", "truth": 1}, {"text": "It was banned.", "truth": "upheld"}]
     (tmp_path / "texts.jsonl").write_text("\n".join(map(json.dumps, lines)))
@@ -823,10 +937,10 @@ def test_pairs_and_texts_in_one_study_are_scored_each_in_its_own_table(
 
     replace_engine(lab, Engine(lab.store, Scripted(both)))
     report = run(lab, pair_study(tmp_path, tasks=tasks, evidence=evidence))
-    assert table(report, TABLE)["task"].tolist() == ["winner (benchmark, cases)"]
-    known = table(report, "Known answers")
-    assert known["task"].tolist() == ["tone (benchmark, texts)"] and known["mean"].tolist() == [1]
-    assert table(report, "Expected stage")["task"].tolist() == ["tone (benchmark, texts)"]
+    [row] = report.table("judges").to_dict("records")
+    # Of four pairs 1 + 0 + 3/4 + 1/2 (a tie counts one half where no label is one), and two texts.
+    assert row["exact_n"] == 6
+    assert report.table("expected stage")["task"].tolist() == ["tone (benchmark, texts)"]
 
 
 # --- verdicts of any kind ------------------------------------------------------------------------
@@ -879,10 +993,11 @@ def test_a_report_is_built_from_any_samples_and_its_figures_are_drawn() -> None:
     for name, frame in ODD.items():
         report = build_report(name, frame, NO_USAGE)
         text = report.markdown()
-        assert "### Statuses" in text, name
+        assert "#### Judges" in text, name
         assert not {"nan", "inf", "nat"} & set(text.lower().split()), name
         assert all(section.lead for section in report.sections), name
-        assert Page(report.html()).column("Statuses", "n"), name
+        assert Page(report.html()).column("Judges", "setup"), name
+        assert all(len(one.frame) for one in report.every_table()), name
 
 
 def test_cost_per_verdict_is_drawn_against_accuracy(only_sections: OnlySections) -> None:
@@ -906,8 +1021,8 @@ def test_cost_per_verdict_is_drawn_against_accuracy(only_sections: OnlySections)
 
 
 def limits_of(frame: pd.DataFrame) -> list[str]:
-    found = table(findings.limitations(given(frame)), "Limitations by task")
-    return [str(limit) for limit in found["limitation"]]
+    section = findings.limitations(given(frame))
+    return [] if section is None else [*section.lines]
 
 
 def own_rubrics(draws: int) -> pd.DataFrame:
@@ -922,10 +1037,10 @@ def own_rubrics(draws: int) -> pd.DataFrame:
 
 LIMITS = {
     "one judge: ": draw_verdicts({"a": EVEN}),
-    "one verdict per cell: ": draw_verdicts(PANEL, replicates=1),
+    "one verdict per item and judge: ": draw_verdicts(PANEL, replicates=1),
     "1 evidence item: ": draw_verdicts(PANEL, items=1),
     "no verdict is scored: ": draw_verdicts({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}),
-    "% of the verdicts abstain or cannot be read: ": draw_verdicts(
+    " % of the verdicts abstain or cannot be read: ": draw_verdicts(
         {"a": {"2": 0.1, "abstain": 0.9}, "b": {"2": 0.1, "abstain": 0.9}}
     ),
     "mix the two; with 5 drawn per author, intervals cover": own_rubrics(draws=5),
@@ -970,7 +1085,7 @@ def test_a_digest_warns_where_few_verdicts_are_scored(only_sections: OnlySection
     shy = {"stages": "", "status": "abstained"}
     few = samples({"stages": "1"}, *({"evidence": item, **shy} for item in range(2, 12)))
     [warning, *_] = digest(build_report("few", few, NO_USAGE))["warnings"]
-    assert warning.startswith("only 9.1% of the verdicts have a score")
+    assert warning.startswith("only 9.1 % of the verdicts have a score")
     all_of_them = samples(*({"evidence": item, "stages": "1"} for item in range(4)))
     assert digest(build_report("all", all_of_them, NO_USAGE))["warnings"] == []
 
@@ -997,37 +1112,45 @@ def test_a_report_begins_with_the_sentence_and_the_rows_of_the_judge_table(
     frame = known_answers_of({"good": 27, "poor": 9})
     report = build_report("x", frame, None)
     assert report.summary.sentence == judge_table(tidy(frame, source="x"))["sentence"]
-    assert report.summary.sentence.startswith("Use good: 90 % [")
-    assert report.summary.judges is not None
-    rows = report.summary.judges.frame
-    assert rows["setup"].tolist() == ["good", "poor"] and rows["standing"].tolist()[1] == "worse"
-    assert rows["accuracy"].str.split(" ").str[0].tolist() == ["90", "30"]
+    assert report.summary.sentence.startswith("Use good: balanced accuracy 90 % [")
+    [judges] = [one.cells for one in report.tables if one.title == "Judges"]
+    assert judges["setup"].tolist() == ["good", "poor"]
+    assert judges["standing"].tolist()[1] == "worse"
+    assert judges["accuracy"].str.split(" ").str[0].tolist() == ["90", "30"]
     words = Page(report.html()).words
     assert words.index(report.summary.sentence) < words.index("Which judge?")
-    unknown = build_report("x", frame.assign(truth=None), None).summary
-    assert unknown.sentence.startswith("Accuracy unknown")
-    assert unknown.judges is not None and {*unknown.judges.frame["accuracy"]} == {"unknown"}
+    unknown = build_report("x", frame.assign(truth=None), None)
+    assert unknown.summary.sentence.startswith("Accuracy unknown")
+    [judges] = [one.cells for one in unknown.tables if one.title == "Judges"]
+    assert "accuracy" not in judges, "nothing is right without an answer"
 
 
-def test_a_summary_quotes_the_ends_of_answers_where_judges_differ_most(
+def cases_of(report: Report) -> list[Disagreement]:
+    """The disputed items of a report."""
+    return [case for section in report.sections for case in section.cases]
+
+
+def test_a_report_quotes_the_ends_of_answers_where_judges_differ_most(
     only_sections: OnlySections,
 ) -> None:
-    only_sections()
+    only_sections(most_disputed_items)
     frame = known_answers_of({"good": 4, "poor": 2}, items=4)
     texts = {2: "It is fine.\nVERDICT: B", 6: "word " * 100 + "It is bad.\nVERDICT: A"}
 
     silent = build_report("x", frame, None)
     assert set(texts) <= set(quoted_calls(silent))
-    first, second = with_quotes(silent, texts).summary.disagreements
+    first, second = cases_of(with_quotes(silent, texts))
     assert (first.item, second.item) == ("2", "3")
     left, right = first.quotes
     assert (left.setup, left.verdict, left.text) == ("good", "stage 2 of 2", "It is fine.")
     assert (right.setup, right.verdict) == ("poor", "stage 1 of 2")
     assert right.text.startswith("… word") and right.text.endswith("It is bad.")
     assert len(right.text) < 300
-    assert not silent.summary.disagreements[0].quotes[0].text
+    assert not cases_of(silent)[0].quotes[0].text
+    named = build_report("x", frame.assign(stage_names="fail | pass"), None)
+    assert [quote.verdict for quote in cases_of(named)[0].quotes] == ["pass", "fail"]
     agreed = known_answers_of({"good": 2, "poor": 2}, items=4)
-    assert build_report("x", agreed, None).summary.disagreements == ()
+    assert cases_of(build_report("x", agreed, None)) == []
 
 
 def test_a_report_on_pairs_says_which_setups_prefer_a_place(only_sections: OnlySections) -> None:
@@ -1040,44 +1163,46 @@ def test_a_report_on_pairs_says_which_setups_prefer_a_place(only_sections: OnlyS
     ]
     names = ["judge.model", "evidence", "replicate", "status", "stages", "n_stages", "truth"]
     frame = pd.DataFrame(rows, columns=[*names, "flipped", "pair", "rubric_kind"])
+    only_sections(biases)
     report = build_report("x", frame, None)
-    [part] = [one for one in report.sections if one.title.startswith("Does the order")]
-    assert part.lead == "Prefer the response shown first, in points: leaning (+100)."
-    people = pd.DataFrame(
-        [("", item, rater, 1) for item in range(30) for rater in "abc"],
-        columns=["tag", "evidence", "rater", "stage"],
-    )
-    assert [question.title for question in report.questions].count("Are they biased?") == 1
-    only_sections(findings.accuracy, position_bias)
-    labelled = build_report("x", frame.drop(columns="truth"), None, people=people)
-    agreement = labelled.table("Agreement with people").set_index("judge.model")["value"]
-    assert agreement.to_dict() == {"leaning": 0.5, "steady": 1.0}
+    [part] = report.sections
+    assert part.lead.startswith("Clear, 1 of 2: leaning, for the response shown first (+100")
+    rows_of = part.tables[0].frame.set_index("setup")["value"]
+    assert rows_of.to_dict() == {"leaning": 1.0, "steady": 0.0}
 
 
-def test_a_summary_says_in_words_what_each_choice_does(only_sections: OnlySections) -> None:
-    only_sections()
+def test_choices_are_told_in_words_and_in_the_deciding_measure(only_sections: OnlySections) -> None:
+    only_sections(knob_effects)
     frames = [
         known_answers_of({"a": right, "b": right}).assign(**{"verdict.method": method})
         for method, right in (("single", 27), ("subset", 9))
     ]
     frame = pd.concat(frames, ignore_index=True).assign(call_id=None)
-    [line] = build_report("x", frame, None).summary.choices
-    assert line.startswith("verdict.method subset instead of single costs 60 points of accuracy (-")
+    report = build_report("x", frame, None)
+    [line] = report.summary.choices
+    assert line.startswith(
+        "verdict.method subset instead of single lowers balanced accuracy: -60 [-"
+    )
+    assert line.endswith("] points, 30 items")
+    [effects] = report.tables
+    assert effects.frame["value"].tolist() == pytest.approx([-0.6])
+    assert str(effects.cells.loc[0, "balanced accuracy, points"]).startswith("-60 [-")
     same = pd.concat([frames[0], frames[0].assign(**{"verdict.method": "subset"})])
     [line] = build_report("x", same.assign(call_id=None), None).summary.choices
-    assert (
-        line
-        == "verdict.method subset instead of single shows no clear effect on accuracy: 0 points"
+    no_effect = (
+        "verdict.method subset instead of single shows no clear effect on balanced accuracy: 0"
     )
+    assert line.startswith(no_effect)
 
 
 def test_tables_and_figures_are_found_by_a_part_of_their_title(
     only_sections: OnlySections,
 ) -> None:
-    only_sections(which_judge, verdicts.axis_effects, verdicts.chosen_stages, findings.accuracy)
+    only_sections(which_judge, verdicts.differences_between_judges)
     report = build_report("x", known_answers_of({"good": 27, "poor": 9}), None)
     assert report.table("judges")["setup"].tolist() == ["good", "poor"]
-    assert report.table("differences")["level"].notna().all()
+    assert report.table("differences")["judge"].tolist() == ["poor"]
+    assert {*report.table("contrasts of")["level"]} == {"poor"}, "in the appendix"
     assert report.figure("compared").to_dict()["title"]
     with pytest.raises(NotFoundError, match="unknown table 'nothing'; choose 'judges'"):
         report.table("nothing")
@@ -1088,7 +1213,7 @@ def test_tables_and_figures_are_found_by_a_part_of_their_title(
 
 
 def test_rows_and_quotes_of_a_report_are_linked_in_a_lab(only_sections: OnlySections) -> None:
-    only_sections(verdicts.response_outcomes)
+    only_sections(verdicts.response_outcomes, most_disputed_items)
     frame = known_answers_of({"good": 4, "poor": 2}, items=4).assign(
         tag=lambda rows: "x/it's & more/" + rows[JUDGE]
     )

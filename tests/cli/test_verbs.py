@@ -18,7 +18,8 @@ import pandas as pd
 import pytest
 
 from conftest import Call, OnlySections, succeed
-from judge_gym.analysis.report import findings, verdicts
+from judge_gym.analysis.report import verdicts
+from judge_gym.analysis.report.judges import which_judge
 from judge_gym.axes import Design
 from judge_gym.cli import SECTIONS
 from judge_gym.models.simulated import CODERS, PRESETS, CoderProfile, JudgeProfile
@@ -67,7 +68,7 @@ def test_an_example_can_be_planned(call: Call, tmp_path: Path, example: str) -> 
 @pytest.mark.parametrize(
     ("example", "sections"),
     [
-        pytest.param("support", (findings.accuracy, verdicts.chosen_stages), id="support, in part"),
+        pytest.param("support", (which_judge, verdicts.chosen_stages), id="support, in part"),
         *(pytest.param(name, None, marks=SLOW, id=name) for name in EXAMPLES),
     ],
 )
@@ -110,10 +111,10 @@ def test_an_example_goes_from_init_to_report(
     assert not re.search(r'(src|href)="https?:', page), "a report needs nothing else"
     succeed(call("report", file, "--out", "report.md"))
     lines = (tmp_path / "report.md").read_text().splitlines()
-    ours = [line for line in lines if not line.startswith("Disagreement on")]  # quotes an item
+    ours = [line for line in lines if not line.startswith("“")]  # quotes an item
     words = OF_THE_PROTOCOL.findall("\n".join(ours))
     assert bool(words) == (example == "contested"), words
-    assert ("Agreement with people" in page) == (example == "support")
+    assert ("agreement with people" in page) == (example == "support")
     only_sections(verdicts.response_outcomes)
     assert succeed(call("report", study, "--json")).json["tables"]
 

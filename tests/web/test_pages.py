@@ -131,23 +131,15 @@ def test_items_are_listed_by_the_disagreement_of_setups(lab: ServedLab) -> None:
     ]
     expected = {}
     for title in TEXTS:
-        shares: dict[str, list[dict[int, float]]] = {}
+        verdicts: dict[str, list[str]] = {}
         for tag, row in samples:
             if row["evidence_title"] == title:
-                stages = [int(stage) for stage in row["stages"].split()]
-                shares.setdefault(tag, []).append({stage: 1 / len(stages) for stage in stages})
-        distances = [
-            sum(p * q * abs(a - b) / 3 for a, p in one.items() for b, q in other.items())
-            for first, second in combinations(shares.values(), 2)
-            for one, other in product(first, second)
+                verdicts.setdefault(tag, []).append(row["stages"])
+        differing = [
+            sum(one != other for one, other in product(first, second)) / len(first) / len(second)
+            for first, second in combinations(verdicts.values(), 2)
         ]
-        weights = [
-            1 / (len(first) * len(second))
-            for first, second in combinations(shares.values(), 2)
-            for _ in product(first, second)
-        ]
-        whole = zip(distances, weights, strict=True)
-        expected[title] = sum(d * w for d, w in whole) / len([*combinations(shares, 2)])
+        expected[title] = sum(differing) / len(differing)
     listed = [(cells[0], float(cells[1])) for cells in grid(lab)]
     assert dict(listed) == pytest.approx(expected, abs=0.006)
     assert listed == sorted(listed, key=lambda row: -row[1])

@@ -6,10 +6,9 @@ within a cell, and intervals are over evidence items.
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
@@ -20,7 +19,6 @@ from judge_gym.analysis.frames import (
     first_rows,
     once_per_call,
     ordinal,
-    select_rows,
 )
 from judge_gym.analysis.stats.clusters import scope
 from judge_gym.analysis.stats.intervals import (
@@ -33,13 +31,17 @@ from judge_gym.analysis.stats.intervals import (
     mean_bounds,
     without_each_draw,
 )
-from judge_gym.analysis.verdicts import Dataset, Samples, ratio
+from judge_gym.analysis.verdicts import (
+    Dataset,
+    Samples,
+    Verdicts,
+    list_cells,
+    once_per_slice,
+    ratio,
+    task_slices,
+)
 from judge_gym.records import STATUSES
 
-_READ = (
-    *("evidence", "call_id", "mask", "n_stages", "status", "rubric_kind", "truth"),
-    *("probe", "probe_call_id", "rubric", "flipped", "cluster", "repeats"),
-)
 ENDPOINTS = (
     "expected_stage",
     "stage",
@@ -85,49 +87,7 @@ def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return pd.concat([total.rename("n"), counts, shares], axis=1).reset_index()
 
 
-# --- samples by group ----------------------------------------------------------------------------
-
-
-class Groups(NamedTuple):
-    """Samples by group: the number of each sample's group, and the groups' keys."""
-
-    rows: pd.DataFrame
-    code: IntArray
-    names: pd.DataFrame
-
-    def total(self, values: FloatArray) -> FloatArray:
-        """Returns the sum of row values per group."""
-        return np.bincount(self.code, values, len(self.names)).astype(float)
-
-    def mean(self, values: FloatArray) -> FloatArray:
-        """Returns the mean of row values per group, ignoring missing values."""
-        known = ~np.isnan(values)
-        n = self.total(known.astype(float))
-        sums = self.total(np.where(known, values, 0.0))
-        return ratio(sums, n)
-
-    def shares(self) -> FloatArray:
-        """Returns the distribution over stages per group; a subset is spread equally."""
-        masks = self.rows["mask"].to_numpy()
-        n = self.total((masks != 0).astype(float))
-        each = np.where(masks != 0, 1.0 / np.maximum(np.bitwise_count(masks), 1), 0.0)
-        stages = range(int(self.rows["n_stages"].max()) if len(self.rows) else 0)
-        sums = [self.total(each * (masks >> stage & 1)) for stage in stages]
-        found = np.stack(sums, axis=1) if sums else np.empty((0, 0))
-        return ratio(found, n[:, None])
-
-
-def grouped(frame: pd.DataFrame, by: Sequence[str], kept: npt.ArrayLike, *columns: str) -> Groups:
-    """Returns the kept samples by group, each call once.
-
-    `columns` are read beside those that endpoints need. Groups of an item name its cluster too.
-    """
-    # Selecting columns first makes it fast to select rows.
-    read = [name for name in dict.fromkeys([*by, *_READ, *columns]) if name in frame]
-    rows = once_per_call(select_rows(frame[read], kept), by)
-    code = rows.groupby(list(by), observed=True).ngroup().to_numpy().astype(np.int64)
-    named = [*dict.fromkeys([*by, "cluster"])] if "evidence" in by else list(by)
-    return Groups(rows, code, rows[named].iloc[first_rows(code)].reset_index(drop=True))
+# --- values of samples and cells -----------------------------------------------------------------
 
 
 def positions(rows: pd.DataFrame) -> FloatArray:
@@ -188,12 +148,21 @@ def means_over_items(
 
 def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Returns the share of each stage among scored samples, per group; zero shares are omitted."""
-    groups = grouped(frame, by, frame["status"] == "scored")
-    shares = groups.shares()
+    by_task = task_slices(frame, by, frame["status"] == "scored")
+    return pd.concat([_distribution(verdicts, by) for verdicts in by_task], ignore_index=True)
+
+
+def _distribution(verdicts: Verdicts, by: Sequence[str]) -> pd.DataFrame:
+    scored = verdicts.rows.groupby(verdicts.setup).size().to_numpy()
+    masks = verdicts.mask
+    parts = [
+        np.bincount(verdicts.setup, (masks >> stage & 1) / np.bitwise_count(masks), len(scored))
+        for stage in range(verdicts.n_stages)
+    ]
+    shares = np.stack(parts, axis=1) / scored[:, None] if parts else np.empty((0, 0))
     group, stage = np.nonzero(shares > 0)
-    found = groups.names.iloc[group].reset_index(drop=True)
-    n = groups.total(np.ones(len(groups.rows)))
-    return found.assign(stage=stage + 1, share=shares[group, stage], scored=n[group])
+    names = verdicts.rows[list(by)].iloc[first_rows(verdicts.setup)[group]].reset_index(drop=True)
+    return names.assign(stage=stage + 1, share=shares[group, stage], scored=scored[group] * 1.0)
 
 
 def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -208,8 +177,12 @@ def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
 
 def stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Returns the mean normalised stage of each group on each item, as `value`."""
-    groups = grouped(frame, [*by, "evidence"], frame["status"] == "scored")
-    return groups.names.assign(value=groups.mean(positions(groups.rows)))
+    by_task = task_slices(frame, by, frame["status"] == "scored")
+    cells = [
+        list_cells(verdicts, by, {"value": verdicts.per_cell(positions(verdicts.rows))})
+        for verdicts in by_task
+    ]
+    return pd.concat(cells, ignore_index=True)
 
 
 # --- all endpoints -------------------------------------------------------------------------------
@@ -241,48 +214,68 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
     `stage_lowest` and `stage_highest` take every verdict without a score for the first and for the
     last stage. Swaps are left out unless `by` separates them.
     """
-    own = np.full(len(frame), True) if "is_swap" in by else ~frame["is_swap"]
-    groups = grouped(frame, [*by, "evidence"], own)
-    rows, n = groups.rows, groups.total(np.ones(len(groups.rows)))
-    values = sample_values(rows)
+    own = None if "is_swap" in by else ~frame["is_swap"]
+    return _list_endpoints(task_slices(frame, by, own), by)
+
+
+def all_cells(data: Dataset) -> pd.DataFrame:
+    """Lists the endpoints of each judge, variant and item, which other analyses share."""
+    return _list_endpoints(data.tasks, CELL)
+
+
+def _list_endpoints(by_task: Iterable[Verdicts], by: Sequence[str]) -> pd.DataFrame:
+    parts = [list_cells(verdicts, by, endpoints_by_cell(verdicts)) for verdicts in by_task]
+    counts = dict.fromkeys(("n", "n_stages", "effective_n"), int)
+    return pd.concat(parts, ignore_index=True).astype(counts)
+
+
+@once_per_slice
+def endpoints_by_cell(verdicts: Verdicts) -> dict[str, FloatArray]:
+    """Computes every endpoint by unit and setup; NaN where there is none."""
+    rows, values = verdicts.rows, sample_values(verdicts.rows)
     # One probe call is one answer, however many samples it is about.
-    repeated = (
-        rows["probe_call_id"].notna()
-        & pd.DataFrame({"cell": groups.code, "call": rows["probe_call_id"]}).duplicated()
-    )
-    values["probability"] = np.where(repeated.to_numpy(), np.nan, values["probability"])
-    means = {name: groups.mean(of) for name, of in values.items()}
-    masks, last = rows["mask"].to_numpy(), rows["n_stages"].to_numpy() - 1
-    scored = groups.total((masks != 0).astype(float))
-    shares, read = groups.shares(), scored / n
-    place, size = values["stage"], values["subset_size"]
+    calls = pd.DataFrame({"cell": verdicts.cell, "call": rows["probe_call_id"].to_numpy()})
+    repeated = rows["probe_call_id"].notna().to_numpy() & calls.duplicated().to_numpy()
+    values["probability"] = np.where(repeated, np.nan, values["probability"])
+    mean, total = verdicts.per_cell, verdicts.total
+    means = {name: mean(of) for name, of in values.items()}
+    n, scored = total(np.ones(len(rows))), verdicts.scored.astype(float)
+    read = ratio(scored, n)
+    shares = np.where(scored[..., None] > 0, verdicts.shares, np.nan)
+    with_lost = np.concatenate([np.nan_to_num(shares) * read[..., None], 1 - read[..., None]], -1)
+    place, size, last = values["stage"], values["subset_size"], rows["n_stages"].to_numpy() - 1
     ordered = (rows["rubric_kind"] != "nominal").to_numpy()
     middle = np.where(ordered & (last > 1), _middle(rows), np.nan)
-    known = ~np.isnan(place)
-    # Another rubric, or a pair shown in reverse, is not a replicate.
-    keys = rows.loc[known, ["rubric", "flipped"]].assign(cell=groups.code[known])
-    counts = {status: (rows["status"] == status).to_numpy().astype(float) for status in STATUSES}
-    known_stage = np.where(groups.mean(ordered.astype(float)) == 1, read, np.nan)
+    known_stage = np.where(mean(ordered.astype(float)) == 1, read, np.nan)
     least = np.nan_to_num(means["stage"]) * known_stage
-    drawn = np.where(groups.mean(rows["repeats"].to_numpy(dtype=float)) > 0, np.nan, 1.0)
-    jitter = pooled_variance(place[known], keys, groups.code[known], len(groups.names))
-    with_lost = np.column_stack([np.nan_to_num(shares) * read[:, None], 1 - read])
-    return groups.names.assign(
-        n=n.astype(int),
-        stage_lowest=least,
-        stage_highest=least + 1 - known_stage,
-        n_stages=last[first_rows(groups.code)] + 1,
-        effective_n=scored.astype(int),
-        **{f"share_{status}": groups.total(of) / n for status, of in counts.items()},
+    drawn = np.where(mean(rows["repeats"].to_numpy(dtype=float)) > 0, np.nan, 1.0)
+    codes = pd.Categorical(rows["status"], STATUSES).codes
+    counts = {status: codes == code for code, status in enumerate(STATUSES)}
+    return {
+        "n": n,
+        "stage_lowest": least,
+        "stage_highest": least + 1 - known_stage,
+        "n_stages": np.round(mean(last + 1.0)),
+        "effective_n": scored,
+        **{f"share_{status}": ratio(total(of), n) for status, of in counts.items()},
         **means,
-        expected_stage=groups.mean(1 + place * last),
-        singleton_rate=groups.mean(np.where(np.isnan(size), np.nan, size == 1)),
-        entropy=_entropy(shares) * drawn,
-        entropy_all=_entropy(with_lost) * drawn,
-        mid_mass=groups.mean(np.where(masks != 0, middle, np.nan)),
-        mid_mass_all=groups.mean(middle),
-        jitter=jitter * drawn,
-    )
+        "expected_stage": mean(1 + place * last),
+        "singleton_rate": mean(np.where(np.isnan(size), np.nan, size == 1)),
+        "entropy": _entropy(shares) * drawn,
+        "entropy_all": _entropy(with_lost) * drawn,
+        "mid_mass": mean(np.where(verdicts.mask != 0, middle, np.nan)),
+        "mid_mass_all": mean(middle),
+        "jitter": _jitter(verdicts, place) * drawn,
+    }
+
+
+def _jitter(verdicts: Verdicts, place: FloatArray) -> FloatArray:
+    """Pools the variance of repeats; another rubric, or a pair shown in reverse, is no repeat."""
+    known = ~np.isnan(place)
+    cell = verdicts.cell[known]
+    keys = verdicts.rows.loc[known, ["rubric", "flipped"]].assign(cell=cell)
+    cells = int(np.prod(verdicts.size))
+    return pooled_variance(place[known], keys, cell, cells).reshape(verdicts.size)
 
 
 def judge_endpoints(samples: Samples) -> pd.DataFrame:
@@ -292,7 +285,7 @@ def judge_endpoints(samples: Samples) -> pd.DataFrame:
     the shares of abstained and of unreadable verdicts.
     """
     data = Dataset.of(samples)
-    cells = data.compute(cell_endpoints)
+    cells = data.derive(all_cells)
     counts = cells[[f"share_{status}" for status in STATUSES]].mul(cells["n"], axis=0)
     totals = pd.concat([cells[[*CELL, "n", "effective_n"]], counts], axis=1)
     totals = totals.groupby(CELL, observed=True).sum().reset_index()
@@ -342,7 +335,7 @@ def _middle(rows: pd.DataFrame) -> FloatArray:
 
 
 def _entropy(shares: FloatArray) -> FloatArray:
-    """Returns the entropy of each row in bits; NaN without a distribution."""
+    """Returns the entropy of each distribution in bits; NaN without one."""
     logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
-    bits: FloatArray = 0.0 - (shares * logs).sum(axis=1)
+    bits: FloatArray = 0.0 - (shares * logs).sum(axis=-1)
     return bits

@@ -1,15 +1,14 @@
 """The verdicts of all setups on all items, compact enough to sort a hundred thousand items.
 
-Disagreement on an item is the expected distance of two verdicts of different setups: for ordered
-stages as a share of the scale, else 0 if they are the same and 1 if not. A verdict that names
-several stages counts in equal parts. Where a single setup judged the item, two of its repeats are
-compared.
+It is an index over cells that the store has added up, since a page of items cannot wait until all
+samples of a study are read. Disagreement on an item is the mean of the measure `disagreement` over
+setups: the share of pairs of verdicts of two setups, on scales of the same length, that differ.
+Where a single setup judged the item, two of its repeats are compared.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -64,31 +63,30 @@ class ItemGrid:
     def disagreement(self, setups: Sequence[int]) -> Floats:
         """Returns the disagreement of some setups on each item; NaN with fewer than 2 verdicts."""
         items = len(self.truths)
-        found: Floats = np.full(items, np.nan)
+        disagreement: Floats = np.full(items, np.nan)
         scored = self._scored[self._code]
         chosen = np.isin(self._setup, [*setups]) & (scored > 0)
         if not chosen.any():
-            return found
-        cell, place = np.unique(
-            self._item[chosen] * (int(self._setup.max()) + 1) + self._setup[chosen],
-            return_inverse=True,
-        )
-        item = cell // (int(self._setup.max()) + 1)
-        n = np.bincount(place, scored[chosen])
-        many = np.bincount(item, minlength=items)
-        between, within = np.zeros(items), np.zeros(len(cell))
-        # Ordered stages differ by the thresholds between them, others by each stage.
-        for share, weight in self._shares:
-            part = np.bincount(place, scored[chosen] * share[self._code[chosen]]) / n
-            one = np.bincount(item, part, minlength=items)
-            square = np.bincount(item, part * part, minlength=items)
-            between += weight * 2 * (one * (many - one) - one + square)
-            within += weight * 2 * part * (1 - part)
-        several = many > 1
-        found[several] = between[several] / (many * (many - 1))[several]
-        alone = (many[item] == 1) & (n > 1)
-        found[item[alone]] = (within * n / np.maximum(n - 1, 1))[alone]
-        return np.round(found, 9)  # equal items must tie, whatever the order of sums
+            return disagreement
+        code, weight = self._code[chosen], scored[chosen]
+        scales, count = np.array([n for _, n, _ in self._kinds]), int(self._setup.max()) + 1
+        of_scale = self._item[chosen] * (int(scales.max()) + 1) + scales[code]
+        cells, cell = np.unique(of_scale * count + self._setup[chosen], return_inverse=True)
+        groups, group = np.unique(cells // count, return_inverse=True)
+        item = groups // (int(scales.max()) + 1)
+        n, setups_of_group = np.bincount(cell, weight), np.bincount(group)
+        alike, repeated = np.zeros(len(groups)), np.zeros(len(cells))
+        for share in self._shares:
+            part = np.bincount(cell, weight * share[code], len(cells)) / n
+            alike += np.bincount(group, part) ** 2 - np.bincount(group, part * part)
+            repeated += part * part
+        pairs = np.bincount(item, setups_of_group * (setups_of_group - 1.0), items)
+        same = np.bincount(item, alike, items) / np.maximum(pairs, 1)
+        disagreement[pairs > 0] = 1 - same[pairs > 0]
+        of_cell = item[group]
+        alone = (np.bincount(of_cell, minlength=items)[of_cell] == 1) & (n > 1)
+        disagreement[of_cell[alone]] = ((1 - repeated) * n / np.maximum(n - 1, 1))[alone]
+        return np.round(disagreement, 9) + 0.0  # equal items must tie, whatever the order of sums
 
     def with_status(self, status: str, setups: Sequence[int]) -> npt.NDArray[np.bool_]:
         """Returns whether any verdict of some setups on each item has a status."""
@@ -111,38 +109,14 @@ class ItemGrid:
         return np.array([_statuses(counts)["scored"] for counts in self._counts], dtype=float)
 
     @cached_property
-    def _shares(self) -> list[tuple[Floats, float]]:
-        """Shares of verdicts by code, each with its weight in the distance of two verdicts.
-
-        Of ordered stages, the share at or below each place of the scale, which weighs the distance
-        to the next; of others, the share on each stage, which weighs one half.
-        """
-        ordinal = [(c, n) for c, (_, n, ordered) in enumerate(self._kinds) if ordered]
-        places = sorted({stage / max(n - 1, 1) for _, n in ordinal for stage in range(n)})
-        shares: list[tuple[Floats, float]] = []
-        for low, high in pairwise(places):
-            below = np.zeros(len(self._kinds))
-            for code, n in ordinal:
-                reached = {s for s in range(1, n + 1) if (s - 1) / max(n - 1, 1) <= low}
-                below[code] = self._share(code, reached)
-            shares.append((below, high - low))
-        nominal = [(c, n) for c, (_, n, ordered) in enumerate(self._kinds) if not ordered]
-        for stage in range(1, max((n for _, n in nominal), default=0) + 1):
-            on = np.zeros(len(self._kinds))
-            for code, _ in nominal:
-                on[code] = self._share(code, {stage})
-            shares.append((on, 0.5))
-        return shares
-
-    def _share(self, code: int, stages: set[int]) -> float:
-        """Returns the share of a code's scored verdicts that falls on some stages."""
-        total = self._scored[code]
-        found = sum(
-            count * len(stages & {*named}) / len(named)
-            for verdict, count in self._counts[code].items()
-            if (named := _stages(verdict))
-        )
-        return float(found / total) if total else 0.0
+    def _shares(self) -> list[Floats]:
+        """The share of each verdict by code, among its scored verdicts."""
+        verdicts = sorted({verdict for counts in self._counts for verdict in counts})
+        return [
+            np.array([counts[verdict] for counts in self._counts]) / np.maximum(self._scored, 1)
+            for verdict in verdicts
+            if _stages(verdict)
+        ]
 
 
 def most_frequent(counts: Mapping[str, int]) -> str:

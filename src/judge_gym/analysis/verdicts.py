@@ -14,11 +14,13 @@ from typing import Any, NamedTuple, TypeVar, Union
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.belief.disagreement import Replicates, squared_distances
 from judge_gym.analysis.belief.masses import BoolArray, FloatArray, IntArray, Masses, sources
 from judge_gym.analysis.frames import (
+    CELL,
     CELL_OF_REPLICATES,
     JUDGE,
     PANEL,
@@ -90,8 +92,8 @@ class Verdicts:
 
     key: dict[str, Any]
     """The values that identify a panel, such as task and variant; empty for setups."""
-    setups: tuple[str, ...]
-    """The names of setups; of a panel, its judges."""
+    setups: tuple[Any, ...]
+    """The names of setups; of a panel, its judges; of a task, the values of other columns."""
     units: tuple[Any, ...]
     """What the verdicts are about: items by their evidence, of setups with the concept."""
     n_stages: int
@@ -131,6 +133,11 @@ class Verdicts:
         sums = np.bincount(self.cell[known], values[known], count)
         n = np.bincount(self.cell[known], minlength=count)
         return ratio(sums, n).reshape(self.size)
+
+    def total(self, values: FloatArray | BoolArray) -> FloatArray:
+        """Sums row values by unit and setup."""
+        count = int(np.prod(self.size))
+        return np.bincount(self.cell, values, count).astype(float).reshape(self.size)
 
     @cached_property
     def scored(self) -> IntArray:
@@ -306,6 +313,85 @@ def _numbered(rows: pd.DataFrame) -> pd.DataFrame:
     }
     numbers = ["mask", "n_stages", "rubric_draw", "flipped", "probe", "repeats"]
     return pd.DataFrame(columns | {name: rows[name] for name in numbers})
+
+
+# --- slices by task -----------------------------------------------------------------------------
+
+CELL_COLUMNS = (
+    *("evidence", "call_id", "mask", "n_stages", "status", "rubric_kind", "truth", "display"),
+    *("probe", "probe_call_id", "rubric", "rubric_draw", "flipped", "cluster", "repeats"),
+)
+"""The columns of samples that values of cells are made of."""
+
+
+def task_slices(
+    frame: pd.DataFrame, by: Sequence[str], kept: npt.ArrayLike | None = None
+) -> Iterator[Verdicts]:
+    """Yields the verdicts of each task, each call once, with groups of samples as setups.
+
+    Unlike those of panels, replicates that repeat each other all count.
+
+    Args:
+        frame: tidy samples.
+        by: the columns whose values make a setup, the task among them if it separates samples.
+        kept: which samples to take; all by default.
+    """
+    # Selecting columns first makes it fast to select rows.
+    own = frame[[name for name in dict.fromkeys([*by, *CELL_COLUMNS]) if name in frame]]
+    own = once_per_call(own if kept is None else select_rows(own, kept), by)
+    tasks: list[tuple[Any, pd.DataFrame]] = []
+    if "task" in by:
+        tasks = list(own.groupby("task", observed=True))
+    others = [name for name in by if name != "task"]
+    for task, rows in tasks or [(None, own)]:
+        setup = np.zeros(len(rows), dtype=np.int64)
+        if others:
+            setup = rows.groupby(others, observed=True).ngroup().to_numpy().astype(np.int64)
+        unit, evidence = pd.factorize(rows["evidence"].to_numpy(), sort=True)
+        names = rows[others].iloc[first_rows(setup)].itertuples(index=False, name=None)
+        yield Verdicts(
+            key={"task": task} if "task" in by else {},
+            setups=tuple(names),
+            units=tuple(evidence.tolist()),
+            n_stages=int(rows["n_stages"].max()) if len(rows) else 0,
+            ordinal=bool((rows["rubric_kind"] != "nominal").all())
+            if "rubric_kind" in rows
+            else True,
+            rows=rows,
+            setup=setup,
+            unit=unit.astype(np.int64),
+            mask=rows["mask"].to_numpy(),
+            clusters=cluster_codes(rows.iloc[first_rows(unit)]),
+        )
+
+
+def list_cells(
+    verdicts: Verdicts, by: Sequence[str], values: Mapping[str, FloatArray]
+) -> pd.DataFrame:
+    """Lists the cells of a slice that have samples: `by`, evidence, cluster, then their values."""
+    _, first = np.unique(verdicts.setup * len(verdicts.units) + verdicts.unit, return_index=True)
+    names = verdicts.rows[[*dict.fromkeys([*by, "evidence", "cluster"])]].take(first)
+    unit, setup = verdicts.unit[first], verdicts.setup[first]
+    columns = pd.DataFrame({name: of_cells[unit, setup] for name, of_cells in values.items()})
+    return pd.concat([names.reset_index(drop=True), columns], axis=1)
+
+
+def without_draws(verdicts: Verdicts) -> Iterator[tuple[int, IntArray, Verdicts]]:
+    """Yields each draw of rubrics, the setups with many draws that have it, and them without it."""
+    if "rubric_draw" not in verdicts.rows:
+        return
+    draw = verdicts.rows["rubric_draw"].to_numpy()
+    draws, number = np.unique(draw, return_inverse=True)
+    if len(draws) < MANY_DRAWS:
+        return
+    has = np.zeros((len(verdicts.setups), len(draws)), dtype=bool)
+    has[verdicts.setup, number] = True
+    many = has.sum(axis=1) >= MANY_DRAWS
+    for place, name in enumerate(draws):
+        lacking = many & has[:, place]
+        if lacking.any():
+            rows = lacking[verdicts.setup] & (number != place)
+            yield int(name), np.flatnonzero(lacking), verdicts.on(rows)
 
 
 # --- slices by setup ----------------------------------------------------------------------------
@@ -559,6 +645,11 @@ class Dataset:
     def panels(self) -> tuple[Verdicts, ...]:
         """The judges of each task and variant, under the rubrics of their designs."""
         return tuple(panels(self.frame))
+
+    @cached_property
+    def tasks(self) -> tuple[Verdicts, ...]:
+        """The verdicts of each task, with each judge of each variant as a setup."""
+        return tuple(task_slices(self.frame, CELL, ~self.frame["is_swap"]))
 
     @cached_property
     def without_pairs(self) -> "Dataset":

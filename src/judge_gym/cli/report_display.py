@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from judge_gym.analysis.report import Report
+    from judge_gym.analysis.report.page import Table
     from judge_gym.records.judge_table import JudgeRow, JudgeTable
 
 PRINTED_ROWS = 20
 """Longer tables are only in the report's files."""
 SUMMARY_ROWS = 10
 """Setups in the summary of a report; `--full` prints all of them."""
-FREE = "0.0000 USD"
+FREE = "$0"
 SUMMARY_LINES = 3
 """Warnings, and lines on what knobs do, in the summary of a report."""
 CHECKS = {
@@ -154,25 +155,32 @@ def _counted(count: str, name: str) -> str:
 
 def print_report(report: "Report") -> None:
     """Prints a report whole; the longest tables are only in its files."""
-    from judge_gym.analysis.report.judges import TITLE
-
     if report.banner:
         display.warning(report.banner)
     display.facts(report.title, report.facts)
     if report.judge_table is not None:
         _print_table(report.judge_table, None)
-    for section in report.sections:
-        if section.title == TITLE:
-            continue
-        display.heading(section.title, section.lead)
-        for found in section.tables:
-            if found.title == "Judges":  # is printed above
-                continue
-            rows = display.records(found.frame)
-            if len(rows) > PRINTED_ROWS:
-                display.text(f"{found.title}: {len(rows):,} rows, in the files that --out writes\n")
-            else:
-                display.table(found.title, rows, note=found.note, compact=True)
+    for question in report.questions:
+        for section in question.sections:
+            repeated = section.title == question.title
+            display.heading(question.title if repeated else section.title, section.lead)
+            for line in section.lines:
+                display.text(f"- {line}")
+            for found in section.tables:
+                if found.title != "Judges":  # is printed above
+                    _print_cells(found)
+            for case in section.cases:
+                display.text(f"“{case.item}”:")
+                for quote in case.quotes:
+                    display.text(f"  {quote.setup} says {quote.verdict}")
     notes(*report.warnings)
     if report.banner:
         display.warning(report.banner)
+
+
+def _print_cells(table: "Table") -> None:
+    rows = display.records(table.cells)
+    if len(rows) > PRINTED_ROWS:
+        display.text(f"{table.title}: {len(rows):,} rows, in the files that --out writes\n")
+    else:
+        display.table(table.title, rows, note=table.note, compact=True)

@@ -36,10 +36,12 @@ def report(
         list[str],
         typer.Option(help="The value at which a validity check passes: benchmark=0.7."),
     ] = NONE,
-    full: Annotated[bool, typer.Option("--full", help="Print every table.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print the whole page, with its tables.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Report which judge to use, on a study or a file of samples; --full prints every table."""
+    """Report which judge to use, on a study or a file of samples; --full prints its tables."""
     from judge_gym.lab.reports import check_report_path, report_file, save_report
 
     gates = parse_pairs("--gate", gate)
@@ -56,21 +58,15 @@ def report(
     if out is not None:
         save_report(built, out)
     if json:
-        display.print_json(
-            {
-                "title": built.title,
-                "banner": built.banner,
-                "facts": built.facts,
-                "warnings": built.warnings,
-                "tables": {table.title: display.records(table.frame) for table in built.tables},
-            }
-        )
+        from judge_gym.analysis.report.digest import as_json
+
+        display.print_json(as_json(built))
         return
     if full:
         print_report(built)
     else:
         print_summary(built)
-    rest = "" if full else "; --full prints every table"
+    rest = "" if full else "; --full prints its tables"
     typer.echo(f"wrote {out}{rest}" if out else f"--out report.html writes the report{rest}")
 
 

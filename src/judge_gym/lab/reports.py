@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from judge_gym.analysis.report import Questions, Report
+    from judge_gym.analysis.report.page import SectionOf
 
 
 MEASURE_NAMES: tuple[MeasureName, ...] = get_args(MeasureName)
@@ -78,6 +79,7 @@ class Reports:
         table = None
         if not samples.empty:  # which the report refuses
             table = self._judge_table(tidy(samples, source=name), rows)
+        questions, appendix = _sections(name, samples, gates or {})
         report = build_report(
             name,
             samples,
@@ -86,7 +88,8 @@ class Reports:
             people=self._labels.frame_of(rows),
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
-            questions=_questions(name, samples, gates or {}),
+            questions=questions,
+            appendix=appendix,
             table=table,
             declared=self._store.studies.declarations(name),
             label_usd=self._label_usd(name),
@@ -257,14 +260,18 @@ class Reports:
         return cast(ReportDigest, in_short(self._cached(target)))
 
     def table(self, target: str, table: str) -> Sequence[AnyRow]:
-        """Returns a table of the report on a study or an experiment, by its name."""
+        """Returns a table of the report on a study or an experiment, by its name.
+
+        A table that is not on the report's page is computed when it is first asked for.
+        """
         from judge_gym.analysis.report.digest import records
         from judge_gym.analysis.report.page import slug
 
-        tables = {slug(found.title): found for found in self._cached(target).tables}
+        report = self._cached(target)
+        tables = [*map(slug, [one.title for one in report.tables] + [*report.further_tables])]
         if table not in tables:
             raise NotFoundError(unknown("table", table, tables, target), choices=tables)
-        return records(tables[table].frame)
+        return records(report.table(table))
 
     def write_file(self, target: str, path: str) -> WrittenFile:
         """Writes the report on a study or an experiment to a new file below the lab's folder."""
@@ -561,21 +568,23 @@ def _missing(summaries: Sequence[ExperimentSummary]) -> list[str]:
     ]
 
 
-def _questions(title: str, samples: "pd.DataFrame", gates: Mapping[str, float]) -> "Questions":
-    """Chooses what a report asks: what is asked under the protocol of its samples."""
+def _sections(
+    title: str, samples: "pd.DataFrame", gates: Mapping[str, float]
+) -> tuple["Questions", "Mapping[str, SectionOf]"]:
+    """Chooses what a report asks, and its further tables, by the protocol of its samples."""
     from judge_gym.analysis import report
 
     if "protocol" in samples and (samples["protocol"] == CONTESTED).any():
-        from judge_gym.protocols.report import questions
+        from judge_gym.protocols.report import appendix, questions
         from judge_gym.protocols.validity import Thresholds
 
-        return questions(Thresholds.of(gates))
+        return questions(Thresholds.of(gates)), appendix()
     if gates and not samples.empty:
         raise DesignError(
             f"a gate is the threshold of a validity check, and {title} has none: it is not under "
             f"protocol: {CONTESTED}"
         )
-    return report.QUESTIONS
+    return report.QUESTIONS, report.APPENDIX
 
 
 def report_file(
@@ -585,11 +594,13 @@ def report_file(
     from judge_gym.analysis.report import build_report
 
     name, samples = Path(path).name, read_samples(path)
+    questions, appendix = _sections(name, samples, gates or {})
     return build_report(
         name,
         samples,
         None,
-        questions=_questions(name, samples, gates or {}),
+        questions=questions,
+        appendix=appendix,
         summary_only=summary_only,
     )
 

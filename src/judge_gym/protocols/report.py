@@ -4,6 +4,7 @@ Its questions are those of every report, with the protocol's sections among thei
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from judge_gym.analysis.measures import Measure
 from judge_gym.analysis.measures.uncertainty import uncertainty
 from judge_gym.analysis.report import disagreement
 from judge_gym.analysis.report import findings as ordinary
-from judge_gym.analysis.report.page import Chart, ReportInput, Section, Table, section
+from judge_gym.analysis.report.page import Chart, ReportInput, Section, SectionOf, Table, section
 from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.analysis.verdicts import Dataset, Verdicts, item_distances, per_item
 from judge_gym.axes import CONTESTED
@@ -49,6 +50,7 @@ from judge_gym.protocols.validity import (
     control_descriptions,
     validity,
 )
+from judge_gym.records.numbers import percent, signed_hundredths
 
 METRICS: tuple[Measure, ...] = (ENTRENCHMENT, SWAP_SENSITIVITY, REFERENCE_ERROR, CONFLICT)
 """The protocol's metrics, beside those of every study."""
@@ -62,18 +64,38 @@ def questions(thresholds: Thresholds = DEFAULTS) -> report.Questions:
     """
     more: Mapping[str, report.Sections] = {
         report.WHICH: (reference_values,),
-        report.CHOICES: (regressions_of_scores, rubric_author),
-        report.DISAGREEMENT: (conflicts, decisiveness),
-        report.BIASES: (overconfidence,),
+        report.CHOICES: (folded(rubric_author),),
+        report.DISAGREEMENT: (folded(conflicts), folded(decisiveness)),
+        report.BIASES: (folded(overconfidence),),
     }
-    instead: Mapping[report.SectionOf, report.SectionOf] = {
+    instead: Mapping[SectionOf, SectionOf] = {
         ordinary.findings: partial(findings, thresholds=thresholds),
-        ordinary.metrics: partial(ordinary.metrics, more=METRICS),
         ordinary.limitations: limitations,
     }
     return {
-        title: (*(instead.get(one, one) for one in sections), *more.get(title, ()))
+        title: (*(instead.get(part, part) for part in sections), *more.get(title, ()))
         for title, sections in report.QUESTIONS.items()
+    }
+
+
+def folded(part: SectionOf) -> SectionOf:
+    """Returns a section whose tables are shown when a reader opens them."""
+
+    def folded_section(given: ReportInput) -> Section | None:
+        made = part(given)
+        if made is None:
+            return None
+        return replace(made, tables=tuple(replace(one, folded=True) for one in made.tables))
+
+    return folded_section
+
+
+def appendix() -> Mapping[str, SectionOf]:
+    """Returns the sections of further tables under the protocol, by the title of each table."""
+    return {
+        **report.APPENDIX,
+        "Metrics": partial(ordinary.metrics, more=METRICS),
+        "Regressions": regressions_of_scores,
     }
 
 
@@ -96,8 +118,8 @@ def findings(given: ReportInput, thresholds: Thresholds = DEFAULTS) -> Section |
         f"{lead} {counted}".strip(),
         tables=[
             *tables,
-            Table("Validity of the instrument", CHECK_RULE, checks, main=True),
-            Table("Controls, described", DESCRIBED, described, main=True),
+            Table("Validity of the instrument", CHECK_RULE, checks),
+            Table("Controls, described", DESCRIBED, described),
         ],
     )
 
@@ -342,9 +364,9 @@ def _rules_sentence(rules: pd.DataFrame) -> str:
         return "The combination rule does not change the leading stage of any item without a tie."
     variant = "" if worst["variant"] == "base" else f", {worst['variant']}"
     return (
-        f"The combination rule matters: the leading stage under {worst['rule']} differs from that "
-        f"of the average on {worst['other leading stage']:.0%} of the items without a tie, "
-        f"{worst['task']}{variant}."
+        f"The leading stage under {worst['rule']} differs from that of the average on "
+        f"{percent(worst['other leading stage'])} of the items without a tie on "
+        f"{worst['task']}{variant}: the largest of {len(known)} shares, by rule, task and design."
     )
 
 
@@ -401,7 +423,8 @@ def _lead(found: Estimate, more: str, less: str, unclear: str) -> str | None:
     """Returns the sentence that fits an estimate, with its interval; None if it is unknown."""
     if not found.known:
         return None
-    interval = f"({found.value:+.3f}, 95 % from {found.low:+.3f} to {found.high:+.3f})"
+    value, low, high = map(signed_hundredths, found[:3])
+    interval = f"({value} [{low}, {high}])"
     if found.low <= 0 <= found.high:
         return f"{unclear} {interval}"
     return f"{more if found.value > 0 else less} {interval}"

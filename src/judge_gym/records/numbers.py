@@ -25,6 +25,15 @@ def percent(value: float) -> str:
     return f"{round(100 * value)} %"
 
 
+def fine_percent(value: float) -> str:
+    """Formats a share in percent with one decimal unless it is all or nothing.
+
+    >>> [fine_percent(share) for share in (1.0, 0.984, 0.0)]
+    ['100 %', '98.4 %', '0 %']
+    """
+    return percent(value) if value in (0, 1) else f"{100 * value:.1f} %"
+
+
 def points(gap: float) -> str:
     """Formats a difference of shares in percentage points.
 
@@ -72,6 +81,36 @@ def decimal(value: float) -> str:
     return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text
 
 
+def signed_decimal(value: float) -> str:
+    """Formats a difference of coefficients with its sign; 0 has none.
+
+    >>> [signed_decimal(value) for value in (0.6, -0.05, 0.001)]
+    ['+.60', '-.05', '.00']
+    """
+    text = decimal(value)
+    return text if text.startswith("-") or float(text) == 0 else f"+{text}"
+
+
+def signed_hundredths(value: float) -> str:
+    """Formats a difference with its sign and two decimals; 0 has none.
+
+    >>> [signed_hundredths(value) for value in (0.123, -0.001, -0.2)]
+    ['+0.12', '0.00', '-0.20']
+    """
+    text = f"{value:+.2f}"
+    return text[1:] if float(text) == 0 else text
+
+
+def hundredths(value: float) -> str:
+    """Formats a number with two decimals, without a minus before 0.
+
+    >>> [hundredths(value) for value in (0.126, -0.001)]
+    ['0.13', '0.00']
+    """
+    text = f"{value:.2f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
 def duration(value: float) -> str:
     """Formats seconds with two digits that matter: `1.5`, `0.031`, `120`."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
@@ -105,7 +144,29 @@ FORMATS: "dict[Unit, Callable[[float], str]]" = {
     "dollars": dollars,
     "seconds": duration,
     "coefficient": decimal,
-    "stages": "{:.2f}".format,
-    "loss": "{:.2f}".format,
+    "stages": hundredths,
+    "loss": hundredths,
 }
 """How a value of each unit is written."""
+
+
+DIFFERENCES: "dict[Unit, Callable[[float], str]]" = {
+    "share": signed_points,
+    "points": signed_points,
+    "coefficient": signed_decimal,
+}
+"""How a difference of values of a unit is written; of others, with two decimals."""
+
+
+def difference_with_interval(quantity: "Quantity", unit: "Unit") -> str:
+    """Formats the difference of two values of a unit with its interval and what it counts.
+
+    >>> difference_with_interval({"value": 0.03, "low": 0.006, "high": 0.06, "n": 9}, "share")
+    '+3 [+0.6, +6] points'
+    >>> difference_with_interval({"value": 0.01, "low": None, "high": None, "n": 9}, "share")
+    '+1 point'
+    """
+    text = with_interval(quantity, DIFFERENCES.get(unit, signed_hundredths))
+    if unit not in ("share", "points"):
+        return f"{text} stages" if unit == "stages" else text
+    return f"{text} point{'' if text in ('+1', '-1') else 's'}"

@@ -384,8 +384,8 @@ class JudgedItem(TypedDict):
     ordinal: bool
     n_stages: int
     disagreement: float | None
-    """The expected distance of two verdicts of different setups, as a share of the scale; of two
-    repeats if one setup judged it. Null with fewer than two verdicts."""
+    """The share of pairs of verdicts of different setups that differ; of repeats if one setup judged
+    it. Null with fewer than two verdicts."""
     cells: list[ItemCell]
 
 
@@ -466,17 +466,30 @@ class DigestTable(TypedDict):
     of: int
 
 
+class ReportChoice(TypedDict):
+    """The setup that a report recommends, and its quality by the measure that decided."""
+
+    setup: Annotated[str | None, UNTRUSTED]
+    measure: str
+    kind: str | None
+    quality: AnyRow | None
+
+
 class ReportDigest(TypedDict):
-    """A report in short; `tables` are the names of all its tables with their numbers of rows."""
+    """A report in short; `tables` are the names of its page's tables with their numbers of rows."""
 
     title: str
     sentence: UntrustedText
     simulated: str
+    choice: ReportChoice | None
     facts: dict[str, str]
     judges: DigestTable | None
+    """The setups with their differences from the one with the best estimate, in numbers."""
     effects: DigestTable | None
     warnings: list[str]
     tables: Counts
+    further_tables: list[str]
+    """The names of tables that are computed when they are asked for."""
 
 
 class WrittenFile(TypedDict):

@@ -51,8 +51,8 @@ TERMS = {
     "repeated exactly.",
     "sweep": "Which combinations of the varied knobs become experiments.",
     "pool": "A frozen, ordered set of texts that studies judge.",
-    "disagreement": "How far apart two verdicts of different setups are on average, as a share of "
-    "the scale: 0 if all agree, 1 if they are at opposite ends.",
+    "disagreement": "How often two verdicts of different setups differ: 0 if all agree, 1 if each "
+    "setup says something else.",
     "consistency": "How often two repeats of the same question get the same verdict.",
     "position bias": "Of the decided verdicts on pairs, the share for the response shown first "
     "minus the share for the other; 0 is unbiased.",

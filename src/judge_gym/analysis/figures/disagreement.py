@@ -5,6 +5,7 @@ import pandas as pd
 
 from judge_gym.analysis.figures import drawing
 from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
+from judge_gym.records.numbers import signed_hundredths
 
 _MEASURES = {"above": "above chance", "p": "raw P", "null": "chance at this n"}
 _PAIR = ["p", "null", "above", "low", "high"]
@@ -20,12 +21,15 @@ def _polarization_finding(data: pd.DataFrame) -> str:
         top = data.sort_values("p", kind="stable").iloc[-1]
         return f"Judges disagree most on {top['panel']}: raw P {top['p']:.2f}"
     top = data.sort_values("above", kind="stable", na_position="first").iloc[-1]
-    most = f"most on {top['panel']} ({top['above']:+.2f})"
+    most = f"most on {top['panel']} ({signed_hundredths(top['above'])})"
     if not data["holm"].notna().any():
         return f"Judges disagree {most}"
     more = int((data["holm"] < LEVEL).sum())
     tested = int(data["holm"].notna().sum())
-    return f"Judges disagree more than by chance in {more} of {tested} panels; {most}"
+    panels = f"{tested} panel{'s' * (tested > 1)}"
+    if not more:
+        return f"Judges do not clearly disagree more than by chance in any of {panels}"
+    return f"Judges disagree more than by chance in {more} of {panels}; {most}"
 
 
 @drawing.figure(
@@ -68,7 +72,7 @@ def _pair_finding(pairs: pd.DataFrame) -> str:
     if pairs.empty:
         return "No pair of judges can be compared with chance"
     top = pairs.sort_values("above", kind="stable").iloc[-1]
-    most = f"{top['judge']} and {top['other']} ({top['above']:+.2f})"
+    most = f"{top['judge']} and {top['other']} ({signed_hundredths(top['above'])})"
     tested = int(pairs["q"].notna().sum())
     if not tested:
         return f"The largest disagreement above chance: {most}"

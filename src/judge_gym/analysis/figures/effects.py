@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,10 @@ import pandas as pd
 from judge_gym.analysis.figures import drawing
 from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
 from judge_gym.analysis.frames import JUDGE
-from judge_gym.records.numbers import dollars
+from judge_gym.records.numbers import FORMATS, dollars, fine_percent, percent, signed_hundredths
+
+if TYPE_CHECKING:
+    from judge_gym.records.judge_table import Unit
 
 LEVEL = 0.05
 """The q-value below which a contrast has a clear effect."""
@@ -35,7 +38,7 @@ def _forest_finding(effects: pd.DataFrame) -> str:
     has = "has" if len(clear) == 1 else "have"
     return (
         f"{len(clear)} of {len(known)} contrasts {has} a clear effect ({CLEAR}); the largest: "
-        f"{top['knob']} {top['level']} against {top['base']} ({top['value']:+.2f})"
+        f"{top['knob']} {top['level']} against {top['base']} ({signed_hundredths(top['value'])})"
     )
 
 
@@ -127,7 +130,7 @@ def _rank_finding(ranks: pd.DataFrame) -> str:
         if len(others) == 2:
             than = " and ".join(f'"{other}"' for other in others)
         count = "" if pd.isna(points) else f"{points:,.0f} "
-        often = f"in {100 * share:.0f} % of {count}matched comparisons"
+        often = f"in {percent(share)} of {count}matched comparisons"
         if points == 1:
             often = "in the only matched comparison"
         sentences.append(f'{knob}: "{level}" scores higher than {than} {often}')
@@ -183,8 +186,8 @@ def _accuracy_finding(scores: pd.DataFrame) -> str:
     """States the highest accuracy; whether a lead is real, the judge table says."""
     top = scores.sort_values("accuracy", kind="stable").iloc[-1]
     if (scores["accuracy"] == top["accuracy"]).sum() > 1:
-        return f"Accuracy of each judge; the highest is {top['accuracy']:.1%}"
-    return f"Highest accuracy: {top[JUDGE]}, {top['accuracy']:.1%} on {top['panel']}"
+        return f"Accuracy of each judge; the highest is {fine_percent(top['accuracy'])}"
+    return f"Highest accuracy: {top[JUDGE]}, {fine_percent(top['accuracy'])} on {top['panel']}"
 
 
 @drawing.figure(
@@ -221,16 +224,23 @@ def _ranked_finding(rows: pd.DataFrame) -> str:
 @drawing.figure(
     ["setup", JUDGE, "value", "low", "high", "quantity"],
     known=["value"],
+    optional=["unit"],
     finding=_ranked_finding,
     by_judge=True,
 )
 def ranked_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
-    """Shows a quantity of each setup with its interval, in the order of the rows."""
+    """Shows a quantity of each setup with its interval, in the order of the rows.
+
+    Numbers are written as the unit wants: shares in percent, coefficients with two decimals.
+    """
     shown, more = drawing.first_values(data, "setup", MAX_ROWS, "setups")
     order = list(shown["setup"])
-    named = shown.assign(text=[f"{value:.0%}" for value in shown["value"]])
+    unit = "share" if shown["unit"].isna().any() else str(shown["unit"].iloc[0])
+    text = FORMATS[cast("Unit", unit)]
+    named = shown.assign(text=[text(value) for value in shown["value"]])
     base = alt.Chart(named).encode(y=drawing.row_names("setup", order, most=44, sort=order))
-    x = alt.X("value:Q", title=None, scale=drawing.SHARE, axis=alt.Axis(format="%", tickCount=5))
+    axis = alt.Axis(format="%" if unit == "share" else "~r", tickCount=5)
+    x = alt.X("value:Q", title=None, scale=_scale(shown, unit), axis=axis)
     colour = drawing.by_judge(JUDGE, shown[JUDGE], judges)
     points = base.mark_point(filled=True, size=110).encode(x=x, color=colour)
     words = base.mark_text(dy=-11, fontWeight="bold").encode(x=x, text=alt.Text("text:N"))
@@ -239,15 +249,24 @@ def ranked_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
     return chart, [more]
 
 
+def _scale(rows: pd.DataFrame, unit: str) -> Any:
+    """Returns the axis from 0 to 1, or as far as values of other units reach."""
+    if unit == "share":
+        return drawing.SHARE
+    ends = rows[["value", "low", "high"]].to_numpy(dtype=float)
+    highest = 1.0 if unit == "coefficient" else float(np.nanmax(ends))
+    return alt.Scale(domain=[min(0.0, float(np.nanmin(ends))), highest])
+
+
 def _price_finding(prices: pd.DataFrame) -> str:
     """States the setup with the highest quality, its price, and the cheapest setup."""
     top = prices.sort_values(["quality", "usd"], ascending=[False, True]).iloc[0]
     low = prices.sort_values(["usd", "quality"], ascending=[True, False]).iloc[0]
-    best = f"{top['setup']} reaches {top['quality']:.0%} at {dollars(top['usd'])} per 1,000"
+    best = f"{top['setup']} reaches {percent(top['quality'])} at {dollars(top['usd'])} per 1,000"
     if top.name == low.name:
         return f"{best}, and none is cheaper"
     return (
-        f"{best}; the cheapest, {low['setup']}, reaches {low['quality']:.0%} at "
+        f"{best}; the cheapest, {low['setup']}, reaches {percent(low['quality'])} at "
         f"{dollars(low['usd'])}"
     )
 

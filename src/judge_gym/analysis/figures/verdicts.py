@@ -20,6 +20,7 @@ from judge_gym.analysis.figures.drawing import (
 )
 from judge_gym.analysis.frames import CELL, JUDGE
 from judge_gym.records import STATUSES
+from judge_gym.records.numbers import fine_percent, percent
 
 SHAPES = ("abstain", "singleton", "adjacent", "non-adjacent", "broad")
 _SHAPE_COLOURS = [GREY, BLUE, SKY, RED, ORANGE]
@@ -86,7 +87,7 @@ def _status_finding(rates: pd.DataFrame) -> str:
     """States the share of verdicts without a score."""
     weights = rates["n"].fillna(1.0)
     scored = float((rates["share_scored"] * weights).sum() / weights.sum())
-    return f"{1 - scored:.1%} of verdicts have no score"
+    return f"{fine_percent(1 - scored)} of verdicts have no score"
 
 
 @drawing.figure(
@@ -177,7 +178,10 @@ def _shape_finding(shapes: pd.DataFrame) -> str:
     counts = shapes["n"].fillna(shapes["share"])  # without numbers, all cells weigh the same
     share = counts.groupby(shapes["shape"]).sum() / counts.sum()
     one, apart = float(share.get("singleton", 0.0)), float(share.get("non-adjacent", 0.0))
-    return f"{one:.0%} of readable verdicts name one stage; {apart:.0%} name non-adjacent stages"
+    return (
+        f"{percent(one)} of readable verdicts name one stage; {percent(apart)} name non-adjacent "
+        "stages"
+    )
 
 
 @drawing.figure(

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.endpoints import Groups, grouped, means_over_items
+from judge_gym.analysis.endpoints import means_over_items
 from judge_gym.analysis.frames import CELL, ITEM
 from judge_gym.analysis.stats.intervals import DIFFERENCE, SHARE, without_each_draw
+from judge_gym.analysis.verdicts import Verdicts, list_cells, task_slices
 
 SHAPES = ("abstain", "singleton", "adjacent", "non_adjacent", "several", "broad")
 """The shapes of verdicts; `several` are options of a nominal rubric, which have no neighbours."""
@@ -66,19 +67,19 @@ def verdict_shapes(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _shapes_by_item(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Returns by shape its share in each cell, and the judge's confidence in such verdicts."""
-    groups = grouped(frame, ITEM, ~frame["is_swap"])
-    shape = shapes(groups.rows)
-    probe = groups.rows["probe"].to_numpy(dtype=float)
-    found = {}
-    for name in SHAPES:
-        stated = np.where(shape == name, probe, np.nan)
-        found[name] = groups.names.assign(
-            share=groups.mean(np.where(shape == "", np.nan, shape == name)),
-            n=groups.total((shape == name).astype(float)),
-            probed=groups.total((~np.isnan(stated)).astype(float)),
-            confidence=groups.mean(stated),
-        )
-    return found
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in SHAPES}
+    for verdicts in task_slices(frame, CELL, ~frame["is_swap"]):
+        shape, probe = shapes(verdicts.rows), verdicts.rows["probe"].to_numpy(dtype=float)
+        for name, tables in parts.items():
+            stated = np.where(shape == name, probe, np.nan)
+            values = {
+                "share": verdicts.per_cell(np.where(shape == "", np.nan, shape == name)),
+                "n": verdicts.total(shape == name),
+                "probed": verdicts.total(~np.isnan(stated)),
+                "confidence": verdicts.per_cell(stated),
+            }
+            tables.append(list_cells(verdicts, CELL, values))
+    return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()}
 
 
 # --- position and label --------------------------------------------------------------------------
@@ -116,31 +117,36 @@ _Place = tuple[str, str]
 
 def _bias_by_item(scored: pd.DataFrame) -> tuple[dict[_Place, pd.DataFrame], pd.DataFrame]:
     """Returns the bias of each cell by place, and whether positions and labels were shuffled."""
-    groups = grouped(scored, ITEM, np.full(len(scored), True), "display")
-    codes, texts = pd.factorize(groups.rows["display"])
-    stage, label, names = _displays(texts.astype(str).tolist())
-    places = dict(_places(groups, stage[codes], label[codes], names))
-    return places, _shuffled(groups, codes, stage, label)
+    places: dict[_Place, list[pd.DataFrame]] = {}
+    shuffled = []
+    for verdicts in task_slices(scored, CELL):
+        codes, texts = pd.factorize(verdicts.rows["display"])
+        stage, label, names = _displays(texts.astype(str).tolist())
+        for place, excess in _places(verdicts, stage[codes], label[codes], names):
+            bias = list_cells(verdicts, CELL, {"bias": verdicts.per_cell(excess)})
+            places.setdefault(place, []).append(bias)
+        shuffled.append(_shuffled(verdicts, codes, stage, label))
+    return {at: pd.concat(parts, ignore_index=True) for at, parts in places.items()}, pd.concat(
+        shuffled
+    )
 
 
 def _places(
-    groups: Groups, stage: IntArray, label: IntArray, names: list[str]
-) -> Iterator[tuple[_Place, pd.DataFrame]]:
-    """Yields for each position, then each label, the bias of each cell."""
-    masks = groups.rows["mask"].to_numpy()
-    size = np.bitwise_count(masks)
-    even = 1 / groups.rows["n_stages"].to_numpy()
+    verdicts: Verdicts, stage: IntArray, label: IntArray, names: list[str]
+) -> Iterator[tuple[_Place, FloatArray]]:
+    """Yields for each position, then each label, by how much each verdict exceeds an even share."""
+    size, even = np.bitwise_count(verdicts.mask), 1 / verdicts.rows["n_stages"].to_numpy()
     excess: list[FloatArray] = []
     for place in range(stage.shape[1]):
         here = stage[:, place]
-        held = np.where(here > 0, (masks >> np.maximum(here - 1, 0) & 1) / size - even, np.nan)
-        excess.append(held)
-        yield ("position", str(place + 1)), groups.names.assign(bias=groups.mean(held))
+        share = (verdicts.mask >> np.maximum(here - 1, 0) & 1) / size - even
+        excess.append(np.where(here > 0, share, np.nan))
+        yield ("position", str(place + 1)), excess[-1]
     for number, name in enumerate(names):
-        held = np.full(len(masks), np.nan)
-        for place, bias in enumerate(excess):
-            held = np.where(label[:, place] == number, bias, held)
-        yield ("label", name), groups.names.assign(bias=groups.mean(held))
+        of_label = np.full(len(even), np.nan)
+        for place, share in enumerate(excess):
+            of_label = np.where(label[:, place] == number, share, of_label)
+        yield ("label", name), of_label
 
 
 def _displays(texts: list[str]) -> tuple[IntArray, IntArray, list[str]]:
@@ -156,10 +162,12 @@ def _displays(texts: list[str]) -> tuple[IntArray, IntArray, list[str]]:
     return stage, label, names
 
 
-def _shuffled(groups: Groups, codes: np.ndarray, stage: IntArray, label: IntArray) -> pd.DataFrame:
+def _shuffled(
+    verdicts: Verdicts, codes: np.ndarray, stage: IntArray, label: IntArray
+) -> pd.DataFrame:
     """Returns whether each judge saw several orders of stages, and several labelings."""
     by_stage = np.take_along_axis(label, np.argsort(stage, axis=1), axis=1)
-    seen = groups.rows[CELL].assign(
+    seen = verdicts.rows[CELL].assign(
         position=np.unique(stage, axis=0, return_inverse=True)[1].ravel()[codes],
         label=np.unique(by_stage, axis=0, return_inverse=True)[1].ravel()[codes],
     )

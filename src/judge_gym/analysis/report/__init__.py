@@ -1,7 +1,8 @@
 """The report of a study: findings with intervals, in the order in which readers ask.
 
-A section is a function of a `ReportInput`, which returns None without data. `page` renders a report
-as a page, as text, or as a folder of files.
+A section is a function of a `ReportInput`, which returns None without data. The sections of
+`QUESTIONS` make the page; those of `APPENDIX` are computed only for a reader who asks for one of
+their tables. `page` renders a report as a page, as text, or as a folder of files.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,23 +13,39 @@ import pandas as pd
 
 from judge_gym.analysis.frames import CELL, JUDGE, tidy, varied_knobs
 from judge_gym.analysis.judges.table import judge_table
-from judge_gym.analysis.report import disagreement, findings, purchases, summary, verdicts
-from judge_gym.analysis.report.judges import knob_effects, position_bias, which_judge
+from judge_gym.analysis.report import (
+    biases,
+    disagreement,
+    findings,
+    purchases,
+    summary,
+    verdicts,
+)
+from judge_gym.analysis.report.judges import (
+    in_numbers,
+    knob_effects,
+    people_rate,
+    replacement_of_raters,
+    which_judge,
+)
 from judge_gym.analysis.report.page import (
+    Appendix,
     Chart,
     Question,
     Report,
     ReportInput,
     Section,
+    SectionOf,
     Table,
     scored_share,
     simulation_banner,
 )
-from judge_gym.analysis.report.summary import quoted_calls, with_quotes
+from judge_gym.analysis.report.quotes import most_disputed_items, quoted_calls, with_quotes
 from judge_gym.analysis.verdicts import Dataset
 from judge_gym.axes import BLUEPRINT_KNOBS, Design
 from judge_gym.errors import DesignError
 from judge_gym.records.judge_table import JudgeTable
+from judge_gym.records.numbers import dollars, fine_percent
 from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
 __all__ = [
@@ -43,29 +60,51 @@ __all__ = [
 ]
 Watch = Callable[[str, int, int], None]
 """Is called before each step with its name, how many steps are done, and of how many."""
-SectionOf = Callable[[ReportInput], Section | None]
 Sections = Sequence[SectionOf]
 Questions = Mapping[str, Sections]
 """The sections that answer each question, by its title."""
 WHICH = "Which judge?"
+CORRECTED = "How good is it, corrected?"
 EXPECTED = "What was expected, and what was found?"
 CHOICES = "What does each choice do?"
 DISAGREEMENT = "Where do judges disagree?"
+CONSISTENCY = "How consistent are they?"
 BIASES = "Are they biased?"
+UNCERTAIN = "What is uncertain?"
+COST = "What did it cost?"
 QUESTIONS: Questions = {
-    WHICH: (which_judge, findings.accuracy),
+    WHICH: (which_judge,),
+    CORRECTED: (people_rate, replacement_of_raters),
     EXPECTED: (findings.findings,),
-    CHOICES: (knob_effects, verdicts.axis_effects),
-    "How consistent are the judges?": (
-        verdicts.consistency_across_repeats,
-        verdicts.response_outcomes,
-    ),
-    DISAGREEMENT: (disagreement.disagreement, verdicts.chosen_stages, findings.metrics),
-    BIASES: (position_bias, verdicts.display_biases),
-    "What is uncertain?": (findings.limitations, purchases.what_to_buy_next),
-    "What did it cost?": (findings.rubrics_evidence_cost,),
+    CHOICES: (knob_effects, verdicts.choices_and_verdicts),
+    DISAGREEMENT: (verdicts.differences_between_judges, most_disputed_items),
+    CONSISTENCY: (verdicts.conflicting_repeats,),
+    BIASES: (biases.biases,),
+    UNCERTAIN: (findings.limitations, purchases.what_to_buy_next),
+    COST: (findings.cost,),
 }
 """The questions of a reader of any study; a protocol may ask more."""
+APPENDIX: Mapping[str, SectionOf] = {
+    "Judges in numbers": in_numbers,
+    "Statuses": verdicts.response_outcomes,
+    "Expected stage": verdicts.chosen_stages,
+    "Endpoints": verdicts.chosen_stages,
+    "Effects of the axes": verdicts.axis_effects,
+    "Contrasts of judges": verdicts.axis_effects,
+    "Ranks of levels": verdicts.axis_effects,
+    "Internal consistency": verdicts.consistency_across_repeats,
+    "Independence of repeats": verdicts.consistency_across_repeats,
+    "Shapes of verdicts": verdicts.consistency_across_repeats,
+    "Position and label bias": verdicts.display_biases,
+    "Polarization": disagreement.disagreement,
+    "Pairs of judges": disagreement.disagreement,
+    "Agreement": disagreement.disagreement,
+    "Metrics": findings.metrics,
+    "Variance": purchases.variance,
+    "Rubric quality": findings.rubrics_and_evidence,
+    "Views": findings.rubrics_and_evidence,
+}
+"""The sections of further tables, by the title of each table."""
 _NAMES = ("study", "country", "pool", "run", "sample")
 """Columns that `task` and `tag` repeat."""
 
@@ -81,6 +120,7 @@ def build_report(
     table: JudgeTable | None = None,
     warnings: tuple[str, ...] = (),
     questions: Questions | None = None,
+    appendix: Mapping[str, SectionOf] | None = None,
     declared: Declarations = NOTHING_DECLARED,
     label_usd: float = 0.0,
     summary_only: bool = False,
@@ -100,6 +140,7 @@ def build_report(
         table: the judge table of the samples; by default that without locked splits.
         warnings: messages shown above the numbers.
         questions: what is asked of the samples; by default `QUESTIONS`.
+        appendix: the sections of further tables, by title; by default `APPENDIX`.
         declared: the contrasts, hypotheses and margin that the study declares, and since when.
         label_usd: what a person's label of a new item costs, for what to buy next.
         summary_only: whether only what was expected and found is reported besides the summary,
@@ -115,9 +156,16 @@ def build_report(
     models = {*frame["reported_model"].fillna(frame[JUDGE]).unique()} | ({*judges} - asked)
     banner = simulation_banner(map(str, models))
     if table is None:
-        table = judge_table(frame, people, margin=declared.margin, simulated=banner)
-    given = ReportInput(
+        table = judge_table(
+            frame,
+            people,
+            margin=declared.margin,
+            simulated=banner,
+            alt_test=declared.alt_test,
+        )
+    report_input = ReportInput(
         data=Dataset(_needed(frame)),
+        samples=frame,
         usage=paid,
         views=views,
         people=people,
@@ -132,10 +180,9 @@ def build_report(
         for title, sections in (QUESTIONS if questions is None else questions).items()
         if title == EXPECTED or not summary_only
     }
-    answers = tuple(_answered(chosen, given, every, watch))
-    found = [part.lead for question in answers for part in question.sections if _tested(part)]
-    first = summary.summarize(given, frame)
-    first = replace(first, outcomes=" ".join(found))
+    answers = tuple(_answered(chosen, report_input, every, watch))
+    outcomes = [part.lead for question in answers for part in question.sections if _tested(part)]
+    top = summary.summarize(report_input)
     return Report(
         title=title,
         banner=banner,
@@ -143,7 +190,11 @@ def build_report(
         warnings=warnings,
         questions=answers,
         judge_table=table,
-        summary=replace(first, chart=first.chart and replace(first.chart, judges=every)),
+        summary=replace(
+            top,
+            outcomes=" ".join(outcomes),
+            chart=top.chart and replace(top.chart, judges=every),
+        ),
         tags={
             (str(task), str(variant), str(judge)): str(tag)
             for task, variant, judge, tag in frame[[*CELL, "tag"]]
@@ -151,6 +202,7 @@ def build_report(
             .drop_duplicates(CELL, keep=False)
             .itertuples(index=False, name=None)
         },
+        appendix=Appendix(APPENDIX if appendix is None else appendix, report_input),
     )
 
 
@@ -228,20 +280,21 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 
 
 def _facts(frame: pd.DataFrame, usage: pd.DataFrame | None) -> dict[str, str]:
-    swaps = int(frame["is_swap"].sum())
-    paid = {} if usage is None else {"calls paid": _calls(usage), "cost": _cost(usage)}
-    return {
+    swaps, probes = int(frame["is_swap"].sum()), _probes(frame)
+    series = ", ".join(sorted(filter(None, map(str, frame["series"].unique()))))
+    facts = {
         "experiments": str(frame["tag"].nunique()),
         "judges": ", ".join(sorted(map(str, frame[JUDGE].unique()))),
         "tasks": ", ".join(sorted(frame["task"].unique())),
         "varied": ", ".join(_varied(frame)) or "nothing",
-        "series": ", ".join(sorted(map(str, frame["series"].unique()))),
-        "evidence items": str(frame["evidence"].nunique()),
-        "samples": f"{len(frame):,} ({swaps:,} under another author's rubric)",
-        "scored": f"{scored_share(frame):.1%}",
-        "probes": f"{_probes(frame):,}",
-        **paid,
+        "series": series,
+        "evidence items": f"{frame['evidence'].nunique():,}",
+        "samples": f"{len(frame):,}" + f" ({swaps:,} under another author's rubric)" * (swaps > 0),
+        "scored": fine_percent(scored_share(frame)),
+        "probes": f"{probes:,}" if probes else "",
+        **({} if usage is None else {"calls paid": _calls(usage), "cost": _cost(usage)}),
     }
+    return {name: text for name, text in facts.items() if text}
 
 
 def _probes(frame: pd.DataFrame) -> int:
@@ -271,5 +324,5 @@ def _cost(usage: pd.DataFrame) -> str:
     unknown = int(usage["usd"].isna().sum()) if len(usage) else 0
     if unknown and unknown == len(usage):
         return "– (no known price)"
-    known = f"{float(usage['usd'].sum()) if len(usage) else 0.0:.4f} USD"
+    known = dollars(float(usage["usd"].sum()) if len(usage) else 0.0)
     return f"at least {known} (some prices are unknown)" if unknown else known

@@ -1,6 +1,6 @@
-"""The digest of a report: the main sentence, judges or effects with intervals, and what there is.
+"""A report as programs read it: whole with every number, or in short.
 
-It is for readers who pay for each word: whole tables are read one by one.
+The digest is for readers who pay for each word: whole tables are read one by one.
 """
 
 import json
@@ -10,38 +10,132 @@ from typing import Any
 import pandas as pd
 
 from judge_gym.analysis.report.page import Report, Table, slug
+from judge_gym.records.judge_table import JudgeTable, column_value
 
 SIZE = 2_600
 """Characters of a digest as JSON, before a reader marks what is from others."""
-EFFECTS = ("Effects of the axes", "Differences between judges")
-NAMES = ("task", "variant", "judge", "judge.model", "knob", "level", "base", "endpoint", "measure")
-NUMBERS = ("mean", "value", "accuracy", "error", "low", "high", "items", "q")
+EFFECTS = ("Choices and quality", "Choices and verdicts", "Differences between judges")
+NAMES = ("task", "at", "judge", "other", "knob", "level", "base", "endpoint")
+NUMBERS = ("value", "low", "high", "items", "n", "q")
 FACTS = ("experiments", "judges", "varied", "evidence items", "samples", "scored", "cost")
 MOSTLY_SCORED = 90
 """The percentage of scored verdicts below which a digest warns."""
 MOST_ROWS, MOST_WARNINGS, LONGEST_WARNING = 12, 5, 200
 
 
+def as_json(report: Report) -> dict[str, Any]:
+    """Writes a report with every number of its page; undefined ones are null."""
+    table = report.judge_table
+    return {
+        "title": report.title,
+        "banner": report.banner,
+        "sentence": report.summary.sentence,
+        "outcomes": report.summary.outcomes,
+        "choice": None if table is None else choice(table),
+        "differences": [] if table is None else differences(table),
+        "effects": [] if table is None else table["effects"],
+        "facts": report.facts,
+        "warnings": [*report.warnings],
+        "questions": [
+            {
+                "question": question.title,
+                "answers": [
+                    {
+                        "title": part.title,
+                        "answer": part.lead,
+                        "lines": [*part.lines],
+                        "disputed": [
+                            {
+                                "item": case.item,
+                                "evidence": case.evidence,
+                                "verdicts": [
+                                    {"setup": q.setup, "verdict": q.verdict, "text": q.text}
+                                    for q in case.quotes
+                                ],
+                            }
+                            for case in part.cases
+                        ],
+                    }
+                    for part in question.sections
+                ],
+            }
+            for question in report.questions
+        ],
+        "tables": [
+            {
+                "name": slug(one.title),
+                "title": one.title,
+                "question": question.title,
+                "note": one.note,
+                "rows": records(one.frame),
+            }
+            for question in report.questions
+            for part in question.sections
+            for one in part.tables
+        ],
+        "further_tables": [slug(title) for title in report.further_tables],
+    }
+
+
+def choice(table: JudgeTable) -> dict[str, Any]:
+    """Returns the setup that the sentence recommends, with the measure that decided."""
+    return {
+        "setup": table["chosen"],
+        "measure": table["measure"],
+        "kind": table["kind"],
+        "quality": table["chosen_quality"],
+    }
+
+
+def differences(table: JudgeTable) -> list[dict[str, Any]]:
+    """Lists how far each setup is from the one with the best estimate, which has no difference."""
+    names = ("setup", "standing", "difference", "at_most_worse")
+    return [{name: row[name] for name in names} for row in table["rows"]]  # type: ignore[literal-required]
+
+
 def digest(report: Report) -> dict[str, Any]:
     """Returns a report in short; of its two main tables as many rows as there is room for."""
-    judges, effects = report.summary.judges, _chosen(report, EFFECTS)
-    scored, warnings = report.facts.get("scored", "100%"), [*report.warnings]
-    if float(scored.rstrip("%")) < MOSTLY_SCORED:
+    table, effects = report.judge_table, _chosen(report, EFFECTS)
+    scored, warnings = report.facts.get("scored", "100 %"), [*report.warnings]
+    if float(scored.rstrip(" %")) < MOSTLY_SCORED:
         warnings.insert(0, f"only {scored} of the verdicts have a score; see the table statuses")
     for rows in range(MOST_ROWS, 0, -1):
         made = {
             "title": report.title,
             "sentence": " ".join(filter(None, (report.summary.sentence, report.summary.outcomes))),
             "simulated": report.banner,
+            "choice": table and _short_choice(table),
             "facts": {name: report.facts[name] for name in FACTS if name in report.facts},
-            "judges": judges and _rows(judges.frame, slug(judges.title), [*judges.frame], rows),
+            "judges": table and _judge_rows(table, rows),
             "effects": effects and _table(effects, rows),
             "warnings": [text[:LONGEST_WARNING] for text in warnings[:MOST_WARNINGS]],
-            "tables": {slug(table.title): len(table.frame) for table in report.tables},
+            "tables": {slug(one.title): len(one.frame) for one in report.tables},
+            "further_tables": [slug(title) for title in report.further_tables],
         }
         if len(json.dumps(made)) <= SIZE:
             break
     return made
+
+
+def _short_choice(table: JudgeTable) -> dict[str, Any]:
+    quality = table["chosen_quality"]
+    ends = ("value", "low", "high", "n")
+    numbers = {end: _rounded(quality[end]) for end in ends} if quality else None  # type: ignore[literal-required]
+    return {**choice(table), "quality": numbers}
+
+
+def _judge_rows(table: JudgeTable, rows: int) -> dict[str, Any]:
+    """Returns the first setups with their differences and the columns that the page shows."""
+    heads = [head for head in table["columns"] if head["main"]]
+    columns = ["setup", "standing", "difference", "low", "high", *(head["name"] for head in heads)]
+    cells = []
+    for row in table["rows"][:rows]:
+        gap = row["difference"]
+        ends = [gap[end] for end in ("value", "low", "high")] if gap else [None] * 3
+        values = [column_value(row, head["name"]) for head in heads]
+        numbers = [*ends, *(None if one is None else one["value"] for one in values)]
+        cells.append([row["setup"], row["standing"], *map(_rounded, numbers)])
+    return {"table": "judges", "columns": columns, "rows": cells, "of": len(table["rows"])}
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -60,9 +154,8 @@ def _table(table: Table, rows: int) -> dict[str, Any]:
     frame = table.frame
     if "endpoint" in frame and (frame["endpoint"] == "stage").any():
         frame = frame[frame["endpoint"] == "stage"]
-    varying = [name for name in NAMES if name in frame and frame[name].nunique() > 1]
-    named = ("knob", "level", "base") if "knob" in frame else ("judge.model", "judge")
-    columns = varying or [name for name in named if name in frame]
+    named = [name for name in NAMES if name in frame]
+    columns = [name for name in named if frame[name].nunique() > 1 or name in ("knob", "level")]
     columns += [name for name in NUMBERS if name in frame]
     return _rows(frame, slug(table.title), columns, rows)
 

@@ -1,20 +1,14 @@
-"""Sections on findings, accuracy, rubrics, evidence, cost, missing samples and limitations."""
+"""Sections on what was expected, limitations, metrics, rubrics, evidence and cost."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from judge_gym.analysis import figures
 from judge_gym.analysis.declared import RULE, Tested, contrast_tests, outcomes
-from judge_gym.analysis.frames import CELL, ITEM, JUDGE, cluster_codes
-from judge_gym.analysis.judges.pairs import PAIR_RULE, pair_table
-from judge_gym.analysis.judges.people import alt_test, majority_agreement
-from judge_gym.analysis.judges.rate import ROGAN_GLADEN, people_rates, rate_table
+from judge_gym.analysis.frames import ITEM, JUDGE, cluster_codes
 from judge_gym.analysis.measures import Measure, panel_table
-from judge_gym.analysis.measures.known_answers import known_answers
 from judge_gym.analysis.report.page import (
-    Chart,
     ReportInput,
     Section,
     Table,
@@ -23,10 +17,10 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
-from judge_gym.records.numbers import dollars
+from judge_gym.records.numbers import dollars, percent
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
-from judge_gym.studies.declarations import Epsilon, epsilon_name, margin_name
+from judge_gym.studies.declarations import margin_name
 
 FIRST = ["hypothesis", "outcome", "declared", "value", "low", "high", "items", "p", "holm"]
 MOSTLY_SCORED = 0.5
@@ -48,7 +42,7 @@ def outcomes_of_tests(given: ReportInput, tests: Sequence[Tested]) -> tuple[str,
     note = f"Outcomes: {RULE}. {_declared_sentence(given)} Intervals are over "
     note += f"{given.interval_units}."
     shown = tested[[*FIRST, "claim", "estimand", "note"]]
-    return _outcomes(tested), Table("Hypotheses", note, shown, main=True)
+    return _outcomes(tested), Table("Hypotheses", note, shown)
 
 
 def metrics(given: ReportInput, more: Sequence[Measure] = ()) -> Section | None:
@@ -98,22 +92,17 @@ def _rubrics_used(own: pd.DataFrame) -> str:
 def limitations(given: ReportInput, more: Mapping[str, Sequence[str]] = {}) -> Section | None:
     """Lists what these data cannot show, with `more` of it by task."""
     labelled = set() if given.people is None else {*given.people["tag"]}
-    rows: list[tuple[str, str]] = [("all", limit) for limit in given.confounded]
-    rows += [
-        (str(task), limit)
-        for task, part in given.data.own.groupby("task", observed=True)
-        for limit in (*_limits(part, labelled), *more.get(str(task), ()))
-    ]
+    tasks: dict[str, list[str]] = {limit: [] for limit in given.confounded}
+    names = [*map(str, given.data.own["task"].unique())]
+    for task, part in given.data.own.groupby("task", observed=True):
+        for limit in (*_limits(part, labelled), *more.get(str(task), ())):
+            tasks.setdefault(limit, []).append(str(task))
     return section(
         "Limitations",
         "What the numbers above do not support.",
-        tables=[
-            Table(
-                "Limitations by task",
-                "Derived from the data.",
-                pd.DataFrame(rows, columns=["task", "limitation"]),
-                main=True,
-            )
+        lines=[
+            limit if len(places) in (0, len(names)) else f"{', '.join(places)}: {limit}"
+            for limit, places in tasks.items()
         ],
     )
 
@@ -134,8 +123,8 @@ def _limits(part: pd.DataFrame, labelled: Collection[str]) -> Iterator[str]:
     scored = scored_share(part)
     if scored < MOSTLY_SCORED:
         yield (
-            f"{1 - scored:.0%} of the verdicts abstain or cannot be read: the scored ones may not "
-            "be representative"
+            f"{percent(1 - scored)} of the verdicts abstain or cannot be read: the scored ones may "
+            "not be representative"
             if scored
             else "no verdict is scored: nothing is known about stages"
         )
@@ -143,8 +132,8 @@ def _limits(part: pd.DataFrame, labelled: Collection[str]) -> Iterator[str]:
         yield "one judge: properties of the evidence and of the judge cannot be separated"
     if part.groupby(ITEM, observed=True)["replicate"].nunique().max() == 1:
         yield (
-            "one verdict per cell: neither consistency nor polarization above chance can be "
-            "estimated"
+            "one verdict per item and judge: neither consistency nor disagreement above chance can "
+            "be estimated"
         )
     if (part["rubric_author"] == part[JUDGE]).any():
         draws = part["rubric_draw"].nunique()
@@ -159,85 +148,11 @@ def _limits(part: pd.DataFrame, labelled: Collection[str]) -> Iterator[str]:
         yield "simulated judges say nothing about real models"
 
 
-def accuracy(given: ReportInput) -> Section | None:
-    """Shows accuracy on known answers and pairs, and agreement with people."""
-    own, singles = given.data.own, given.data.without_pairs.own
-    pairs = pair_table(own[own["pair"]], CELL)
-    known = known_answers(singles, CELL)
-    scores = _scores(pairs, known)
-    people = given.people if given.people is not None and len(given.people) else None
-    lead = "Against people."
-    if figures.accuracy_figure.has_data(scores):
-        of = (
-            "of scored verdicts" if len(known) else "by JudgeBench's rule, where a tie is not right"
-        )
-        lead = f"{figures.accuracy_figure.finding(scores)}, {of}."
+def rubrics_and_evidence(given: ReportInput) -> Section | None:
+    """Shows rubric quality and evidence views."""
     return section(
-        "How accurate are the judges?",
-        lead,
-        tables=[
-            Table(
-                "Known answers",
-                "Share of scored verdicts on the right stage; 95 % interval over items.",
-                known,
-            ),
-            Table("Pairs with a known better response", f"Shares. {PAIR_RULE}", pairs),
-            *(_people(own, people, given.declared.alt_test) if people is not None else ()),
-        ],
-        charts=[
-            Chart("Accuracy", figures.accuracy_figure, scores),
-        ],
-    )
-
-
-def _scores(pairs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Returns the accuracy of each configured judge, on pairs and on single items alike."""
-    columns = [*CELL, "accuracy", "low", "high", "n"]
-    renamed = known.rename(columns={"mean": "accuracy"})
-    parts = [part[columns] for part in (pairs, renamed) if len(part)]
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-    return figures.panels(found)
-
-
-def _people(own: pd.DataFrame, people: pd.DataFrame, epsilon: Epsilon) -> list[Table]:
-    """Returns the tables that compare judges with raters."""
-    agreement = majority_agreement(own, people)
-    return [
-        Table(
-            "Agreement with people",
-            "The share of a judge's weight on the stage that most raters gave; items on which "
-            "raters tie are left out.",
-            agreement[agreement["items"] > 0],
-        ),
-        Table(
-            "Can a judge replace a rater?",
-            "The alternative annotator test: each rater is left out in turn. A judge passes if it "
-            f"represents the others as well as half of the raters do: {epsilon_name(epsilon)}. "
-            "The published procedure takes items as independent, ours respects clusters.",
-            alt_test(own, people, epsilon),
-        ),
-        Table(
-            "People's rate",
-            "What people would say of all items: the share of the higher of two labels, or the "
-            "mean on the scale from 0 to 1. The labels, corrected by all verdicts "
-            "(prediction-powered); beside it the labels alone, the judge alone, and Rogan and "
-            f"Gladen's estimate. {ROGAN_GLADEN}.",
-            rate_table(people_rates(own, people)),
-        ),
-    ]
-
-
-def rubrics_evidence_cost(given: ReportInput) -> Section | None:
-    """Shows rubric quality, evidence views and cost."""
-    cost = _cost(given.usage)
-    paid = "The rubrics, and the texts that judges read."
-    if len(cost):
-        usd = cost["usd"].sum(min_count=1)
-        price = "a price that is not known" if pd.isna(usd) else f"{dollars(usd)} in all"
-        paid = f"{int(cost['calls'].sum()):,} calls were paid, for {price}."
-    return section(
-        "Rubrics, evidence and cost",
-        paid,
+        "Rubrics and evidence",
+        "The rubrics, and the texts that judges read.",
         tables=[
             Table(
                 "Rubric quality",
@@ -251,12 +166,29 @@ def rubrics_evidence_cost(given: ReportInput) -> Section | None:
                 "them with judge-gym evidence show.",
                 views_table(given.views),
             ),
+        ],
+    )
+
+
+def cost(given: ReportInput) -> Section | None:
+    """Shows what was paid, by stage and model."""
+    paid = _cost(given.usage)
+    if paid.empty:
+        return None
+    calls, usd = int(paid["calls"].sum()), paid["usd"].sum(min_count=1)
+    price = "a price that is not known" if pd.isna(usd) else f"{dollars(float(usd))} in all"
+    return section(
+        "What did it cost?",
+        f"{calls:,} call{' was' if calls == 1 else 's were'} paid, for {price}.",
+        tables=[
             Table(
                 "Cost",
                 "Calls that were paid, by stage and model; reused answers cost nothing.",
-                cost,
-                main=True,
-            ),
+                paid,
+                paid.assign(
+                    usd=["–" if pd.isna(value) else dollars(value) for value in paid["usd"]]
+                ).rename(columns=lambda name: "cost" if name == "usd" else name.replace("_", " ")),
+            )
         ],
     )
 

@@ -1,122 +1,272 @@
-"""The first section: which judge to use, how good it is, and at what price."""
+"""The sections that read the judge table: which setup, how good it is, what choices do to it."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import level_name
-from judge_gym.analysis.report.page import Chart, ReportInput, Section, Table, section
+from judge_gym.analysis.judges.sentence import MEASURES
+from judge_gym.analysis.report.page import (
+    Chart,
+    ReportInput,
+    Section,
+    Table,
+    interval_texts,
+    section,
+)
 from judge_gym.records.judge_table import (
     CORRECTED,
     MIN_CLUSTERS,
+    ColumnHead,
+    Confusion,
+    JudgeRow,
     JudgeTable,
+    Quantity,
     column_value,
+    interval_units,
     is_corrected,
 )
-from judge_gym.records.numbers import FORMATS, share, signed_points, with_interval
+from judge_gym.records.numbers import (
+    DIFFERENCES,
+    FORMATS,
+    hundredths,
+    percent,
+    share,
+    signed_hundredths,
+    with_interval,
+)
+from judge_gym.studies.declarations import epsilon_name
 
 TITLE = "Which judge?"
+ENDS = ("value", "low", "high", "n")
 
 
 def which_judge(given: ReportInput) -> Section | None:
-    """Shows the judge table, and quality against price."""
+    """Shows the judge table, what people say of what the chosen setup says, and prices."""
     table = given.judges
     if table is None:
         return None
+    head = table["columns"][0] if table["kind"] and table["columns"] else None
+    is_share = head is not None and head["unit"] == "share"
     prices = [
         {
             "setup": row["setup"],
             "usd": row["usd_per_1000"]["value"],
-            "quality": row["truth"]["value"],
-            "low": row["truth"]["low"],
-            "high": row["truth"]["high"],
+            **{"quality": quality["value"], "low": quality["low"], "high": quality["high"]},
         }
         for row in table["rows"]
-        if row["truth"] and row["usd_per_1000"] and row["usd_per_1000"]["value"] > 0
+        if head is not None
+        and is_share
+        and (quality := column_value(row, head["name"]))
+        and row["usd_per_1000"]
+        and row["usd_per_1000"]["value"] > 0
     ]
+    lead = "Without known answers or labels, no setup is better than another."
+    if table["kind"]:
+        lead = f"Setups are compared by {measure_name(table)}."
     return section(
         TITLE,
-        f"Every number of the judge table{', and quality against price' * bool(prices)}.",
-        tables=[
-            judges_as_text(table),
-            Table("Judges in numbers", "Shares from 0 to 1, US dollars, seconds.", _long(table)),
-        ],
+        lead,
+        tables=[judges_table(table), _confusion_table(table["confusion"])],
         charts=[Chart("Price against quality", figures.price_figure, pd.DataFrame(prices))],
     )
+
+
+def measure_name(table: JudgeTable) -> str:
+    """Names the deciding measure of a table, as its first column does."""
+    if table["measure"] == "exact":
+        return "accuracy" if table["kind"] == "accuracy" else "agreement with people"
+    return MEASURES[table["measure"]]
+
+
+RATES: Mapping[str, str] = {
+    "raw": "judge alone",
+    "corrected": "corrected",
+    "labels": "labels alone",
+    "rogan_gladen": "Rogan-Gladen",
+}
+"""The estimates of people's rate, in words."""
+
+
+def people_rate(given: ReportInput) -> Section | None:
+    """Shows what people would say of all items, by the chosen setup and corrected by labels."""
+    rate = given.judges["rate"] if given.judges else None
+    if rate is None:
+        return None
+    quantities: Mapping[str, Quantity | None] = {
+        "raw": rate["raw"],
+        "corrected": rate["corrected"],
+        "labels": rate["labels"],
+        "rogan_gladen": rate["rogan_gladen"],
+    }
+    known = {name: quantity for name, quantity in quantities.items() if quantity is not None}
+    frame = pd.DataFrame(
+        [
+            {
+                "setup": rate["setup"],
+                "quantity": rate["quantity"],
+                "estimate": RATES[name],
+                "value": quantity["value"],
+                "low": quantity["low"],
+                "high": quantity["high"],
+                "n": quantity["n"],
+            }
+            for name, quantity in known.items()
+        ]
+    ).astype({"low": float, "high": float})
+    text = hundredths if rate["quantity"].startswith("mean stage") else percent
+    of_people = given.judges is not None and given.judges["kind"] == "agreement"
+    source = "people's labels" if of_people else "known answers"
+    return section(
+        "What is the rate on all items?",
+        f"{rate['setup']}. {rate['sentence']}",
+        tables=[
+            Table(
+                "People's rate",
+                f"{rate['quantity'][0].upper()}{rate['quantity'][1:]}, on {rate['items']:,} items, "
+                f"of which {rate['labelled']:,} have {source}. Corrected: from the labels and all "
+                "verdicts (prediction-powered). Rogan-Gladen assumes that the judge errs on other "
+                "items as often as on labelled ones of the same label.",
+                frame,
+                pd.DataFrame(
+                    {
+                        "estimate": frame["estimate"],
+                        rate["quantity"]: interval_texts(frame, text),
+                        "items": frame["n"],
+                    }
+                ),
+            )
+        ],
+    )
+
+
+def _numbers(name: str, quantity: Quantity | None) -> dict[str, Any]:
+    """Returns an estimate as columns of a table, with null where it is unknown."""
+    ends: Mapping[str, Any] = quantity or dict.fromkeys(ENDS)
+    return {name if end == "value" else f"{name}_{end}": ends[end] for end in ENDS}
+
+
+def replacement_of_raters(given: ReportInput) -> Section | None:
+    """Shows the alternative annotator test, where at least three people labelled items."""
+    tests = given.judges["alt_test"] if given.judges else []
+    if not tests:
+        return None
+    assert given.judges is not None
+    chosen = given.judges["chosen"]
+    leading = next((test for test in tests if test["setup"] == chosen), tests[0])
+    frame = pd.DataFrame(tests).drop(columns="sentence")
+    if frame["passed"].isna().all():
+        reasons = dict.fromkeys(test["missing"] for test in tests)
+        return section(
+            "Can a judge replace a rater?",
+            "The alternative annotator test is not possible.",
+            lines=[*reasons],
+        )
+    return section(
+        "Can a judge replace a rater?",
+        leading["sentence"],
+        tables=[
+            Table(
+                "Alternative annotator test",
+                "Each rater is left out in turn. Wins: the share of raters that the judge beats or "
+                "is close to; advantage: how often it is at least as close to the others as a "
+                f"rater; it passes {epsilon_name(given.declared.alt_test)}. The published "
+                "procedure takes items as independent, ours respects clusters.",
+                frame,
+                pd.DataFrame(
+                    {
+                        "setup": frame["setup"],
+                        "passes": [_yes_or_no(test["passed"]) for test in tests],
+                        "wins": [_share_or_dash(test["omega"]) for test in tests],
+                        "advantage": [_share_or_dash(test["advantage"]) for test in tests],
+                        "raters": frame["raters"],
+                        "as published": [_yes_or_no(test["published_passed"]) for test in tests],
+                        "missing": frame["missing"],
+                    }
+                ),
+            )
+        ],
+    )
+
+
+def _yes_or_no(value: bool | None) -> str:
+    return "–" if value is None else "yes" if value else "no"
+
+
+def _share_or_dash(value: float | None) -> str:
+    return "–" if value is None else percent(value)
 
 
 def knob_effects(given: ReportInput) -> Section | None:
     """Shows what each level of each varied knob does to quality."""
     table = given.judges
-    if table is None:
+    if table is None or not table["effects"]:
         return None
-    what = "accuracy" if table["kind"] == "accuracy" else "agreement with people"
+    what, unit = measure_name(table), table["columns"][0]["unit"]
+    frame = pd.DataFrame(
+        [
+            {**row, "level": level_name(row["level"]), "base": level_name(row["base"])}
+            for row in table["effects"]
+        ],
+        columns=["knob", "level", "base", *ENDS, "setups"],
+    ).astype({"low": float, "high": float})
+    change = f"{what}, points" if unit == "share" else what
+    texts = interval_texts(frame, DIFFERENCES.get(unit, signed_hundredths))
     return section(
         f"What does each choice do to {what}?",
         "Differences between setups that differ in one choice alone, averaged over items.",
         tables=[
             Table(
                 "Choices and quality",
-                f"Level minus base, in shares of {what}, averaged over pairs of setups; intervals "
-                "are 95 %, by cluster of items, for all rows together.",
+                f"Level minus base, averaged over pairs of setups; intervals are 95 %, over "
+                f"{given.interval_units}, for all rows together.",
+                frame,
                 pd.DataFrame(
-                    [
-                        {**row, "level": level_name(row["level"]), "base": level_name(row["base"])}
-                        for row in table["effects"]
-                    ],
-                    columns=["knob", "level", "base", "value", "low", "high", "n", "setups"],
-                ).astype({"low": float, "high": float}),
-                main=True,
+                    {
+                        "choice": frame["knob"],
+                        "level": frame["level"],
+                        "instead of": frame["base"],
+                        change: texts,
+                        "items": frame["n"],
+                        "pairs of setups": frame["setups"],
+                    }
+                ),
             )
         ],
     )
 
 
-def position_bias(given: ReportInput) -> Section | None:
-    """Shows which setups prefer the response of a pair that is shown first."""
-    table = given.judges
-    if table is None:
-        return None
-    found = [(row["setup"], bias) for row in table["rows"] if (bias := row["position_bias"])]
-    leaning: dict[str, list[str]] = {"first": [], "second": []}
-    for setup, bias in found:
-        low, high = bias["low"], bias["high"]
-        if low is not None and high is not None and not low <= 0 <= high:
-            shown = leaning["first" if low > 0 else "second"]
-            shown.append(f"{setup} ({signed_points(bias['value'])})")
-    leads = [
-        f"Prefer the response shown {place}, in points: {'; '.join(setups)}."
-        for place, setups in leaning.items()
-        if setups
+def judges_table(table: JudgeTable) -> Table:
+    """Returns the judge table with a column per measure, in numbers and as people read it."""
+    rows = [
+        {
+            "setup": row["setup"],
+            "standing": row["standing"],
+            **{
+                column: value
+                for head in table["columns"]
+                for column, value in _numbers(head["name"], column_value(row, head["name"])).items()
+            },
+        }
+        for row in table["rows"]
     ]
-    return section(
-        "Does the order of two responses matter?",
-        " ".join(leads) or "No setup clearly prefers the response shown first, or second.",
-        tables=[
-            Table(
-                "Position bias",
-                "The share of decided verdicts for the response shown first minus that for the "
-                "second, over pairs shown in both orders; 95 % intervals, for all rows together.",
-                pd.DataFrame([{"setup": setup, **bias} for setup, bias in found]),
-                main=True,
-            )
-        ],
-    )
+    return Table("Judges", _note(table), pd.DataFrame(rows), pd.DataFrame(text_rows(table)))
 
 
-def judges_as_text(table: JudgeTable) -> Table:
-    """Returns the judge table with formatted cells."""
-    return Table("Judges", _note(table), pd.DataFrame(text_rows(table)))
+def text_rows(table: JudgeTable, *, brief: bool = False) -> list[dict[str, Any]]:
+    """Writes the rows of a judge table as text, with the columns that are shown.
 
-
-def text_rows(table: JudgeTable) -> list[dict[str, str]]:
-    """Writes the rows of a judge table as text, with the columns that are shown."""
+    In brief, only the first column has intervals.
+    """
     heads = [head for head in table["columns"] if head["main"]]
     return [
         {
             "setup": row["setup"],
             "standing": row["standing"],
             **{
-                head["title"]: with_interval(column_value(row, head["name"]), FORMATS[head["unit"]])
+                head["title"]: _cell(row, head, interval=not brief or head is heads[0])
                 for head in heads
             },
         }
@@ -124,22 +274,81 @@ def text_rows(table: JudgeTable) -> list[dict[str, str]]:
     ]
 
 
+def _cell(row: JudgeRow, head: ColumnHead, *, interval: bool) -> str:
+    quantity, text = column_value(row, head["name"]), FORMATS[head["unit"]]
+    if quantity is None:
+        return ""
+    return with_interval(quantity, text) if interval else text(quantity["value"])
+
+
+def _confusion_table(confusion: Confusion | None) -> Table | None:
+    """Crosses what the chosen setup says with people's labels or known answers."""
+    if confusion is None:
+        return None
+    frame = pd.DataFrame(confusion["shares"], columns=confusion["labels"])
+    frame.insert(0, "verdict", confusion["verdicts"])
+    cells = frame[confusion["labels"]].map(percent)
+    cells.insert(0, "verdict", confusion["verdicts"])
+    return Table(
+        "Verdicts and labels",
+        f"The verdicts of {confusion['setup']} (rows) crossed with labels (columns), in percent of "
+        f"all {confusion['n']:,} items together.",
+        frame,
+        cells,
+    )
+
+
+def differing_counts(table: JudgeTable) -> str:
+    """Says on how many items columns rest; empty where all rest on as many."""
+    counts: dict[str, set[int]] = {}
+    for head in table["columns"]:
+        values = [column_value(row, head["name"]) for row in table["rows"]]
+        numbers = {quantity["n"] for quantity in values if quantity is not None}
+        if head["main"] and numbers:
+            counts[head["title"]] = numbers
+    if len({number for numbers in counts.values() for number in numbers}) < 2:
+        return ""
+    by_count: dict[str, list[str]] = {}
+    for title, numbers in counts.items():
+        ends = dict.fromkeys(f"{end:,}" for end in (min(numbers), max(numbers)))
+        by_count.setdefault(" to ".join(ends), []).append(title)
+    listed = "; ".join(f"{', '.join(titles)}: {count}" for count, titles in by_count.items())
+    return f"Items that each column rests on: {listed}."
+
+
+def in_numbers(given: ReportInput) -> Section | None:
+    """Lists every quantity of every setup, a row each."""
+    if given.judges is None:
+        return None
+    return section(
+        "Judges in numbers",
+        "Every quantity of every setup.",
+        tables=[
+            Table(
+                "Judges in numbers", "Shares from 0 to 1, US dollars, seconds.", _long(given.judges)
+            )
+        ],
+    )
+
+
 def _note(table: JudgeTable) -> str:
     """Returns what the columns mean, and on what they are based."""
     parts = [
-        "A row per setup: a model with a design and a source of its rubric. Intervals: 95 %, by "
-        "cluster of items, for all rows together."
+        "A row per setup: a model with a design and a source of its rubric. Intervals: 95 %, over "
+        f"{interval_units(table)}, for all rows of a column together."
     ]
     if table["kind"] == "accuracy":
         parts.append("Accuracy: right of all verdicts asked; one without a score is not right.")
     if table["kind"] == "agreement":
+        rater = "the rater" if table["raters"] == 1 else f"a random one of {table['raters']} raters"
         parts.append(
-            f"Agreement with people: with a random one of {table['raters']} raters; a verdict "
-            "without a score agrees with none."
+            f"Agreement with people: with {rater}; a verdict without a score agrees with none."
         )
+    if counts := differing_counts(table):
+        parts.append(counts)
     if people := table["people_with_each_other"]:
         parts.append(f"People with each other: {share(people)}.")
-    if table["kind"] is not None:
+    if table["kind"] is not None and len(table["rows"]) > 1:
         parts.append(
             f"Standing: on {table['compared_items']} items that all compared setups judged; worse "
             f"if another is clearly better, unknown below {MIN_CLUSTERS} clusters."
@@ -152,13 +361,14 @@ def _note(table: JudgeTable) -> str:
     if split := table["split"]:
         parts.append(
             f"The setup was chosen on {split['train']} items of train, and quality is that of "
-            f"{split['test']} items of test, of which {split['uses']} estimates were read so far."
+            f"{split['test']} items of test, of which {split['uses']} "
+            f"{'estimate was' if split['uses'] == 1 else 'estimates were'} read so far."
         )
     parts.append(
         "$ and seconds: of a verdict, averaged over repeats, the median over items; both orders of "
         "a pair are one."
     )
-    return " ".join([*parts, *(f"{note}." for note in table["notes"])])
+    return " ".join([*parts, *(f"{note[0].upper()}{note[1:]}." for note in table["notes"])])
 
 
 def _long(table: JudgeTable) -> pd.DataFrame:

@@ -1,23 +1,27 @@
-"""The parts of a report, and its rendering as one page, as text, or as a folder of files."""
+"""The parts of a report, and its rendering as one page, as text, or as a folder of files.
+
+A page has the tables that answer a question; those of the appendix are computed when they are asked
+for, and written to a folder of files.
+"""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE, once_per_call
-from judge_gym.analysis.stats.contrasts import contrasts
+from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.verdicts import Dataset
 from judge_gym.errors import NotFoundError, unknown
 from judge_gym.records.judge_table import JudgeTable
-from judge_gym.records.numbers import number
+from judge_gym.records.numbers import number, with_interval
 from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
 SIMULATED = "All judges were simulated: these numbers describe the method, not any real model."
@@ -36,8 +40,16 @@ class Table:
     title: str
     note: str
     frame: pd.DataFrame
-    main: bool = False
-    """Whether it answers the question of its section; the others are in the appendix."""
+    """Its numbers, as files and programs read them."""
+    text: pd.DataFrame | None = None
+    """Its cells as people read them; by default those of `frame`."""
+    folded: bool = False
+    """Whether the page shows it only when a reader opens it."""
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """What people read."""
+        return self.frame if self.text is None else self.text
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,15 +69,10 @@ class Chart:
         """The drawn figure."""
         return self.kind(self.frame, self.finding, judges=self.judges)
 
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """The answer to one question: in a sentence, in figures, in tables."""
-
-    title: str
-    lead: str
-    tables: tuple[Table, ...] = ()
-    charts: tuple[Chart, ...] = ()
+    @cached_property
+    def svg(self) -> str:
+        """The drawn figure as a picture, rendered once for the page and for its file."""
+        return figures.svg(self.chart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +96,27 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """The answer to one question: in a sentence, in lines, in cases, in tables, in figures."""
+
+    title: str
+    lead: str
+    tables: tuple[Table, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    lines: tuple[str, ...] = ()
+    cases: tuple[Disagreement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
-    """The first page of a report: the answer, and what it rests on."""
+    """The top of a report: the answer, and what became of what was expected."""
 
     sentence: str
     outcomes: str = ""
     """What became of hypotheses and validity checks, in a sentence."""
-    judges: Table | None = None
-    """The judge table, as text."""
     chart: Chart | None = None
     choices: tuple[str, ...] = ()
     """What each varied knob does, a line each."""
-    disagreements: tuple[Disagreement, ...] = ()
-    caveats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +125,31 @@ class Question:
 
     title: str
     sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Appendix:
+    """Further tables: a section is computed when one of its tables is asked for."""
+
+    sections: "Mapping[str, SectionOf]"
+    """The section that has each table, by the table's title."""
+    given: "ReportInput"
+    _computed: "dict[SectionOf, dict[str, Table]]" = field(default_factory=dict)
+
+    def table(self, title: str) -> Table | None:
+        """Returns a table, computing its section on the first call; None without data for it."""
+        part = self.sections[title]
+        if part not in self._computed:
+            made = part(self.given)
+            self._computed[part] = {one.title: one for one in made.tables} if made else {}
+        return self._computed[part].get(title)
+
+    def tables(self) -> Iterator[Table]:
+        """Yields every table that has data."""
+        for title in self.sections:
+            table = self.table(title)
+            if table is not None:
+                yield table
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +167,7 @@ class Report:
     """Which setup is best, and at what price; None for verdicts on recorded pairs."""
     tags: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """The experiment of each task, variant and judge."""
+    appendix: Appendix | None = None
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -134,13 +175,28 @@ class Report:
         return tuple(section for question in self.questions for section in question.sections)
 
     def table(self, name: str) -> pd.DataFrame:
-        """Returns a table by its title or a part of it, such as `effects`."""
-        frame: pd.DataFrame = _named("table", name, self.tables).frame
-        return frame
+        """Returns a table by its title or a part of it, such as `effects`.
+
+        Tables of the appendix are computed when they are asked for.
+        """
+        return self.find_table(name).frame
+
+    def find_table(self, name: str) -> Table:
+        """Returns a table of the page or the appendix by its title or a part of it."""
+        on_page = {table.title: table for table in self.tables}
+        more = {} if self.appendix is None else self.appendix.sections
+        title = _titled(
+            "table", name, [*on_page, *(title for title in more if title not in on_page)]
+        )
+        if title in on_page:
+            return on_page[title]
+        assert self.appendix is not None
+        return self.appendix.table(title) or Table(title, "No data for it.", pd.DataFrame())
 
     def figure(self, name: str) -> figures.Figure:
         """Returns a figure by its title or a part of it, such as `effects`."""
-        return _named("figure", name, self.charts).chart
+        charts = {chart.title: chart for chart in self.charts}
+        return charts[_titled("figure", name, [*charts])].chart
 
     def _repr_html_(self) -> str:
         """Shows the report in a notebook, in a frame, so that neither changes the other's style."""
@@ -151,7 +207,7 @@ class Report:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Every table, in order."""
+        """Every table of the page, in order."""
         return tuple(table for section in self.sections for table in section.tables)
 
     @property
@@ -159,6 +215,13 @@ class Report:
         """Every figure, in order."""
         first = [self.summary.chart] if self.summary.chart is not None else []
         return (*first, *(chart for section in self.sections for chart in section.charts))
+
+    @property
+    def further_tables(self) -> tuple[str, ...]:
+        """The titles of the tables in the appendix, whether or not there are data for them."""
+        on_page = {table.title for table in self.tables}
+        titles = () if self.appendix is None else tuple(self.appendix.sections)
+        return tuple(title for title in titles if title not in on_page)
 
     def html(self) -> str:
         """Renders the report as one self-contained page."""
@@ -170,12 +233,12 @@ class Report:
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         return environment.from_string(template).render(
             report=self,
-            svg=figures.svg,
             caption=figures.caption,
             cell=shown,
             classes=_classes,
             experiment=self._experiment,
             slug=slug,
+            more_rows=more_rows,
             rows=SHOWN_ROWS,
         )
 
@@ -192,71 +255,84 @@ class Report:
         yield f"# {self.title}"
         for warning in filter(None, (self.banner, *self.warnings)):
             yield from ("", f"> **{warning}**")
-        yield from self._summary_lines(pictures)
+        yield from ("", f"**{_escaped(self.summary.sentence)}**")
+        if self.summary.outcomes:
+            yield from ("", _escaped(self.summary.outcomes))
+        if self.summary.chart is not None and pictures:
+            yield from _picture_lines(self.summary.chart, pictures)
         for question in self.questions:
             yield from ("", f"## {question.title}")
             for section in question.sections:
-                yield from ("", f"### {section.title}", "", section.lead)
-                for chart in section.charts if pictures else ():
-                    yield from ("", f"![{chart.title}]({pictures}/{slug(chart.title)}.svg)")
-                for table in section.tables:
-                    if table.main:
-                        yield from _table_lines(table)
-        yield from ("", "## Appendix", "", "| | |", "| --- | --- |")
+                yield from _section_lines(section, question, pictures)
+        yield from ("", "## About the data", "", "| | |", "| --- | --- |")
         yield from (f"| {name} | {_escaped(value)} |" for name, value in self.facts.items())
-        for table in self.tables:
-            if not table.main:
-                yield from _table_lines(table)
-
-    def _summary_lines(self, pictures: str | None) -> Iterator[str]:
-        found = self.summary
-        yield from ("", f"**{_escaped(found.sentence)}**")
-        if found.outcomes:
-            yield from ("", _escaped(found.outcomes))
-        if found.judges is not None:
-            yield from _table_lines(found.judges)
-        if found.chart is not None and pictures:
-            yield from ("", f"![{found.chart.title}]({pictures}/{slug(found.chart.title)}.svg)")
-        if found.choices:
-            yield from ("", "What each choice does:", "", *(f"- {line}" for line in found.choices))
-        for case in found.disagreements:
-            yield from ("", f"Disagreement on “{_escaped(case.item)}”:", "")
-            for quote in case.quotes:
-                text = f": “{_escaped(quote.text)}”" if quote.text else ""
-                yield f"- {quote.setup} says {quote.verdict}{text}"
-        if found.caveats:
-            yield from ("", "Caveats:", "", *(f"- {line}" for line in found.caveats))
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """Yields every file of the report's folder: page, text, tables and figures, by name."""
+        """Yields every file of the report's folder by name: page, text, tables and figures.
+
+        Tables are those of the page and of the appendix; figures are those of the page.
+        """
         yield "report.html", self.html().encode()
         yield "report.md", self.markdown(pictures="figures").encode()
-        for table in self.tables:
+        for table in self.every_table():
             yield f"tables/{slug(table.title)}.csv", table.frame.to_csv(index=False).encode()
         for chart in self.charts:
-            yield f"figures/{slug(chart.title)}.svg", figures.svg(chart.chart).encode()
+            yield f"figures/{slug(chart.title)}.svg", chart.svg.encode()
             yield f"figures/{slug(chart.title)}.png", figures.png(chart.chart)
+
+    def every_table(self) -> Iterator[Table]:
+        """Yields the tables of the page, then those of the appendix, which it computes."""
+        on_page = {table.title for table in self.tables}
+        yield from self.tables
+        for table in self.appendix.tables() if self.appendix is not None else ():
+            if table.title not in on_page:
+                yield table
+
+
+def _section_lines(section: Section, question: Question, pictures: str | None) -> Iterator[str]:
+    if section.title != question.title:
+        yield from ("", f"### {section.title}")
+    yield from ("", _escaped(section.lead))
+    if section.lines:
+        yield from ("", *(f"- {_escaped(line)}" for line in section.lines))
+    for table in section.tables:
+        yield from _table_lines(table)
+    for case in section.cases:
+        yield from ("", f"“{_escaped(case.item)}”:", "")
+        for quote in case.quotes:
+            text = f": “{_escaped(quote.text)}”" if quote.text else ""
+            yield f"- {_escaped(quote.setup)} says {_escaped(quote.verdict)}{text}"
+    for chart in section.charts if pictures else ():
+        yield from _picture_lines(chart, str(pictures))
+
+
+def _picture_lines(chart: Chart, pictures: str) -> Iterator[str]:
+    yield from ("", f"![{chart.title}]({pictures}/{slug(chart.title)}.svg)")
 
 
 def _table_lines(table: Table) -> Iterator[str]:
-    yield from ("", f"### {table.title}", "", table.note, "")
-    yield "| " + " | ".join(map(_escaped, table.frame.columns)) + " |"
-    yield "|" + " --- |" * len(table.frame.columns)
-    for row in table.frame.head(SHOWN_ROWS).itertuples(index=False):
+    yield from ("", f"#### {table.title}", "", table.note, "")
+    cells = table.cells
+    yield "| " + " | ".join(map(_escaped, cells.columns)) + " |"
+    yield "|" + " --- |" * len(cells.columns)
+    for row in cells.head(SHOWN_ROWS).itertuples(index=False):
         yield "| " + " | ".join(_escaped(shown(value)) for value in row) + " |"
-    if len(table.frame) > SHOWN_ROWS:
-        yield from ("", f"{len(table.frame) - SHOWN_ROWS:,} more rows in the CSV file.")
+    if len(cells) > SHOWN_ROWS:
+        yield from ("", f"{more_rows(len(cells))} in the CSV file.")
 
 
-Part = TypeVar("Part", Table, Chart)
+def more_rows(count: int) -> str:
+    """Says how many rows of a table a page leaves out: `1 more row`."""
+    rest = count - SHOWN_ROWS
+    return f"{rest:,} more row{'s' * (rest != 1)}"
 
 
-def _named(kind: str, name: str, parts: Sequence[Part]) -> Part:
-    """Returns the table or figure with a title, or the only one whose title has it as a part."""
-    wanted, by_slug = slug(name), {slug(part.title): part for part in parts}
+def _titled(kind: str, name: str, titles: Sequence[str]) -> str:
+    """Returns the title with this name, or the only one that has it as a part."""
+    wanted, by_slug = slug(name), {slug(title): title for title in titles}
     if wanted in by_slug:
         return by_slug[wanted]
-    near = [known for known in by_slug if wanted in known] if wanted else []
+    near = [short for short in by_slug if wanted in short] if wanted else []
     if len(near) != 1:
         raise NotFoundError(unknown(kind, name, near or by_slug), choices=near or by_slug)
     return by_slug[near[0]]
@@ -266,13 +342,38 @@ def section(
     title: str,
     lead: str,
     *,
-    tables: Sequence[Table] = (),
+    tables: Sequence[Table | None] = (),
     charts: Sequence[Chart] = (),
+    lines: Sequence[str] = (),
+    cases: Sequence[Disagreement] = (),
 ) -> Section | None:
-    """Returns a section of the tables and figures that are not empty; None without any."""
-    kept = tuple(table for table in tables if not table.frame.empty)
+    """Makes a section of what is not empty; None if all is."""
+    full = tuple(table for table in tables if table is not None and not table.frame.empty)
     drawn = tuple(chart for chart in charts if chart.kind.has_data(chart.frame))
-    return Section(title, lead, kept, drawn) if kept or drawn else None
+    if not (full or drawn or lines or cases):
+        return None
+    return Section(title, lead, full, drawn, tuple(lines), tuple(cases))
+
+
+def interval_texts(
+    frame: pd.DataFrame, text: Callable[[float], str], value: str = "value"
+) -> list[str]:
+    """Writes the estimates of a table with their intervals; an undefined one is empty."""
+    ends = frame[[value, "low", "high"]].astype(float).to_numpy()
+    return [
+        ""
+        if pd.isna(middle)
+        else with_interval(
+            {
+                "value": middle,
+                "low": None if pd.isna(low) else low,
+                "high": None if pd.isna(high) else high,
+                "n": 0,
+            },
+            text,
+        )
+        for middle, low, high in ends
+    ]
 
 
 def simulation_banner(models: Iterable[str]) -> str:
@@ -319,7 +420,9 @@ class ReportInput:
     """The data that a report is made of."""
 
     data: Dataset
-    """The tidy samples."""
+    """The tidy samples, with the columns that analyses read."""
+    samples: pd.DataFrame | None = None
+    """The tidy samples with all knobs, where `data` lacks some: names of setups need them."""
     usage: pd.DataFrame = field(default_factory=pd.DataFrame)
     """Calls and cost by experiment, stage and model."""
     views: Sequence[Mapping[str, Any]] = ()
@@ -345,6 +448,11 @@ class ReportInput:
         """The differences between levels of each varied knob, pairs of responses aside."""
         return contrasts(self.data.without_pairs)
 
+    @cached_property
+    def judge_contrasts(self) -> pd.DataFrame:
+        """The differences between judges under one design, pairs of responses aside."""
+        return judge_contrasts(self.data.without_pairs)
+
     @property
     def interval_units(self) -> str:
         """What intervals are over, in words."""
@@ -357,3 +465,7 @@ class ReportInput:
 def scored_share(frame: pd.DataFrame) -> float:
     """Returns the share of scored verdicts; a call that experiments share counts once."""
     return float((once_per_call(frame, [])["status"] == "scored").mean())
+
+
+SectionOf = Callable[[ReportInput], Section | None]
+"""Answers a question from the data; None without data."""

@@ -23,18 +23,33 @@ def what_to_buy_next(given: ReportInput) -> Section | None:
     decisions = [decide(quantity, given.label_usd) for quantity in _main(listed)]
     if not decisions:
         return None
-    first = decisions[0]
+    first, frame = decisions[0], pd.DataFrame([_row(decision) for decision in decisions])
     return section(
         "What should I buy next?",
         first.sentence(),
         tables=[
             Table(
                 "What to buy next",
-                "Half the width of the 95 % interval to expect, now and after buying as much as "
-                "doubling the items costs. `judge-gym plan STUDY --next --for QUANTITY` shows "
-                "others.",
-                pd.DataFrame([_row(decision) for decision in decisions]),
+                "Half the width of the 95 % interval of one quantity to expect, now and after "
+                "buying as much as doubling the items costs. `judge-gym plan STUDY --next --for "
+                "QUANTITY` shows others.",
+                frame,
+                frame.drop(columns="recommendation"),
             ),
+        ],
+        charts=[Chart("Interval by money spent", figures.decision_figure, curve(first))],
+    )
+
+
+def variance(given: ReportInput) -> Section | None:
+    """Shows where the variance of verdicts is."""
+    measured = measurements(given.frame, given.people)
+    if not measured:
+        return None
+    return section(
+        "Where is the variance?",
+        "Components of the variance of one verdict.",
+        tables=[
             Table(
                 "Variance",
                 "Components of the variance of one verdict, on the scale from 0 to 1, by "
@@ -43,7 +58,6 @@ def what_to_buy_next(given: ReportInput) -> Section | None:
                 variance_table(measured),
             ),
         ],
-        charts=[Chart("Interval by money spent", figures.decision_figure, curve(first))],
     )
 
 
@@ -61,7 +75,6 @@ def _row(decision: Decision) -> dict[str, object]:
     """Returns a quantity with the interval to expect from each option."""
     row: dict[str, object] = {
         "quantity": decision.quantity.name,
-        "value": decision.value,
         "±": decision.half,
         "price": decision.budget_text(),
     }

@@ -1,4 +1,7 @@
-"""Sections on verdicts, their consistency, and effects of design choices."""
+"""Sections on verdicts, their consistency, and effects of design choices on them.
+
+Some make the page of a study; others have details for an experiment's page and the appendix.
+"""
 
 import pandas as pd
 
@@ -12,7 +15,7 @@ from judge_gym.analysis.endpoints import (
     stage_by_item,
     status_rates,
 )
-from judge_gym.analysis.frames import CELL, JUDGE, OrdinalFrame, ordinal
+from judge_gym.analysis.frames import CELL, ITEM, JUDGE, NAMES_APART, OrdinalFrame, ordinal
 from judge_gym.analysis.measures.consistency import conflicting_cells, consistency, independence
 from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.report.page import (
@@ -20,11 +23,13 @@ from judge_gym.analysis.report.page import (
     ReportInput,
     Section,
     Table,
+    interval_texts,
     scored_share,
     section,
 )
-from judge_gym.analysis.stats.contrasts import ALL, judge_contrasts, ranking
+from judge_gym.analysis.stats.contrasts import ALL, ranking
 from judge_gym.records import STATUSES
+from judge_gym.records.numbers import fine_percent, percent, signed_hundredths
 
 MISSING = (
     "Lowest and highest: where it would lie whatever the stage of the verdicts without a score, "
@@ -37,19 +42,26 @@ def response_outcomes(given: ReportInput) -> Section | None:
     """Shows the statuses of all verdicts."""
     rates = status_rates(given.frame, CELL)
     seen = [status for status in STATUSES if status == "scored" or (rates[status] > 0).any()]
-    shares = {status: rates[f"share_{status}"].map("{:.1%}".format) for status in seen}
+    shares = {status: rates[f"share_{status}"] for status in seen}
+    lead = f"{fine_percent(1 - scored_share(given.frame))} of the verdicts have no score."
     return section(
         "Response outcomes",
-        f"{1 - scored_share(given.frame):.1%} of the verdicts have no score.",
+        lead,
         tables=[
             Table(
                 "Statuses",
                 "All samples, under own and other authors' rubrics. A status without a column "
                 "never occurred; nothing is coerced into a score.",
                 rates[[*CELL, "n"]].assign(**shares),
+                rates[[*CELL, "n"]].assign(
+                    **{name: share.map(fine_percent) for name, share in shares.items()}
+                ),
             )
         ],
-        charts=[Chart("Response outcomes by judge", figures.status_figure, rates)],
+        charts=[
+            # Designs share calls, which count once over all of them.
+            Chart("Response outcomes by judge", figures.status_figure, rates, lead.rstrip("."))
+        ],
     )
 
 
@@ -86,13 +98,13 @@ def chosen_stages(given: ReportInput) -> Section | None:
             Chart(
                 "Item by item",
                 figures.heat_figure,
-                _items(stages) if ordered.scored else pd.DataFrame(),
+                stage_of_items(stages) if ordered.scored else pd.DataFrame(),
             ),
         ],
     )
 
 
-def _items(stages: OrdinalFrame) -> pd.DataFrame:
+def stage_of_items(stages: OrdinalFrame) -> pd.DataFrame:
     """Returns the expected stage of each item by each judge, in the first variant of each task.
 
     The task's name is followed by that variant where there are others.
@@ -114,9 +126,7 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
     data = given.data.without_pairs
     if not data.scored:
         return None
-    conflicts, shapes = conflicting_cells(data.frame), verdict_shapes(data.frame)
-    titles = data.own.drop_duplicates("evidence").set_index("evidence")["evidence_title"]
-    conflicts.insert(3, "item", conflicts["evidence"].map(titles))
+    conflicts, shapes = data.compute(conflicting_cells), verdict_shapes(data.frame)
     drawn = shapes.rename(columns={"mean": "share"})
     repeats = data.compute(independence)
     repeated = sorted(set(repeats.loc[repeats["count as"] == "one replicate", JUDGE]))
@@ -143,14 +153,6 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
                 repeats,
             ),
             Table(
-                "Conflicting repeats",
-                "Items on which at least half of the pairs of a judge's repeats share no stage; "
-                "usual: that share on the judge's other items; p: how often the usual share would "
-                "give as many conflicts among disjoint pairs; q: Benjamini-Hochberg over all "
-                "items.",
-                conflicts,
-            ),
-            Table(
                 "Shapes of verdicts",
                 "Shares of abstained and scored verdicts, with the mean stated probability.",
                 shapes,
@@ -166,11 +168,16 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
     )
 
 
+FEW_ROWS = 10
+"""The number of conflicting repeats that a page shows."""
+PAGE_ENDPOINTS = {"stage": "stage", "abstention": "abstention"}
+"""The endpoints of contrasts that a page shows, in words."""
 NOTE = (
-    "Exploratory: contrasts that a study declares are tested apart. Level minus base, paired by "
-    "item, all other knobs and the displays equal; sign-flip test; q: Benjamini-Hochberg over the "
-    f"table. Shared: the share of calls that both designs have in common. {MISSING}"
+    "Exploratory, paired by item with all else equal; sign-flip test; q: Benjamini-Hochberg over "
+    "all endpoints and judges. "
 )
+DETAILS = f"Shared: the share of calls that both designs have in common. {MISSING}"
+STAGES_FROM_0_TO_1 = "Stages are from 0, the first, to 1, the last; abstention is a share."
 
 
 REVIEW_LEVEL = 0.05
@@ -199,7 +206,8 @@ def display_biases(given: ReportInput) -> Section | None:
     lead = "No display was shuffled, so preferences for a place or a label are unknown."
     if len(known):
         top = known.iloc[int(known["mean"].abs().to_numpy().argmax())]
-        ends = "" if pd.isna(top["low"]) else f" ({top['low']:+.2f} to {top['high']:+.2f})"
+        interval = f" [{signed_hundredths(top['low'])}, {signed_hundredths(top['high'])}]"
+        ends = "" if pd.isna(top["low"]) else interval
         which, where = ("for", "above") if top["mean"] > 0 else ("against", "below")
         lead = (
             f"Largest preference: {top[JUDGE]} {which} {top['kind']} {top['place']} on "
@@ -220,29 +228,162 @@ def display_biases(given: ReportInput) -> Section | None:
     )
 
 
-def axis_effects(given: ReportInput) -> Section | None:
-    """Shows contrasts of designs and of judges, and ranks of levels."""
+def stage_quantity(given: ReportInput) -> str:
+    """Names the expected stage: of two labels with names, the share of the second."""
+    texts = given.data.own["stage_names"].unique()
+    names = str(texts[0]).split(NAMES_APART) if len(texts) == 1 else []
+    return f"share of “{names[1]}”" if len(names) == 2 else "expected stage"
+
+
+def over_all_judges(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """Selects the contrasts over all judges; of one judge, its own.
+
+    Where they have no value, as where one judge gave no readable verdict, those of each judge
+    stand in.
+    """
+    together = contrasts[contrasts["judge"] == ALL]
+    stages = together[together["endpoint"] == "stage"]
+    return together if stages["value"].notna().any() else contrasts[contrasts["judge"] != ALL]
+
+
+def choices_and_verdicts(given: ReportInput) -> Section | None:
+    """Shows what each level of each knob does to verdicts, over all judges."""
+    if not given.data.without_pairs.scored:
+        return None
+    contrasts = over_all_judges(given.contrasts)
+    rows = contrasts[contrasts["endpoint"].isin(PAGE_ENDPOINTS)]
+    stages = rows[rows["endpoint"] == "stage"]
+    lead = "No effect on the expected stage can be estimated."
+    if stages["value"].notna().any():
+        lead = f"{figures.forest_figure.finding(stages)}."
+    names = ["knob", "level", "base", "task", "at", "judge"]
+    return section(
+        "What does each choice do to verdicts?",
+        lead,
+        tables=[
+            Table(
+                "Choices and verdicts",
+                f"Level minus base. {STAGES_FROM_0_TO_1} {NOTE}Intervals are 95 %, over "
+                f"{given.interval_units}.",
+                rows[[*names, *_CONTRAST]].reset_index(drop=True),
+                _contrast_texts(rows, {"knob": "choice", "level": "level", "base": "instead of"}),
+            )
+        ],
+        charts=[Chart("Effects on the expected stage", figures.forest_figure, stages)],
+    )
+
+
+_CONTRAST = ["endpoint", "value", "low", "high", "items", "p", "q", "note"]
+
+
+def _contrast_texts(rows: pd.DataFrame, titles: dict[str, str]) -> pd.DataFrame:
+    """Writes contrasts as people read them, without the columns that are the same in all rows."""
+    several = [name for name in ("task", "at", "judge") if rows[name].nunique() > 1]
+    texts = rows[[*titles, *several]].rename(columns=titles)
+    return texts.assign(
+        of=rows["endpoint"].map(PAGE_ENDPOINTS),
+        difference=interval_texts(rows, signed_hundredths),
+        items=rows["items"],
+        q=rows["q"].astype(float),
+        **({"note": rows["note"]} if (rows["note"].fillna("") != "").any() else {}),
+    ).reset_index(drop=True)
+
+
+def differences_between_judges(given: ReportInput) -> Section | None:
+    """Shows by how much the stages of every two judges differ under one design."""
     data = given.data.without_pairs
     if not data.scored:
         return None
-    knobs = given.contrasts
-    stages = knobs[knobs["endpoint"] == "stage"]
-    headlines = stages[stages["judge"] == ALL]
-    if headlines["value"].isna().all():  # such as where one judge gave no readable verdict
-        headlines = stages
-    lead = "No knob was varied, or no effect on the expected stage can be estimated."
-    if headlines["value"].notna().any():
-        lead = figures.forest_figure.finding(headlines)
+    every = given.judge_contrasts
+    rows = every[every["endpoint"] == "stage"]
+    known = rows.dropna(subset=["value"])
+    clear = known[known["q"] < REVIEW_LEVEL]
+    what = stage_quantity(given)
+    lead = f"No difference between judges in the {what} can be estimated."
+    if len(known):
+        top = (clear if len(clear) else known).sort_values("value", key=abs, kind="stable").iloc[-1]
+        where = f" on {top['task']}" if known["task"].nunique() > 1 else ""
+        largest = f"{top['level']} against {top['base']}, {signed_hundredths(top['value'])}{where}"
+        many = f"{len(clear)} of {len(known)} differences" if len(known) > 1 else "The difference"
+        verb = "are" if len(known) > 1 else "is" if len(clear) else "is not"
+        lead = (
+            f"{many} in the {what} {verb} clear (q < {REVIEW_LEVEL:g})"
+            f"{'; the largest: ' if len(known) > 1 else ': '}{largest}."
+        )
+    return section(
+        "Differences between judges",
+        lead,
+        tables=[
+            Table(
+                "Differences between judges",
+                f"One judge minus the other in the {what}. {STAGES_FROM_0_TO_1} {NOTE}"
+                f"Intervals are 95 %, over {given.interval_units}.",
+                rows[["task", "at", "level", "base", *_CONTRAST]]
+                .rename(columns={"level": "judge", "base": "other"})
+                .reset_index(drop=True),
+                _contrast_texts(rows, {"level": "judge", "base": "minus"}).drop(columns="of"),
+            )
+        ],
+    )
+
+
+def conflicting_repeats(given: ReportInput) -> Section | None:
+    """Shows the items on which a judge's repeats conflict, and which repeats count as one."""
+    data = given.data.without_pairs
+    if not data.scored:
+        return None
+    conflicts = data.compute(conflicting_cells)
+    titles = data.own.drop_duplicates("evidence").set_index("evidence")["evidence_title"]
+    conflicts = conflicts.assign(item=conflicts["evidence"].map(titles))
+    top = conflicts.head(FEW_ROWS)
+    several = [name for name in ("task", "variant") if conflicts[name].nunique() > 1]
+    shown = f"The first {len(top)} of {len(conflicts)}. " if len(top) < len(conflicts) else ""
+    repeated = (data.own.groupby(ITEM, observed=True)["replicate"].nunique() > 1).any()
+    lead = _standing_out(conflicts) if repeated else "No judge judged an item more than once."
+    return section(
+        "How consistent are they?",
+        f"{lead} How often repeats give the same verdict is in the table Judges.",
+        tables=[
+            Table(
+                "Conflicting repeats",
+                f"{shown}Items on which at least half of the pairs of a judge's repeats share no "
+                "stage. Usual: that share on the judge's other items; q: Benjamini-Hochberg over "
+                "all items.",
+                conflicts,
+                pd.DataFrame(
+                    {
+                        **{name: top[name] for name in several},
+                        "judge": top[JUDGE],
+                        "item": top["item"],
+                        "conflict": top["conflict"].map(percent),
+                        "usual": top["usual"].map(percent),
+                        "repeats": top["effective_n"],
+                        "q": top["q"],
+                    }
+                ),
+            )
+        ],
+        lines=()
+        if len(conflicts) or not repeated
+        else ["No repeats of any item conflict so much."],
+    )
+
+
+def axis_effects(given: ReportInput) -> Section | None:
+    """Shows all contrasts of designs and of judges, and ranks of levels."""
+    data = given.data.without_pairs
+    if not data.scored:
+        return None
     ranks = ranking(data.ordinal) if data.ordinal.scored else pd.DataFrame()
     return section(
         "What does each design choice change?",
-        lead,
+        "Every endpoint, for each judge and over all.",
         tables=[
-            Table("Effects of the axes", NOTE, knobs),
+            Table("Effects of the axes", f"{NOTE}{DETAILS}", given.contrasts),
             Table(
-                "Differences between judges",
-                f"Contrasts between judges. {NOTE}",
-                judge_contrasts(data),
+                "Contrasts of judges",
+                f"Contrasts between judges. {NOTE}{DETAILS}",
+                given.judge_contrasts,
             ),
             Table(
                 "Ranks of levels",
@@ -251,8 +392,5 @@ def axis_effects(given: ReportInput) -> Section | None:
                 ranks,
             ),
         ],
-        charts=[
-            Chart("Effects on the expected stage", figures.forest_figure, headlines),
-            Chart("Ranks of levels by axis", figures.rank_figure, ranks),
-        ],
+        charts=[Chart("Ranks of levels by axis", figures.rank_figure, ranks)],
     )

@@ -15,14 +15,13 @@ import pandas as pd
 from judge_gym.analysis.endpoints import (
     AVERAGED,
     MISSING_FROM,
-    cell_endpoints,
-    endpoints_without_each_draw,
+    all_cells,
+    endpoints_by_cell,
 )
 from judge_gym.analysis.frames import (
     CELL,
     JUDGE,
     PANEL,
-    cluster_codes,
     level_name,
     own_rows,
     usual_levels,
@@ -44,7 +43,7 @@ from judge_gym.analysis.stats.paired_tests import (
     among_known,
     benjamini_hochberg,
 )
-from judge_gym.analysis.verdicts import Dataset, Samples
+from judge_gym.analysis.verdicts import Dataset, Samples, Verdicts, without_draws
 from judge_gym.axes import Design
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown
@@ -60,8 +59,11 @@ Pairs = Sequence[tuple[Side, Side]]
 """A side and its base, one pair for each judge."""
 
 
+ENDS = ("stage_lowest", "stage_highest")
+
+
 class Sides:
-    """The values of endpoints (columns of `cell_endpoints`) and the calls, by side; no swaps."""
+    """The endpoints and calls of each judge of a variant, that is of each setup of a task."""
 
     def __init__(self, samples: Samples, endpoints: Sequence[str]) -> None:
         data = Dataset.of(samples)
@@ -71,42 +73,31 @@ class Sides:
         self.items: dict[str, pd.Index] = {}
         self.clusters: dict[str, Codes] = {}
         """The number of each item's cluster, by task."""
-        for task, part in self.frame[["task", "evidence", "cluster"]].groupby("task"):
-            once = part.drop_duplicates("evidence")
-            self.items[str(task)] = pd.Index(once["evidence"])
-            self.clusters[str(task)] = cluster_codes(once)
-        self.values = self._values(data.compute(cell_endpoints), endpoints)
-        self.ends = self._values(data.compute(cell_endpoints), ("stage_lowest", "stage_highest"))
-        """The least and the most that each item's stage can be, by side."""
+        self.values: dict[Side, Floats] = {}
+        """The endpoints of each item of the task; NaN where there is none."""
+        self.ends: dict[Side, Floats] = {}
+        """The least and the most that each item's stage can be."""
         self.judges: dict[tuple[str, str], list[str]] = {}
-        for task, variant, judge in self.values:
-            self.judges.setdefault((task, variant), []).append(judge)
         self.without_draws: dict[Side, dict[int, Floats]] = {}
         """For sides with many draws of rubrics, their values without each draw."""
-        for draw, cells in data.compute(endpoints_without_each_draw).items():
-            for side, values in self._values(cells, endpoints).items():
-                self.without_draws.setdefault(side, {})[draw] = values
+        for verdicts in data.tasks:
+            task = str(verdicts.key["task"])
+            self.items[task], self.clusters[task] = pd.Index(verdicts.units), verdicts.clusters
+            sides = [(task, *setup) for setup in verdicts.setups]
+            self.values |= zip(sides, _by_setup(verdicts, endpoints), strict=True)
+            self.ends |= zip(sides, _by_setup(verdicts, ENDS), strict=True)
+            for _, variant, judge in sides:
+                self.judges.setdefault((task, variant), []).append(judge)
+            for draw, lacking, rest in without_draws(verdicts):
+                values = _by_setup(rest, endpoints)
+                for setup in lacking:
+                    self.without_draws.setdefault(sides[setup], {})[draw] = values[setup]
         self._calls = {name: self._calls_by_side(name) for name in CALLS}
 
     @cached_property
     def displays(self) -> dict[tuple[str, str], pd.DataFrame]:
         """The displays of each judge, item and replicate, by task and variant."""
         return _displays(self.frame)
-
-    def _values(self, cells: pd.DataFrame, endpoints: Sequence[str]) -> dict[Side, Floats]:
-        """Returns the endpoints of each item of the task by side; missing ones are NaN."""
-        found: dict[Side, Floats] = {}
-        for task, part in cells.groupby("task"):
-            item = self.items[str(task)].get_indexer(pd.Index(part["evidence"]))
-            groups = part.groupby(["variant", JUDGE], sort=False)
-            side = groups.ngroup().to_numpy()
-            shape = groups.ngroups, len(self.items[str(task)]), len(endpoints)
-            table = np.full(shape, np.nan)
-            table[side, item] = part[list(endpoints)].to_numpy(dtype=float)
-            names = part[["variant", JUDGE]].iloc[np.unique(side, return_index=True)[1]]
-            for values, (variant, judge) in zip(table, names.to_numpy(), strict=True):
-                found[str(task), variant, judge] = values
-        return found
 
     def draws(self, pairs: Pairs) -> list[int]:
         """Returns the draws of rubrics that can be left out of pairs; none if draws are few."""
@@ -191,6 +182,12 @@ class Sides:
             both += common
             total += n + m - common
         return both / total if total else np.nan
+
+
+def _by_setup(verdicts: Verdicts, endpoints: Sequence[str]) -> Floats:
+    """Returns endpoints by setup, item and endpoint."""
+    values = endpoints_by_cell(verdicts)
+    return np.stack([values[name].T for name in endpoints], axis=-1)
 
 
 ALL = "all"
@@ -543,7 +540,7 @@ def ranking(samples: Samples, endpoint: str = "stage") -> pd.DataFrame:
     knobs = varied_knobs(own)
     designs = own.drop_duplicates(PANEL)[[*PANEL, "series", *knobs]]
     designs = designs.assign(**{knob: designs[knob].map(level_name) for knob in knobs})
-    cells = data.compute(cell_endpoints)
+    cells = data.derive(all_cells)
     values = cells[[*PANEL, JUDGE, "evidence", endpoint]].merge(designs, on=PANEL)
     tables = [_ranks(values, JUDGE, PANEL, endpoint)]
     for knob in knobs:
