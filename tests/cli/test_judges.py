@@ -152,6 +152,13 @@ def test_costs_are_numbers_that_are_at_least_zero() -> None:
 
 
 def test_answers_count_repeats_from_one(call: Call, study: str) -> None:
+    [tag] = {
+        row["tag"]
+        for row in succeed(call("answers", study, "--limit", "1", "--json")).json["items"]
+    }
+    listed = succeed(call("score", "list", tag)).out.splitlines()
+    place = listed[0].split().index("repeat")
+    assert {line.split()[place] for line in listed[2:] if line.strip()[:1].isdigit()} == {"1", "2"}
     shown = succeed(call("answers", study, "--limit", "500")).out
     assert "repeat 1," in shown and "repeat 2," in shown and "repeat 0," not in shown
     assert {
