@@ -251,7 +251,7 @@ CASES = {
     "distribution": Case(
         shares, {"bar": 16}, "All judges choose the same stage most often in 4 of 4 panels"
     ),
-    "status": Case(rates, {"bar": 12}, "83.3% of verdicts have no score"),
+    "status": Case(rates, {"bar": 12}, "83.3 % of verdicts have no score"),
     "heat": Case(cells, {"rect mark": 12}, "“high item” has the highest expected stage, 0.90"),
     "pair": Case(
         pairs,
@@ -298,13 +298,13 @@ CASES = {
     "shape": Case(
         shapes,
         {"bar": 24, "point": 16},
-        "70% of readable verdicts name one stage; 20% name non-adjacent stages",
+        "70 % of readable verdicts name one stage; 20 % name non-adjacent stages",
     ),
     "price": Case(
         prices,
         {"point": 4, "rule mark": 4, "text mark": 4, "line mark": 1},
-        "sim:alarmist, x reaches 70% at $0.04 per 1,000; "
-        "the cheapest, sim:strict, x, reaches 60% at $0.001",
+        "sim:alarmist, x reaches 70 % at $0.04 per 1,000; "
+        "the cheapest, sim:strict, x, reaches 60 % at $0.001",
     ),
     "polarization": Case(
         polarization,
@@ -320,7 +320,7 @@ CASES = {
     "accuracy": Case(
         scores,
         {"point": 4, "rule mark": 2},
-        "Accuracy of each judge; the highest is 60.0%",
+        "Accuracy of each judge; the highest is 60.0 %",
     ),
     "ranked": Case(
         ranks_of_setups,
@@ -330,14 +330,14 @@ CASES = {
     "history": Case(
         history,
         {"point": 6, "rule mark": 6, "line mark": 2},
-        "Latest pass rates: sim:alarmist 50%, sim:strict 30%",
+        "Latest pass rates: sim:alarmist 50 %, sim:strict 30 %",
     ),
     "decision": Case(
         decisions,
         {"point": 6, "line mark": 2, "text mark": 2},
         "More repeats narrow the interval most: to ±0.04",
     ),
-    "spend": Case(spend, {"bar": 4}, "sim:strict accounts for 67% of 12 US $"),
+    "spend": Case(spend, {"bar": 4}, "sim:strict accounts for 67 % of $12"),
 }
 PICTURES: dict[str, str] = {}
 

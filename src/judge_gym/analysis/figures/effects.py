@@ -11,7 +11,14 @@ import pandas as pd
 from judge_gym.analysis.figures import drawing
 from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
 from judge_gym.analysis.frames import JUDGE
-from judge_gym.records.numbers import FORMATS, dollars, fine_percent, percent, signed_hundredths
+from judge_gym.records.numbers import (
+    FORMATS,
+    dollars,
+    fine_percent,
+    number,
+    percent,
+    signed_hundredths,
+)
 
 if TYPE_CHECKING:
     from judge_gym.records.judge_table import Unit
@@ -369,8 +376,9 @@ def _finding(spend: pd.DataFrame, unit: str = "US $") -> str:
     total, top = float(by_model.sum()), str(by_model.idxmax())
     if not total:
         return f"Nothing was spent ({unit})"
-    shown = f"{total:,.0f}" if total >= 100 else f"{total:.4g}"
-    return f"{top} accounts for {by_model[top] / total:.0%} of {shown} {unit}"
+    in_dollars = unit == "US $"
+    sum_text = dollars(total) if in_dollars else f"{number(total)} {unit}"
+    return f"{top} accounts for {percent(by_model[top] / total)} of {sum_text}"
 
 
 @drawing.figure(["day", "model", "amount"], known=["day", "amount"], finding=_finding)

@@ -4,6 +4,7 @@ import pandas as pd
 
 from judge_gym.analysis.figures import drawing
 from judge_gym.analysis.figures.drawing import BLUE, GREY, ORANGE, PINK, RED, SKY, alt
+from judge_gym.records.numbers import percent
 
 GREEN = "#009E73"
 COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, GREY)
@@ -16,7 +17,7 @@ def _history_finding(scores: pd.DataFrame) -> str:
     """States the latest score of each name, the best first."""
     latest = scores.sort_values("at", kind="stable").groupby("name", sort=False).tail(1)
     ranked = latest.sort_values("score", ascending=False, kind="stable")
-    parts = [f"{row['name']} {row['score']:.0%}" for _, row in ranked.iterrows()]
+    parts = [f"{row['name']} {percent(row['score'])}" for _, row in ranked.iterrows()]
     return f"Latest pass rates: {', '.join(parts)}"
 
 

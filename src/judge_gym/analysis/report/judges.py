@@ -364,10 +364,11 @@ def _note(table: JudgeTable) -> str:
             f"{split['test']} items of test, of which {split['uses']} "
             f"{'estimate was' if split['uses'] == 1 else 'estimates were'} read so far."
         )
-    parts.append(
-        "$ and seconds: of a verdict, averaged over repeats, the median over items; both orders of "
-        "a pair are one."
-    )
+    if {"usd_per_1000", "seconds"} & {head["name"] for head in table["columns"]}:
+        parts.append(
+            "$ and seconds: of a verdict, averaged over repeats, the median over items; both "
+            "orders of a pair are one."
+        )
     return " ".join([*parts, *(f"{note[0].upper()}{note[1:]}." for note in table["notes"])])
 
 
