@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
-from judge_gym.analysis.judges.pair_frames import pair_table
 
 from conftest import OnlySections, Scripted, study_file
 from engines import replace_engine
 from judge_gym.analysis import figures
 from judge_gym.analysis import report as reports
 from judge_gym.analysis.frames import CELL, JUDGE, tidy
+from judge_gym.analysis.judges.pairs import pair_table
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.report import (
     Report,

@@ -149,15 +149,14 @@ def score_overall(verdicts: Verdicts, setup: int = 0) -> PairScore | None:
     if accuracy is None:
         return None
     estimate = accuracy.estimate(verdicts.clusters)
-    known = verdicts.references["accuracy"].labels.sum(axis=1) > 0
-    own = known & (verdicts.setup == setup)
+    verdicts = verdicts.on(verdicts.references["accuracy"].labels.sum(axis=1) > 0)
     bias = position_bias(verdicts) if setup in shown_in_both_orders(verdicts) else {}
     return PairScore(
         n=estimate.n,
         accuracy=estimate.value,
         both_correct=_value(both_correct(verdicts).get(setup)),
         inconsistent=_value(inconsistent(verdicts).get(setup)),
-        nulls=int((decisions(verdicts)[own] == 0).sum()),
+        nulls=int((decisions(verdicts)[verdicts.setup == setup] == 0).sum()),
         position_bias=_value(bias.get(setup)),
         interval=_interval(estimate),
     )
