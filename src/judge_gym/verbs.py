@@ -277,7 +277,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("runs.logs", ask.OptionalTarget, Sequence[say.LogRow], "reads", "GET /logs",
          result="items", page="page_logs"),
     # --- reports ---------------------------------------------------------------------------------
-    Verb("reports.judges", ask.JudgesOf, JudgeTable, "reads", "GET /judges"),
+    Verb("reports.judges", ask.JudgeTableOf, JudgeTable, "reads", "GET /judges"),
     Verb("reports.compare", ask.CompareSetups, SetupComparison, "reads", "GET /comparison"),
     Verb("reports.show", ask.OfTarget, say.ReportDigest, "reads", "GET /report",
          note="`reports_table` reads one of its tables."),

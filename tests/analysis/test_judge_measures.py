@@ -245,7 +245,8 @@ def test_items_of_a_concept_without_labels_have_no_part_in_the_rate() -> None:
 def test_length_and_the_alternative_annotator_test_are_of_the_same_labels() -> None:
     table = judge_table(tidy(labelled_replies()[0]), labelled_replies()[1])
     assert table["length"] is not None and table["length"]["unit"] == "doubling"
-    assert table["length"]["effect"]["n"] == 90
+    effect = table["length"]["effect"]
+    assert effect is not None and effect["n"] == 90
     assert "not clear yet" in table["length"]["sentence"]
     [test] = table["alt_test"]
     assert (test["raters"], test["epsilon"]) == (3, 0.2)

@@ -861,8 +861,8 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
 def test_pairs_are_scored_by_the_published_rule(pairs: pd.DataFrame) -> None:
     """Three of four are right; Clopper and Pearson's interval for that is 0.194 to 0.994.
 
-    Of seven decisions on pairs with a truth, four name the response shown first (twice that of
-    the second pair), two the second and one is a tie: (4 - 2) / 7. Replicates are one item.
+    Of nine decisions on five pairs, five name the response shown first (twice that of the second
+    pair), three the second and one is a tie: (5 - 3) / 9. Replicates are one item.
     """
     rows = pair_table(tidy(pairs), CELL)
     by_order = {row["variant"].rpartition("=")[2]: row for row in rows.to_dict("records")}
@@ -870,7 +870,7 @@ def test_pairs_are_scored_by_the_published_rule(pairs: pd.DataFrame) -> None:
     assert both["n"] == 4 and both["accuracy"] == 0.75
     assert (both["low"], both["high"]) == pytest.approx((0.194, 0.994), abs=5e-4)
     assert (both["both_correct"], both["inconsistent"], both["nulls"]) == (0.25, 0.75, 3)
-    assert both["position_bias"] == pytest.approx(2 / 7)
+    assert both["position_bias"] == pytest.approx(2 / 9)
     # What compares the orders is undefined if one was shown.
     for order, accuracy, nulls in (("given", 0.5, 3), ("swapped", 0.75, 0)):
         row = by_order[order]

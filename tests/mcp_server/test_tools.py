@@ -142,12 +142,15 @@ def test_a_report_is_read_in_short_and_table_by_table(lab: ServedLab, agent: Age
     table = max(shown["tables"], key=shown["tables"].get)
     seen, cursor = 0, None
     while True:
-        page = {"cursor": cursor, "limit": 5} if cursor else {"limit": 5}
+        page = {"cursor": cursor, "limit": 2} if cursor else {"limit": 2}
         read = agent.call("reports_table", target="pilot", table=table, **page)
         seen, cursor = seen + len(read["items"]), read["next"]
         if cursor is None:
             break
-    assert seen == shown["tables"][table] > 5
+    assert seen == shown["tables"][table] > 2
+    assert "statuses" in shown["further_tables"]
+    further = agent.call("reports_table", target="pilot", table="statuses")
+    assert further["items"][0]["scored"] is not None, "computed when it is asked for"
 
 
 def test_files_are_written_below_the_folder_of_the_lab_and_replace_nothing(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import JUDGE, tidy
+from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.records.judge_table import JudgeTable
 from simulations.scenarios import (
@@ -15,8 +15,8 @@ from simulations.scenarios import (
     DIFFICULTIES,
     RATERS,
     PairJudge,
-    judged_pairs,
     raters_of,
+    recorded_pairs,
 )
 from simulations.synthetic import CONDITIONS
 from simulations.truth import FloatArray
@@ -168,18 +168,5 @@ class PairRow:
 
 def _pair_frame(panels: Panels, panel: int, judges: Mapping[str, PairJudge]) -> pd.DataFrame:
     """Returns the samples of judges that saw each pair in both orders."""
-    rows = [
-        {
-            JUDGE: name,
-            "evidence": int(pair.item),
-            "truth": pair.truth,
-            "flipped": bool(order),
-            "stages": "" if decision is None else str(decision),
-            "status": "parse_failed" if decision is None else "scored",
-        }
-        for name, pairs in judged_pairs(panels, panel, **judges).items()
-        for pair in pairs
-        for order, decision in enumerate(pair.decisions)
-    ]
-    frame = pd.DataFrame(rows).assign(pair=True, n_stages=3, replicate=0)
+    frame = pd.concat(recorded_pairs(panels, panel, **judges).values(), ignore_index=True)
     return tidy(frame.assign(concept="pairs", rubric=1))

@@ -242,11 +242,16 @@ DIFFICULTIES = np.linspace(-2.0, 2.0, 21)
 
 def judged_pairs(panels: Panels, panel: int, **judges: PairJudge) -> Verdicts:
     """Returns the verdicts of judges on the pairs of a panel."""
+    return pair_verdicts(recorded_pairs(panels, panel, **judges))
+
+
+def recorded_pairs(panels: Panels, panel: int, **judges: PairJudge) -> dict[str, pd.DataFrame]:
+    """Returns the samples of judges on the pairs of a panel."""
     rng = panels.generator(panel, "pairs")
     difficulty = rng.choice(DIFFICULTIES, panels.shape.items)
     truth = rng.integers(1, 3, panels.shape.items)
     decided = {name: _decided(judge, difficulty, truth, rng) for name, judge in judges.items()}
-    return pair_verdicts({name: recorded_samples(name, rows) for name, rows in decided.items()})
+    return {name: recorded_samples(name, rows) for name, rows in decided.items()}
 
 
 OfPairs = Literal["accuracy", "position bias", "difference"]

@@ -54,7 +54,7 @@ def page(lab: ServedLab, path: str, status: int = 200) -> Any:
         "/studies/press/runs": ["pilot/strict", "Log"],
         "/parts/study/sentence?study=press": ["Accuracy unknown"],
         "/parts/study/judges?study=press": ["balanced", "strict", "unknown", "Consistency"],
-        "/parts/study/judges?study=press&whole=true": ["Disagreement", "Compare selected"],
+        "/parts/study/judges?study=press&whole=true": ["Disagrees with others", "Compare selected"],
         "/parts/study/next?study=press": ["cannot be predicted: 3 items", "Other quantities"],
         "/studies/press/next": ["What to buy next", "Where the variance is", "item x setup"],
         "/parts/study/disputed?study=press": ["All items, most disputed first"],

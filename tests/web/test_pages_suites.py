@@ -57,7 +57,7 @@ def test_suites_lists_the_leaderboard_and_the_runs(lab: ServedLab) -> None:
     assert SUITE in text(shown.find(".//h3"))
     boards = [row for board in shown.findall(".//table[@class='board']") for row in rows(board)]
     [row] = [row for row in boards if row[0] == MODEL]
-    assert row[1] == "56% 21% to 86%", "5 of 9, with Clopper and Pearson's interval"
+    assert row[1] == "56 % 21 % to 86 %", "5 of 9, with Clopper and Pearson's interval"
     runs = {str(row.get("data-run")): text(row) for row in shown.iterfind(".//tr[@data-run]")}
     assert list(runs) == ["4", "3", "2", "1"], "the newest first"
     assert "unfinished" in runs["4"] and "no score" in runs["4"]
@@ -68,11 +68,11 @@ def test_links_lead_from_a_model_to_a_failure_and_its_analysis(lab: ServedLab) -
     model = page(lab, links(board)[MODEL])
     run = page(lab, links(model.find(".//tr[@data-run='1']"))["1"])
     figures = text(run.find(".//div[@class='figures']"))
-    assert "56%" in figures and "11 of 11" in figures and "10.0 sduration" in figures
+    assert "56 %" in figures and "11 of 11" in figures and "10.0 sduration" in figures
     evals = {str(row.get("data-eval")): row for row in run.iterfind(".//tr[@data-eval]")}
     assert list(evals) == sorted(result.path for result in RESULTS)
     shares = {row[0]: row[1] for row in rows(run.find(".//table[@class='categories']"))}
-    assert shares["000-strings"].startswith("50%")
+    assert shares["000-strings"].startswith("50 %")
     assert "1 of 4 tests failed" in text(evals[SLUG.path])
     found = page(lab, links(evals[SLUG.path])["MODEL_FAULT"])
     assert text(found.find(".//nav[@class='tabs']/a[@aria-current]")) == "Analysis"
@@ -163,7 +163,7 @@ def test_a_category_has_its_evals_past_runs_and_scores_over_time(lab: ServedLab)
     past = {row[0]: row[1:] for row in rows(later.find(".//table[@class='past']"))}
     assert past[SLUG.name] == ["✗", "·"], "the second run has not begun"
     [score] = rows(shown.find(".//table[@class='history']"))
-    assert score[1:3] == ["default", "1"] and score[3].startswith("50%")
+    assert score[1:3] == ["default", "1"] and score[3].startswith("50 %")
     image = lab.ask("GET", str(shown.find(".//figure//img").get("src")), "")
     assert image.headers["content-type"] == "image/svg+xml"
     assert "000-strings" in image.text and "currentColor" not in image.text

@@ -1,21 +1,32 @@
 """Prints the judge table, and reports: on one screen, or whole."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from judge_gym.cli import display
 from judge_gym.cli.app import notes
 from judge_gym.cli.results import first
-from judge_gym.records.numbers import FORMATS, share, with_interval
+from judge_gym.records.judge_table import (
+    CORRECTED,
+    column_value,
+    deciding_column,
+    interval_units,
+    is_corrected,
+    people_deciding,
+    sentences_on_chosen,
+)
+from judge_gym.records.numbers import FORMATS, percent, with_interval
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from judge_gym.analysis.report import Report
     from judge_gym.analysis.report.page import Table
-    from judge_gym.records.judge_table import JudgeTable
+    from judge_gym.records.judge_table import JudgeRow, JudgeTable
 
 PRINTED_ROWS = 20
 """Longer tables are only in the report's files."""
 SUMMARY_ROWS = 10
-"""Setups in the summary of a report; `judges` prints all of them."""
+"""Setups in the summary of a report; `--full` prints all of them."""
 FREE = "$0"
 SUMMARY_LINES = 3
 """Warnings, and lines on what knobs do, in the summary of a report."""
@@ -34,41 +45,86 @@ def print_judges(table: "JudgeTable", *, most: int | None = None) -> None:
 
 
 def _print_table(table: "JudgeTable", most: int | None) -> None:
-    from judge_gym.analysis.report.judges import differing_counts, interval_units, text_rows
-
     display.text(table["sentence"])
-    whole, brief = (_filled(text_rows(table, brief=brief)[:most]) for brief in (False, True))
+    rows = table["rows"][:most]
+    whole = _rows(table, rows, intervals=True)
     fits = display.fits(whole)
-    below = []
-    if most is not None and len(table["rows"]) > most:
-        count = len(table["rows"]) - most
-        below.append(f"{count} more setup{'s' * (count > 1)}: --full prints them.")
-    if people := table["people_with_each_other"]:
-        below.append(f"People agree with each other: {share(people)}.")
+    column = deciding_column(table)
+    display.table(
+        "",
+        whole if fits else _rows(table, rows, intervals=False),
+        note=" ".join(_below(table, len(rows), fits)),
+        one_line=True,
+        essential=("setup", *([column["title"]] if column else [])),
+    )
+    notes(*table["notes"])
+
+
+def _rows(
+    table: "JudgeTable", rows: "Sequence[JudgeRow]", *, intervals: bool
+) -> list[dict[str, str | None]]:
+    """Writes setups with the main columns; the deciding measure always has its interval."""
+    heads = [head for head in table["columns"] if head["main"]]
+    deciding = deciding_column(table)
+    texts: list[dict[str, str | None]] = []
+    for row in rows:
+        cells: dict[str, str | None] = {"setup": row["setup"]}
+        for head in heads:
+            quantity = column_value(row, head["name"])
+            if quantity is not None and not intervals and head is not deciding:
+                quantity = {**quantity, "low": None, "high": None}
+            text = with_interval(quantity, FORMATS[head["unit"]])
+            cells[head["title"]] = text or ("unknown" if head is deciding else None)
+            if head is deciding:
+                cells["standing"] = row["standing"]
+        texts.append(cells)
+    return texts
+
+
+def _below(table: "JudgeTable", printed: int, fits: bool) -> "Iterator[str]":
+    """Yields what stands below the table: what decides, how people compare, what intervals are."""
+    if printed < len(table["rows"]):
+        yield f"{display.plural(len(table['rows']) - printed, 'more setup')}: --full prints all."
+    if table["decides"]:
+        yield table["decides"]
+    people, column = people_deciding(table), deciding_column(table)
+    if people is not None and column is not None:
+        yield f"People with each other: {with_interval(people, FORMATS[column['unit']])}."
     if split := table["split"]:
-        below.append(
+        yield (
             f"Chosen on {split['train']} items of train, estimated on {split['test']} of test, "
             f"which was used {display.times(split['uses'])} so far."
         )
-    quality = table["chosen_quality"]
-    if quality is not None and quality["method"] == "cross-fitted":
-        expected = with_interval(quality, FORMATS[table["columns"][0]["unit"]])
-        below.append(f"To be expected on new items, corrected for the choice: {expected}.")
+    if is_corrected(table):
+        yield CORRECTED
     others = "" if fits else "; --json has those of the other columns"
-    below.append(
-        f"Intervals: 95 %, over {interval_units(table)}, for all rows of a column together{others}."
-    )
-    if counts := differing_counts(table):
-        below.append(counts)
-    titles = [head["title"] for head in table["columns"] if head["main"]]
+    yield f"Intervals: 95 %, over {interval_units(table)}, for all rows of a column{others}."
+
+
+def print_chosen(table: "JudgeTable") -> None:
+    """Prints what labels say of the chosen setup, and its verdicts by label in percent."""
+    confusion = table["confusion"]
+    if confusion is None:
+        return
+    labels = "people's labels" if table["kind"] == "agreement" else "known answers"
+    items = display.plural(confusion["n"], "item")
     display.table(
-        "",
-        whole if fits else brief,
-        note=" ".join(below),
-        one_line=True,
-        optional=titles[:0:-1],  # the last ones are left out first on a narrow terminal
+        f"{confusion['setup']}: verdicts (rows) and {labels} (columns)",
+        [
+            {
+                "verdict": verdict,
+                **{
+                    f"“{label}”": percent(share)
+                    for label, share in zip(confusion["labels"], shares, strict=True)
+                },
+            }
+            for verdict, shares in zip(confusion["verdicts"], confusion["shares"], strict=True)
+        ],
+        note=f"Shares of {items}; each item counts once.",
+        essential=("verdict", *(f"“{label}”" for label in confusion["labels"])),
     )
-    notes(*table["notes"])
+    for sentence in sentences_on_chosen(table):
+        display.text(sentence)
 
 
 def print_summary(report: "Report") -> None:
@@ -128,9 +184,3 @@ def _print_cells(table: "Table") -> None:
         display.text(f"{table.title}: {len(rows):,} rows, in the files that --out writes\n")
     else:
         display.table(table.title, rows, note=table.note, compact=True)
-
-
-def _filled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns rows without the columns that have no value."""
-    empty = {name for name in rows[0] if not any(row[name] for row in rows)} if rows else set()
-    return [{name: value for name, value in row.items() if name not in empty} for row in rows]

@@ -3,16 +3,17 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, read_lab
 from judge_gym.cli.options import NONE, AsJson, Target, parse_pairs
-from judge_gym.cli.report_display import print_judges, print_report, print_summary
+from judge_gym.cli.report_display import print_chosen, print_judges, print_report, print_summary
 from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.records import Status
+from judge_gym.records.judge_table import MeasureName
 
 USAGE_DETAILS = ("imported", "attempts", "cached_tokens", "seconds")
 """Columns of `usage` that are left out first on a narrow terminal."""
@@ -74,15 +75,41 @@ def judges(
     targets: Annotated[
         list[str], typer.Argument(metavar="STUDY|TAG...", help="Studies, their files, or tags.")
     ],
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The measure that decides which judge is best, in place of the study's: exact, "
+            "balanced, weighted, rank or error.",
+        ),
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL", help="The positive one of two labels, such as pass."),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="miss=5,false_alarm=1",
+            help="What wrong verdicts cost; the expected loss then decides.",
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Show which judge to use: how good each setup is, how consistent, and at what price."""
     with read_lab() as lab:
-        table = lab.reports.judges(targets[0], others=targets[1:])
+        table = lab.reports.judges(
+            targets[0],
+            others=targets[1:],
+            measure=cast("MeasureName | None", measure),  # which the lab checks
+            positive=positive,
+            loss=loss,
+        )
     if json:
         display.print_json(table)
         return
     print_judges(table)
+    print_chosen(table)
 
 
 @app.command()
@@ -180,6 +207,7 @@ def _show(row: Mapping[str, Any]) -> None:
     """Prints one answer below a line that says of what."""
     read = f"stage {row['stages']}" if row["stages"] else row["status"]
     shown = display.console()
+    # People count repeats from 1, as pages do; files and the API have the index from 0.
     about = (
         f"repeat {row['replicate'] + 1}, {read}; shown as {row['display']}; call {row['call_id']}"
     )

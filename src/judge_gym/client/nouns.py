@@ -340,7 +340,15 @@ class Runs(Noun):
 class Reports(Noun):
     """The noun `reports` of a remote lab."""
 
-    def judges(self, target: str, *, others: Sequence[str] = ()) -> JudgeTable:
+    def judges(
+        self,
+        target: str,
+        *,
+        others: Sequence[str] = (),
+        measure: Literal["exact", "balanced", "weighted", "rank", "error"] | None = None,
+        positive: str | None = None,
+        loss: str | None = None,
+    ) -> JudgeTable:
         """Returns the judge table: which setup is best, how good it is, and at what price."""
         return self._call("reports.judges", locals())
 

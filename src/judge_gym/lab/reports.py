@@ -1,9 +1,10 @@
 """The noun `lab.reports`: reports, known answers, power and spending."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from judge_gym.axes import CONTESTED
 from judge_gym.engine import FINISHED
@@ -18,7 +19,7 @@ from judge_gym.lab.texts import check_folder, new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.coverage import CoverageReport
-from judge_gym.records.judge_table import Decider, JudgeTable
+from judge_gym.records.judge_table import JudgeTable, MeasureName
 from judge_gym.records.planning import EndpointPower, NextPurchase, PowerPlan, Purchase
 from judge_gym.records.responses import (
     AnyRow,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
     from judge_gym.analysis.report import Questions, Report
     from judge_gym.analysis.report.page import SectionOf
+
+
+MEASURE_NAMES: tuple[MeasureName, ...] = get_args(MeasureName)
 
 
 class Reports:
@@ -94,13 +98,29 @@ class Reports:
         )
         return with_quotes(report, self._store.ledger.answers(quoted_calls(report)))
 
-    def judges(self, target: str, *, others: Sequence[str] = ()) -> JudgeTable:
+    def judges(
+        self,
+        target: str,
+        *,
+        others: Sequence[str] = (),
+        measure: MeasureName | None = None,
+        positive: str | None = None,
+        loss: str | None = None,
+    ) -> JudgeTable:
         """Returns the judge table: which setup is best, how good it is, and at what price.
 
         Args:
             target: the study or tag.
             others: more studies or tags, whose setups stand in the same table.
+            measure: which measure decides, in place of the study's `measure` and `loss`.
+            positive: the positive one of two labels, in place of the study's.
+            loss: what wrong verdicts cost, as `miss=5,false_alarm=1`; expected loss then decides.
         """
+        if measure is not None and measure not in MEASURE_NAMES:
+            raise DesignError(unknown("measure", measure, MEASURE_NAMES), choices=MEASURE_NAMES)
+        if measure is not None and loss is not None:
+            raise DesignError("either a measure decides which setup is best or a loss; give one")
+        costs = None if loss is None else parse_loss(loss)
         load_analysis()
         from judge_gym.analysis.frames import tidy
 
@@ -108,22 +128,32 @@ class Reports:
         samples = stored_samples(self._store, rows)
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run it first")
-        return self._judge_table(tidy(samples, source=target), rows)
+        frame = tidy(samples, source=target)
+        return self._judge_table(frame, rows, measure=measure, positive=positive, loss=costs)
 
     def _judge_table(
         self,
         frame: "pd.DataFrame",
         rows: Sequence[Mapping[str, Any]],
-        measure: Decider | None = None,
+        *,
+        measure: MeasureName | None = None,
+        positive: str | None = None,
+        loss: Mapping[str, float] | None = None,
     ) -> JudgeTable:
-        """Returns the judge table of tidy samples of experiments, and counts a use of a split."""
+        """Makes the judge table of tidy samples of experiments, and counts a use of a split.
+
+        What decides is what the study declares, where nothing else is chosen.
+        """
         import pandas as pd
 
         from judge_gym.analysis.judges.table import judge_table
         from judge_gym.analysis.report.page import simulation_banner
 
         studies = {str(row["study"]) for row in rows}
-        study = studies.pop() if len(studies) == 1 else ""  # splits and margins are a study's own
+        # Splits, margins and declared measures are a study's own.
+        study = studies.pop() if len(studies) == 1 else ""
+        if measure is None and loss is None:
+            measure, loss = self._study_key(study, "measure"), self._study_key(study, "loss")
         split = self._store.splits.find(study)
         table = judge_table(
             frame,
@@ -131,8 +161,11 @@ class Reports:
             preparation=pd.DataFrame(self._store.samples.preparation([row["tag"] for row in rows])),
             margin=self._store.studies.margin(study),
             in_test=None if split is None else split.items,
-            measure=None if measure == "loss" else measure,
             simulated=simulation_banner({*map(str, frame["judge.model"])}),
+            measure=measure,
+            loss=loss,
+            positive=self._study_key(study, "positive") if positive is None else positive,
+            alt_test=self._store.studies.declarations(study).alt_test,
         )
         if table["split"] is not None:
             read = [(row["setup"], row["truth"]) for row in table["rows"]]
@@ -177,7 +210,8 @@ class Reports:
         found = self._experiments.find(*tags)
         frame = tidy(stored_samples(self._store, found), source=target)
         # Its intervals are for two setups, by the measure that decides among all.
-        pair = self._judge_table(frame, found, measure=table["measure"])
+        decider = table["measure"]
+        pair = self._judge_table(frame, found, measure=None if decider == "loss" else decider)
         in_pair = {tuple(row["tags"]): row["setup"] for row in pair["rows"]}
         names = [in_pair[tuple(row["tags"])] for row in sides]
         own = own_rows(frame)
@@ -203,6 +237,8 @@ class Reports:
             "differing": len(items),
             "items": items[: comparison.ITEMS],
             "setups": table["rows"],
+            "measure": table["measure"],
+            "columns": table["columns"],
             "simulated": table["simulated"],
             "notes": pair["notes"],
         }
@@ -491,6 +527,29 @@ class Reports:
 
     def _prepared(self, target: str | Path | PreparedStudy) -> PreparedStudy:
         return target if isinstance(target, PreparedStudy) else self._experiments.prepare(target)
+
+
+def parse_loss(text: str) -> dict[str, float]:
+    """Reads what wrong verdicts cost.
+
+    >>> parse_loss("miss=5,false_alarm=1")
+    {'miss': 5.0, 'false_alarm': 1.0}
+    """
+    entries = dict(entry.split("=", 1) for entry in text.split(",") if "=" in entry)
+    costs = {name.strip(): _cost(value) for name, value in entries.items()}
+    if costs.keys() != {"miss", "false_alarm"} or text.count(",") != 1:
+        raise DesignError(f"a loss is written as miss=5,false_alarm=1, not as {text!r}")
+    return costs
+
+
+def _cost(text: str) -> float:
+    try:
+        cost = float(text)
+    except ValueError:
+        cost = math.nan
+    if not 0 <= cost < math.inf:
+        raise DesignError(f"a loss is a number that is at least 0, not {text.strip()!r}")
+    return cost
 
 
 def _missing(summaries: Sequence[ExperimentSummary]) -> list[str]:

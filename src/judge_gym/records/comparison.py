@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
-from judge_gym.records.judge_table import JudgeRow, Quantity
+from judge_gym.records.judge_table import ColumnHead, Decider, JudgeRow, Quantity
 from judge_gym.records.responses import UNTRUSTED, UntrustedText
 
 Endpoint = Literal["accuracy", "agreement", "stage"]
@@ -50,5 +50,10 @@ class SetupComparison(TypedDict):
     """Those furthest apart, the furthest first."""
     setups: list[JudgeRow]
     """All setups, with intervals that hold for all of them together."""
+    measure: Decider
+    """The measure that decides which setup is best, and of which `difference` is one if quality is
+    compared."""
+    columns: list[ColumnHead]
+    """The quantities that any setup has, the deciding measure first."""
     simulated: str
     notes: Annotated[list[str], UNTRUSTED]

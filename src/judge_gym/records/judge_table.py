@@ -68,6 +68,8 @@ class ColumnHead(TypedDict):
     name: str
     """A key of a row or of its `measures`."""
     title: str
+    about: str
+    """What it is, and which question it answers."""
     unit: Unit
     main: bool
     """Whether it is shown; the others are details."""
@@ -100,8 +102,9 @@ class LengthEffect(TypedDict):
 
     setup: UntrustedText
     unit: Literal["doubling", "standard deviation"]
-    effect: Quantity
-    """The change in the share of positive verdicts, or in the mean stage from 0 to 1, per unit."""
+    effect: Quantity | None
+    """The change in the share of positive verdicts, or in the mean stage from 0 to 1, per unit; null
+    where too little is known."""
     failed: Quantity | None
     """On items with the negative label alone."""
     passed: Quantity | None
@@ -228,6 +231,8 @@ class JudgeTable(TypedDict):
     """What `truth` of the rows is; null if accuracy is unknown."""
     measure: Decider
     """The measure that decides standings, the choice and its quality."""
+    decides: UntrustedText
+    """Which measure decides and why, and which label is positive; empty if accuracy is unknown."""
     scale: LabelScale | None
     """What the labels are; null without any, or where tasks have different ones."""
     people_with_each_other: Quantity | None
@@ -262,6 +267,47 @@ class JudgeTable(TypedDict):
     effects: list[KnobEffect]
     """What each level of each varied knob does to quality."""
     rows: list[JudgeRow]
+
+
+CORRECTED = (
+    "The number in the sentence is corrected for having been chosen among several, so it may be "
+    "worse than that of its row."
+)
+"""What readers must know where the sentence and a row give two numbers of one setup."""
+
+
+def deciding_column(table: JudgeTable) -> ColumnHead | None:
+    """Returns the column of the measure that decides standings; None if accuracy is unknown."""
+    return table["columns"][0] if table["kind"] is not None and table["columns"] else None
+
+
+def people_deciding(table: JudgeTable) -> Quantity | None:
+    """Returns the deciding measure of people with each other; None where no two rated an item."""
+    column, people = deciding_column(table), table["people"]
+    return None if column is None or people is None else people["measures"].get(column["name"])
+
+
+def interval_units(table: JudgeTable) -> str:
+    """Says what intervals are over: `60 items`, or `12 clusters of items`."""
+    items, clusters = table["compared_items"], table["clusters"]
+    if not items:
+        return "items, by cluster where they have any"
+    if clusters < items:
+        return f"{clusters:,} clusters of items"
+    return f"{items:,} item{'' if items == 1 else 's'}"
+
+
+def sentences_on_chosen(table: JudgeTable) -> list[str]:
+    """Lists what labels say of the chosen setup: people's rate, length, and replacing a rater."""
+    tests = [test for test in table["alt_test"] if test["setup"] == table["chosen"]]
+    entries = [table["rate"], table["length"], *tests]
+    return [entry["sentence"] for entry in entries if entry is not None]
+
+
+def is_corrected(table: JudgeTable) -> bool:
+    """Whether the sentence's number is corrected for the choice among several setups."""
+    quality = table["chosen_quality"]
+    return quality is not None and quality["method"] == "cross-fitted"
 
 
 def column_value(row: JudgeRow, name: str) -> Quantity | None:

@@ -127,7 +127,7 @@ def with_interval(quantity: "Quantity | None", text: Callable[[float], str]) -> 
     if quantity is None:
         return ""
     value, low, high = text(quantity["value"]), quantity["low"], quantity["high"]
-    if low is None or high is None:
+    if low is None or high is None or low == high:  # as the price of what is free
         return value
     ends = [text(end).removesuffix(" %").removeprefix("$") for end in (low, high)]
     return f"{value} [{ends[0]}, {ends[1]}]"

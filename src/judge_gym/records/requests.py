@@ -18,6 +18,7 @@ from pydantic import (
 from judge_gym.errors import NotFoundError
 from judge_gym.records.evidence import TaskType
 from judge_gym.records.inputs import ARTICLES, LARGEST, STUDY_SUFFIXES
+from judge_gym.records.judge_table import MeasureName
 from judge_gym.records.outcomes import InconclusiveReason, StepStatus
 from judge_gym.records.verdicts import Status
 
@@ -320,6 +321,21 @@ class JudgesOf(OfTarget):
         Sequence[Target],
         Field(max_length=1000, description="More studies or experiments, in the same table."),
     ] = ()
+
+
+class JudgeTableOf(JudgesOf):
+    """Whose judges are compared, and what decides which is best, in place of the study's keys."""
+
+    measure: Annotated[
+        MeasureName | None, Field(description="The measure that decides which setup is best.")
+    ] = None
+    positive: Annotated[
+        Name | None, Field(description="The positive one of two labels, such as pass.")
+    ] = None
+    loss: Annotated[
+        Name | None,
+        Field(description="What wrong verdicts cost, which then decides: miss=5,false_alarm=1."),
+    ] = None
 
 
 class CompareSetups(JudgesOf):

@@ -11,11 +11,15 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
 
+from judge_gym.records import numbers
+from judge_gym.records.numbers import FORMATS, with_interval
 from judge_gym.web.markdown import markdown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
+
+    from judge_gym.records.judge_table import Quantity, Unit
 
 TERMS = {
     "ecc": "Essentially contested concept: a concept whose meaning people dispute, such as "
@@ -77,6 +81,7 @@ def environment() -> "Environment":
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
     env.filters.update(duration=duration, markdown=markdown, signed=signed)
+    env.filters.update(quantity=quantity, initial=initial)
     return env
 
 
@@ -126,6 +131,30 @@ def signed(value: float, digits: int = 0) -> str:
     return text if float(text) else text[1:]
 
 
+def quantity(value: "Quantity | None", unit: "Unit") -> "str | Markup":
+    """Returns an estimate and its interval; hovering says why there is none, unknown is a dash."""
+    from markupsafe import Markup
+
+    if value is None:
+        return "–"
+    estimate, bracket, interval = with_interval(value, FORMATS[unit]).partition(" [")
+    if bracket:
+        return Markup('{} <span class="soft">[{}</span>').format(estimate, interval)
+    if value.get("withheld"):
+        title = f"No interval: {value['withheld']}"
+        return Markup('<span title="{}">{}</span>').format(title, estimate)
+    return estimate
+
+
+def initial(text: str) -> str:
+    """Returns a text that begins with a capital letter; the rest stays as it is.
+
+    >>> initial("finds “Pass”")
+    'Finds “Pass”'
+    """
+    return text[:1].upper() + text[1:]
+
+
 def usd(value: float | None) -> str:
     """Returns an amount in US dollars, or a dash if the price is unknown.
 
@@ -156,7 +185,7 @@ def duration(value: timedelta | None) -> str:
 
 def percent(value: float | None) -> str:
     """Returns a proportion as a percentage, or a dash if it is undefined."""
-    return "–" if value is None or value != value else f"{value:.0%}"
+    return "–" if value is None or value != value else numbers.percent(value)
 
 
 def cell(value: Any) -> str:

@@ -126,15 +126,16 @@ def _rank_finding(ranks: pd.DataFrame) -> str:
     columns = ["knob", "level", "share", "points"]
     for knob, level, share, points in top[columns].itertuples(index=False, name=None):
         others = [str(other) for other in levels[knob] if other != level]
-        many = "both other levels" if len(others) == 2 else f"all {len(others)} other levels"
-        than = f'"{others[0]}"' if len(others) == 1 else many
+        than = f'"{others[0]}"' if len(others) == 1 else f"the {len(others)} other levels"
+        if len(others) == 2:
+            than = " and ".join(f'"{other}"' for other in others)
         count = "" if pd.isna(points) else f"{points:,.0f} "
         often = f"in {percent(share)} of {count}matched comparisons"
         if points == 1:
             often = "in the only matched comparison"
         sentences.append(f'{knob}: "{level}" scores higher than {than} {often}')
-    left_out = len(top) - 2
-    rest = f"; {left_out} more knob{'s' * (left_out > 1)} below" if left_out > 0 else ""
+    more = len(top) - 2
+    rest = f"; {more} more knob{'s' * (more > 1)} below" if more > 0 else ""
     return "; ".join(sentences[:2]) + rest
 
 

@@ -89,7 +89,7 @@ def length_of(
     judged: JudgedUnits,
     scale: LabelScale,
 ) -> LengthEffect | None:
-    """Estimates whether a setup prefers long texts; None where lengths are not known or equal."""
+    """Estimates whether a setup prefers long texts; None where it cannot be estimated."""
     rows = verdicts.rows[verdicts.setup == index]
     lengths = rows["length"].groupby(rows["unit"]).mean().reindex(judged.units).to_numpy(float)
     known = lengths[~np.isnan(lengths)]
@@ -109,11 +109,13 @@ def length_of(
         verdicts.clusters[judged.units],
         is_rate=judged.is_rate,
     )
+    if np.isnan(effect.effect.value):  # too few labels, or verdicts that hardly vary
+        return None
     positive = "positive" if scale.positive is None else scale.names[scale.positive]
     return {
         "setup": setup,
         "unit": effect.unit,
-        "effect": as_quantity(effect.effect._replace(withheld=effect.withheld)),
+        "effect": _known(effect.effect._replace(withheld=effect.withheld)),
         "failed": _known(effect.failed),
         "passed": _known(effect.passed),
         "sentence": effect_sentence(effect, positive),

@@ -71,8 +71,64 @@ def _quality(table: JudgeTable, row: JudgeRow) -> str:
     assert quality is not None
     words = measured(table["measure"], quality)
     if table["measure"] == "exact":
-        return f"{words} of {'known answers' if table['kind'] == 'accuracy' else reference(table)}"
-    return f"{words}{_rates(table, row)}"
+        words += f" of {reference(table)}"
+    observed, rates = _observed(table, row), ""
+    if observed:
+        words += " expected on new items"
+    if table["measure"] != "exact":
+        rates = _rates(table, row)
+    details = "; ".join(filter(None, [observed, rates]))
+    return f"{words}{details and f' ({details})'}"
+
+
+def _observed(table: JudgeTable, row: JudgeRow) -> str:
+    """States the number of the setup's row, where the one corrected for the choice differs."""
+    quality, decider = table["chosen_quality"], table["measure"]
+    measure = row["measures"].get(table["columns"][0]["name"]) if table["columns"] else None
+    if quality is None or quality["method"] != "cross-fitted" or measure is None:
+        return ""
+    expected, observed = (_plain(decider, one["value"]) for one in (quality, measure))
+    return "" if observed == expected else f"{observed} on these"
+
+
+def _plain(decider: Decider, value: float) -> str:
+    """Writes a value of the deciding measure without its name and interval."""
+    if decider in ("exact", "balanced"):
+        return percent(value)
+    return f"{value:.2f}" if decider in ("error", "loss") else decimal(value)
+
+
+def reason(table: JudgeTable, *, measure: bool, positive: bool) -> str:
+    """Says which measure decides and why, and which of two labels is positive.
+
+    Args:
+        table: the table.
+        measure: whether the measure, or a loss, was declared.
+        positive: whether the positive label was declared.
+    """
+    scale = table["scale"]
+    if table["kind"] is None:
+        return ""
+    name = {head["name"]: head["title"] for head in table["columns"]}["exact"]
+    title = name if table["measure"] == "exact" else MEASURES[table["measure"]]
+    text = f"Decides: {title}, {'as declared' if measure else _why(table)}."
+    if scale is not None and scale["positive"] is not None:
+        source = "as declared" if positive else "proposed from its name"
+        text += f" Positive label: “{scale['positive']}”, {source}."
+    return text
+
+
+def _why(table: JudgeTable) -> str:
+    """Says why a measure decides that nobody declared."""
+    scale = table["scale"]
+    if scale is None:
+        return "because tasks have different labels"
+    if scale["kind"] == "nominal":
+        return "because the labels have no order"
+    if scale["kind"] == "binary":
+        one_label = table["measure"] == "exact"
+        return "because all items have one label" if one_label else "because the labels are two"
+    return f"because the labels are {len(scale['labels'])} ordered stages"
 
 
 def reference(table: JudgeTable) -> str:
@@ -95,9 +151,9 @@ def _rates(table: JudgeTable, row: JudgeRow) -> str:
         subject = "what people" if people else "what should"
         first = f"{verbs[0]} {share(rates[0])} of {subject} {labels[0].casefold()}"
         second = f"{verbs[1]} {share(rates[1])} of {'what they' if people else subject}"
-        return f" ({first} and {second} {labels[1].casefold()})"
+        return f"{first} and {second} {labels[1].casefold()}"
     found = [f"{share(rate)} of “{label}”" for rate, label in zip(rates, labels, strict=True)]
-    return f" (finds {' and '.join(found)})"
+    return f"finds {' and '.join(found)}"
 
 
 def measured(decider: Decider, quantity: Quantity) -> str:
@@ -170,8 +226,10 @@ def _worse(table: JudgeTable, worse: Sequence[JudgeRow], than: str) -> list[str]
     if len(worse) == 1:
         return [f"{worse[0]['setup']} is worse{than} by {_gap(decider, gaps[0])}"]
     if len(worse) > NAMED:
-        ends = dict.fromkeys(_gap(decider, gap) for gap in (gaps[0], gaps[-1]))
-        return [f"{len(worse)} others are worse{than} by {' to '.join(ends)}"]
+        low, high = (_gap(decider, gap) for gap in (gaps[0], gaps[-1]))
+        # The unit stands once: 15 to 25 points.
+        span = high if low == high else f"{low.split()[0]} to {high}"
+        return [f"{len(worse)} others are worse{than} by {span}"]
     named = [f"{row['setup']} by {_gap(decider, _distance(row))}" for row in worse]
     return [f"Worse{than}: {_listed(named)}"] if worse else []
 

@@ -29,7 +29,7 @@ from judge_gym.analysis.judges.compared import (
     people_with_each_other,
 )
 from judge_gym.analysis.judges.quantities import as_quantity
-from judge_gym.analysis.judges.sentence import sentence
+from judge_gym.analysis.judges.sentence import reason, sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
 from judge_gym.analysis.measures import Compared, LabelScale, Measure, registered
 from judge_gym.analysis.measures.confusion import UNSCORED
@@ -151,6 +151,7 @@ def judge_table(
         "chosen_quality": _chosen_quality(compared, kind),
         "kind": kind,
         "measure": decider,
+        "decides": "",
         "scale": None if basis is None else _scale_row(basis.scale),
         "people_with_each_other": None,
         "people": None,
@@ -178,7 +179,12 @@ def judge_table(
         *_notes(rows, compared, repeating, basis, _unsplit(verdicts, in_test)),
         *sticky,
     ]
-    return {**table, "sentence": sentence(table)}
+    declared = measure is not None or loss is not None
+    return {
+        **table,
+        "sentence": sentence(table),
+        "decides": reason(table, measure=declared, positive=positive is not None),
+    }
 
 
 # --- what verdicts are compared with ------------------------------------------------------------
@@ -671,6 +677,7 @@ def _heads(
         {
             "name": measure.name,
             "title": titles.get(measure.name, measure.title),
+            "about": measure.about,
             "unit": measure.unit,
             # Without labels, where setups differ is all that is known of them.
             "main": measure.main

@@ -1,6 +1,5 @@
 """The section on biases: the order of two responses, length, places and labels of the display."""
 
-import math
 from typing import Any
 
 import pandas as pd
@@ -83,9 +82,9 @@ def _orders(given: ReportInput) -> list[dict[str, Any]]:
 def _lengths(given: ReportInput) -> list[dict[str, Any]]:
     """Lists how verdicts of the chosen setup depend on length at equal label, where known."""
     length = given.judges["length"] if given.judges else None
-    if length is None or math.isnan(length["effect"]["value"]):
+    effect = None if length is None else length["effect"]
+    if length is None or effect is None:
         return []
-    effect = length["effect"]
     return [
         {
             "setup": length["setup"],

@@ -17,6 +17,7 @@ from judge_gym.analysis.report.page import (
     section,
 )
 from judge_gym.records.judge_table import (
+    CORRECTED,
     MIN_CLUSTERS,
     ColumnHead,
     Confusion,
@@ -24,6 +25,8 @@ from judge_gym.records.judge_table import (
     JudgeTable,
     Quantity,
     column_value,
+    interval_units,
+    is_corrected,
 )
 from judge_gym.records.numbers import (
     DIFFERENCES,
@@ -295,13 +298,6 @@ def _confusion_table(confusion: Confusion | None) -> Table | None:
     )
 
 
-def interval_units(table: JudgeTable) -> str:
-    """Names what the intervals of a judge table are over."""
-    if not table["compared_items"]:
-        return "items, by cluster where they have one"
-    return "clusters of items" if table["clusters"] < table["compared_items"] else "items"
-
-
 def differing_counts(table: JudgeTable) -> str:
     """Says on how many items columns rest; empty where all rest on as many."""
     counts: dict[str, set[int]] = {}
@@ -357,12 +353,10 @@ def _note(table: JudgeTable) -> str:
             f"Standing: on {table['compared_items']} items that all compared setups judged; worse "
             f"if another is clearly better, unknown below {MIN_CLUSTERS} clusters."
         )
-    quality = table["chosen_quality"]
-    if quality is not None and quality["method"] == "cross-fitted":
+    if is_corrected(table):
         parts.append(
-            f"The sentence's {with_interval(quality, FORMATS[table['columns'][0]['unit']])} is to "
-            "be expected on new items: the choice is repeated without each tenth of the clusters "
-            "and scored on that tenth. The rows are estimates on these items."
+            f"{CORRECTED} The choice is repeated without each tenth of the clusters and scored on "
+            "that tenth."
         )
     if split := table["split"]:
         parts.append(

@@ -23,7 +23,7 @@ def what_to_buy_next(given: ReportInput) -> Section | None:
     decisions = [decide(quantity, given.label_usd) for quantity in _main(listed)]
     if not decisions:
         return None
-    first, frame = decisions[0], pd.DataFrame([_row(one) for one in decisions])
+    first, frame = decisions[0], pd.DataFrame([_row(decision) for decision in decisions])
     return section(
         "What should I buy next?",
         first.sentence(),

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.records.comparison import SetupComparison
+from judge_gym.records.judge_table import column_value
 from judge_gym.records.palette import judge_colours
 from judge_gym.web.analysis_cache import refuse_large
 from judge_gym.web.api.parameters import OpenLab
@@ -19,6 +20,8 @@ from judge_gym.web.rendering import render
 router = APIRouter()
 MAX_TARGETS = 50
 """Studies and experiments whose setups can be compared at once."""
+COSTS = ("dollars", "seconds")
+"""The units whose values of A are stated as multiples of those of B."""
 Names = Annotated[list[Text], Query(max_length=MAX_TARGETS)]
 
 
@@ -68,6 +71,7 @@ def parts(request: Request, lab: OpenLab, of: Names, a: Text = None, b: Text = N
         found=found,
         targets=targets,
         rows=_rows(found),
+        column_value=column_value,
         knobs=[(knob, left[knob], right[knob]) for knob in left if left[knob] != right.get(knob)],
         link=lambda a, b: f"/compare?{_query(targets, a=a, b=b)}",
         items="" if targets[0] not in studies else _items(targets[0], found),
@@ -91,24 +95,21 @@ def _items(study: str, found: SetupComparison) -> str:
     return f"/studies/{quote(study)}/items?{query}"
 
 
-def _rows(found: SetupComparison) -> list[dict[str, Any]]:
-    """Returns the quantities of both setups, as rows of a table; unknown ones are left out."""
-    quality = "Agreement with people" if found["endpoint"] == "agreement" else "Accuracy"
-    names = {
-        "truth": (quality, "share"),
-        "consistency": ("Consistency over repeats", "share"),
-        "position_bias": ("Position bias", "share"),
-        "abstained": ("Abstained", "share"),
-        "unreadable": ("Unreadable", "share"),
-        "usd_per_1000": ("US dollars per 1,000 verdicts", "usd"),
-        "seconds": ("Seconds per verdict", "number"),
-    }
+def _rows(comparison: SetupComparison) -> list[dict[str, Any]]:
+    """Returns the main columns of the judge table as rows with both setups; empty ones are out."""
     rows = [
-        {"name": name, "kind": kind, "a": found["a"].get(key), "b": found["b"].get(key)}
-        for key, (name, kind) in names.items()
+        {
+            "name": head["title"],
+            "about": head["about"],
+            "unit": head["unit"],
+            "a": column_value(comparison["a"], head["name"]),
+            "b": column_value(comparison["b"], head["name"]),
+        }
+        for head in comparison["columns"]
+        if head["main"]
     ]
     return [
-        {**row, "times": _times(row["a"], row["b"]) if row["kind"] != "share" else None}
+        {**row, "times": _times(row["a"], row["b"]) if row["unit"] in COSTS else None}
         for row in rows
         if row["a"] or row["b"]
     ]

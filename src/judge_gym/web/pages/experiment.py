@@ -187,7 +187,7 @@ def _peers(lab: Lab, tag: str) -> list[str]:
 
 def _stages(own: "pd.DataFrame", beliefs: "Section | None") -> list[dict[str, Any]]:
     from judge_gym.analysis.endpoints import distributions
-    from judge_gym.analysis.frames import CELL
+    from judge_gym.analysis.frames import CELL, NAMES_APART
 
     scored = own[own["status"] == "scored"]
     if scored.empty:
@@ -202,12 +202,15 @@ def _stages(own: "pd.DataFrame", beliefs: "Section | None") -> list[dict[str, An
     rows = []
     for variant, part in scored.groupby("variant", sort=False):
         masks = part["mask"].to_numpy()
+        texts = part["stage_names"].unique()
+        names = str(texts[0]).split(NAMES_APART) if len(texts) == 1 and texts[0] else []
         for stage in range(1, int(part["n_stages"].max()) + 1):
             bit, belief = 1 << (stage - 1), by_stage.get((variant, stage), {})
             rows.append(
                 {
                     "variant": variant,
                     "stage": stage,
+                    "name": names[stage - 1] if stage <= len(names) else "",
                     "named": int(((masks & bit) > 0).sum()),
                     "alone": int((masks == bit).sum()),
                     "share": shares.get((variant, stage), 0.0),

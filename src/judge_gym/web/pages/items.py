@@ -21,6 +21,8 @@ PAGE = 50
 """Items per page."""
 HEIGHT, WIDTH = 16, 7
 """The size of the bar of a stage, in pixels."""
+SHORT = 10
+"""Characters of the names of stages that a cell of the grid has room for."""
 LONGEST = 20_000
 """Characters of a text that the drawer shows."""
 
@@ -95,6 +97,7 @@ def items(
     page = lab.experiments.page_items(name, after=cursor, limit=PAGE, **asked)
     setups = lab.experiments.list_setups(name)
     shown = [one for one in setups if not filters.setup or one["setup"] in filters.setup]
+    names = given_stages(lab, setups)
     start = filters.after or 0
     opened = of is not None and item is not None
     return render(
@@ -102,7 +105,8 @@ def items(
         "study_items.html.j2",
         **study_page(name, "items", [one["judge"] for one in setups]),
         rows=[
-            {**row, "cells": [cell_view(row, cell) for cell in row["cells"]]} for row in page.rows
+            {**row, "cells": [cell_view(row, cell, names) for cell in row["cells"]]}
+            for row in page.rows
         ],
         setups=setups,
         shown=shown,
@@ -112,11 +116,11 @@ def items(
         filters=filters,
         found=lab.experiments.count_items(name, **asked),
         wrong=lab.experiments.count_items(name, wrong=True),
-        stages=given_stages(lab, setups),
+        stages=names,
         start=start,
         next=page.next,
         previous=None if not start else max(0, start - PAGE),
-        drawer=drawer(lab, name, filters, of or "", item or 0, a, b) if opened else None,
+        drawer=drawer(lab, name, filters, of or "", item or 0, a, b, names) if opened else None,
     )
 
 
@@ -146,7 +150,7 @@ def part(
         "_item.html.j2",
         **study_page(study, "items", [one["judge"] for one in setups]),
         filters=filters,
-        drawer=drawer(lab, study, filters, of, item, a, b),
+        drawer=drawer(lab, study, filters, of, item, a, b, given_stages(lab, setups)),
     )
 
 
@@ -156,7 +160,14 @@ def study_page(name: str, tab: str, judges: Sequence[str] = ()) -> dict[str, Any
 
 
 def drawer(
-    lab: Lab, study: str, filters: ItemFilter, of: str, item: int, a: str | None, b: str | None
+    lab: Lab,
+    study: str,
+    filters: ItemFilter,
+    of: str,
+    item: int,
+    a: str | None,
+    b: str | None,
+    names: Sequence[str],
 ) -> dict[str, Any]:
     """Returns an item with all answers, and two of them side by side with their difference."""
     asked = {key: value for key, value in filters.asked().items() if key != "task"}
@@ -166,12 +177,13 @@ def drawer(
     chosen = _pair(answers, a, b)
     return {
         **found,
-        "cells": {cell["setup"]: cell_view(found, cell) for cell in found["cells"]},
+        "cells": {cell["setup"]: cell_view(found, cell, names) for cell in found["cells"]},
         "text": text["text"][:LONGEST],
         "responses": [response[:LONGEST] for response in text["responses"]],
         "answers": answers,
         "pair": _compared(chosen, found["cells"]) if chosen else [],
         "stages": stage_names(answers),
+        "known": stage_words(str(found["truth"] or ""), names),
     }
 
 
@@ -218,8 +230,28 @@ def stage_names(answers: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
     return {row["rubric"]: [stage[0] for stage in row["rubric_stages"]] for row in rows}
 
 
-def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
-    """Returns what a cell shows: the usual verdict, and a bar for each stage."""
+def stage_words(stages: str, names: Sequence[str]) -> str:
+    """Writes stages by their names where these are known, else by their numbers.
+
+    >>> stage_words("1 2", ["fail", "pass"]), stage_words("2", []), stage_words("refused", [])
+    ('fail or pass', '2', 'refused')
+    """
+    numbers = [int(stage) for stage in stages.split() if stage.isdigit()]
+    if not numbers or max(numbers) > len(names):
+        return stages.replace("_", " ")
+    return " or ".join(names[number - 1] for number in numbers)
+
+
+def cell_view(
+    row: Mapping[str, Any], cell: Mapping[str, Any], names: Sequence[str] = ()
+) -> CellView:
+    """Returns what a cell shows: the usual verdict, and a bar for each stage.
+
+    Args:
+        row: the item.
+        cell: what a setup said about it.
+        names: the names of the stages, if all tasks have the same; long ones stand in titles only.
+    """
     scored = {verdict: n for verdict, n in cell["verdicts"].items() if verdict[:1].isdigit()}
     others = {verdict: n for verdict, n in cell["verdicts"].items() if verdict not in scored}
     total = sum(cell["verdicts"].values())
@@ -233,11 +265,14 @@ def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
         )
         height = HEIGHT * share / total if total else 0.0
         bars.append(Bar((stage - 1) * (width + 1), HEIGHT - height, width, height))
-    words = [f"{name.replace('_', ' ')} ×{n}" for name, n in (scored | others).items()]
+    words = [f"{stage_words(name, names)} ×{n}" for name, n in (scored | others).items()]
+    usual = cell["verdict"].replace(" ", "–" if row["ordinal"] else ", ")
+    if names and max(map(len, names)) <= SHORT:
+        usual = stage_words(cell["verdict"], names)
     truth = row["truth"]
     return CellView(
         cell["setup"],
-        cell["verdict"].replace(" ", "–" if row["ordinal"] else ", "),
+        usual,
         cell["verdict"] == str(truth) if truth is not None and cell["verdict"] else None,
         bars if scored else (),
         row["n_stages"] * (width + 1),

@@ -68,6 +68,7 @@ def sample(
         design=design,
         rubric=rubric,
         display=display,
+        presentation=presentation(design),
         call=scored,
         answer=read(scored.answer, row, display, design),
         probe=probe,
@@ -103,6 +104,19 @@ def displayed(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> list[dict[st
         }
         for label, stage in zip(shown.labels, shown.stages, strict=True)
     ]
+
+
+def presentation(design: Design) -> str:
+    """Says which of labels and order are shuffled, as the design of the sample has it."""
+    shuffles = design.presentation.resolve()
+    labels, order = shuffles.shuffle_labels, shuffles.shuffle_order
+    if labels and order:
+        return "labels and order are shuffled for each item and repeat."
+    if labels:
+        return "labels are shuffled for each item and repeat; the stages stand in order."
+    if order:
+        return "the order is shuffled for each item and repeat; each stage keeps its label."
+    return "labels and order are the same for every item and repeat."
 
 
 def read(

@@ -10,10 +10,20 @@ from starlette.responses import Response
 from judge_gym.axes import Design
 from judge_gym.lab.reports import Reports
 from judge_gym.records import STATUSES, Status
+from judge_gym.records.judge_table import (
+    CORRECTED,
+    JudgeTable,
+    column_value,
+    deciding_column,
+    interval_units,
+    is_corrected,
+    people_deciding,
+    sentences_on_chosen,
+)
 from judge_gym.web.analysis_cache import Analyses
 from judge_gym.web.api.parameters import Cursor, Name, OpenLab
 from judge_gym.web.pages.filters import EMPTY_IS_NONE
-from judge_gym.web.pages.items import cell_view, study_page
+from judge_gym.web.pages.items import cell_view, given_stages, study_page
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -101,7 +111,21 @@ def judges_part(
     table = analyses.study(Reports.judges, study)
     judges = [row["judge"] for row in table["rows"]] if table else []
     page = study_page(study, "judges", judges)
-    return render(request, "_judge_table.html.j2", **page, table=table, whole=whole)
+    shown = {} if table is None else _table_view(table, whole)
+    return render(request, "_judge_table.html.j2", **page, table=table, whole=whole, **shown)
+
+
+def _table_view(table: JudgeTable, whole: bool) -> dict[str, Any]:
+    """Returns the columns of a judge table that a page has, and what stands below it."""
+    return {
+        "heads": [head for head in table["columns"] if whole or head["main"]],
+        "deciding": deciding_column(table),
+        "people": people_deciding(table),
+        "units": interval_units(table),
+        "corrected": CORRECTED if is_corrected(table) else "",
+        "sentences": sentences_on_chosen(table),
+        "column_value": column_value,
+    }
 
 
 @router.get("/parts/study/disputed")
@@ -110,11 +134,14 @@ def disputed(request: Request, lab: OpenLab, study: Study) -> Response:
     page = lab.experiments.page_items(study, limit=DISPUTED)
     setups = lab.experiments.list_setups(study)
     rows = [row for row in page.rows if row["disagreement"]]
+    names = given_stages(lab, setups)
     return render(
         request,
         "_disputed.html.j2",
         **study_page(study, "findings", [one["judge"] for one in setups]),
-        rows=[{**row, "cells": [cell_view(row, cell) for cell in row["cells"]]} for row in rows],
+        rows=[
+            {**row, "cells": [cell_view(row, cell, names) for cell in row["cells"]]} for row in rows
+        ],
         judges={one["setup"]: one["judge"] for one in setups},
     )
 

@@ -51,7 +51,7 @@ function drawTotals() {
   }
   for (const [name, total] of Object.entries(totals)) at(name).textContent = lab.count(total);
   if (totals.targets) Object.assign(at("progress"), { max: totals.targets, value: totals.done });
-  at("failed-share").textContent = totals.done ? `${(100 * totals.failed / totals.done).toFixed(1)}%` : "–";
+  at("failed-share").textContent = totals.done ? `${(100 * totals.failed / totals.done).toFixed(1)} %` : "–";
   at("statuses").replaceChildren(...[...statuses].flatMap(([status, count]) => [lab.pill(status, count), " "]));
   at("messages").hidden = !messages.size;
   at("messages").replaceChildren(...[...messages].slice(0, 5).map((message) => Object.assign(document.createElement("li"), { textContent: message })));
