@@ -53,7 +53,7 @@ PAIR_RULE = (
 
 
 def recorded_samples(judge: str, recorded: Sequence[PairDecision]) -> pd.DataFrame:
-    """Makes tidy samples of a judge's recorded decisions; those of one pair and order are repeats."""
+    """Makes tidy samples of a judge's decisions; those of one pair and order are repeats."""
     frame = pd.DataFrame(recorded, columns=PairDecision._fields)
     decision = frame.pop("decision")
     columns: dict[str, Any] = {
