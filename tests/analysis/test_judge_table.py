@@ -186,6 +186,41 @@ def test_the_sentence_groups_tied_and_worse_setups_and_separates_names_unambiguo
     assert len(text.split()) <= 50
 
 
+def test_a_number_corrected_for_the_choice_stands_beside_that_of_the_row() -> None:
+    # Of equal setups the best on these items is not the best on new ones.
+    rng = np.random.default_rng(5)
+    rows = [
+        (f"x:{judge}", item, 0, "1" if rng.random() < 0.6 else "3", 1)
+        for judge in "abcdefgh"
+        for item in range(40)
+    ]
+    table = judge_table(tidy(samples(*rows)))
+    quality = table["chosen_quality"]
+    chosen = next(row for row in table["rows"] if row["setup"] == table["chosen"])
+    assert quality is not None and quality["method"] == "cross-fitted"
+    expected, observed = (f"{100 * value(one):.0f} %" for one in (quality, chosen["truth"]))
+    assert expected != observed
+    assert f"of known answers expected on new items ({observed} on these)" in table["sentence"]
+    assert f"{chosen['setup']}" in table["sentence"] and f" {expected} [" in table["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("names", "stages", "kind", "words"),
+    [
+        ("fail | pass", 2, "ordinal", "balanced accuracy, because the labels are two."),
+        ("", 3, "ordinal", "accuracy, because the labels are 3 ordered stages."),
+        ("", 4, "ordinal", "weighted kappa, because the labels are 4 ordered stages."),
+        ("", 3, "nominal", "accuracy, because the labels have no order."),
+    ],
+)
+def test_the_table_says_why_a_measure_decides(
+    names: str, stages: int, kind: str, words: str
+) -> None:
+    rows = [("x:a", item, 0, str(item % 2 + 1), item % 3 % 2 + 1) for item in range(30)]
+    frame = samples(*rows).assign(n_stages=stages, rubric_kind=kind, stage_names=names)
+    assert judge_table(tidy(frame))["decides"].startswith(f"Decides: {words}")
+
+
 def test_one_tied_and_one_worse_setup_are_named_in_one_sentence() -> None:
     frame = right_on({"a": 36, "b": 35, "c": 4})
     frame["usd"] = frame["judge.model"].map({"x:a": 0.001, "x:b": 0.004, "x:c": 0.001})

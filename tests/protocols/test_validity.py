@@ -84,7 +84,7 @@ def test_a_check_that_too_few_items_cannot_pass_names_the_number() -> None:
             checked(control({"a": perfect, "b": perfect}, items=items), name)
             for items in (needed - 1, needed)
         )
-        assert (few["result"], few["needs"]) == ("lacks data", f"{needed} items")
+        assert (few["result"], few["needs"]) == ("too few items", f"{needed} items")
         assert (enough["result"], enough["needs"]) == ("pass", "")
 
 

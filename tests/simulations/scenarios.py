@@ -12,11 +12,12 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import JUDGE, ordinal, tidy
+from judge_gym.analysis.frames import CELL, JUDGE, ordinal, tidy
 from judge_gym.analysis.judges.pairs import compare_judges, pair_verdicts, recorded_samples
-from judge_gym.analysis.judges.people import majority_agreement
 from judge_gym.analysis.judges.rate import people_rates, rate_table, rogan_gladen
-from judge_gym.analysis.verdicts import Verdicts
+from judge_gym.analysis.judges.setups import groups_as_setups
+from judge_gym.analysis.stats.intervals import SHARE, estimate
+from judge_gym.analysis.verdicts import Verdicts, of_setups
 from judge_gym.protocols.hypotheses import contested_distance
 from judge_gym.protocols.regressions import QUALITY, regressions
 from judge_gym.protocols.validity import validity
@@ -335,7 +336,15 @@ def raters_of(people: pd.DataFrame) -> pd.DataFrame:
 
 def agreement_with_people(panels: Panels) -> pd.DataFrame:
     """Returns a judge's agreement with most of three raters, by panel."""
-    return majority_agreement(panels.of("plain"), _labels(panels, 1.0))
+    frame = panels.of("plain")
+    groups = groups_as_setups(frame, CELL)
+    verdicts = of_setups(frame, [setup for _, setup in groups], _labels(panels, 1.0))
+    agreed = verdicts.per_cell(verdicts.references["agreement"].majority)
+    rows = [
+        (*key, *estimate(agreed[:, index], verdicts.clusters, scale=SHARE)[:4])
+        for index, (key, _) in enumerate(groups)
+    ]
+    return pd.DataFrame(rows, columns=[*CELL, *COLUMNS, "items"])
 
 
 @dataclass(frozen=True, slots=True)

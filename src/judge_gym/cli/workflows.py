@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from judge_gym.engine import Result
 
 SAMPLE_COLUMNS = (
-    "sample evidence replicate is_swap rubric_author display status stages probe call_id"
+    "sample evidence repeat is_swap rubric_author display status stages probe call_id"
 ).split()
 
 
@@ -131,7 +131,12 @@ def list_samples(tag: str, json: AsJson = False) -> None:
     """List an experiment's samples."""
     with read_lab() as lab:
         rows = lab.experiments.list_samples(tag)
-    display.show_rows(rows, json, columns=SAMPLE_COLUMNS)
+    if json:
+        display.print_json(rows)
+        return
+    # People count repeats from 1; files and JSON have the index from 0.
+    numbered: list[dict[str, Any]] = [{**row, "repeat": row["replicate"] + 1} for row in rows]
+    display.show_rows([{name: row[name] for name in SAMPLE_COLUMNS} for row in numbered], False)
 
 
 @swap_app.command("make")

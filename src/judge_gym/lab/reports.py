@@ -497,7 +497,7 @@ class Reports:
     # --- known answers ---------------------------------------------------------------------------
 
     def judged_pairs(self, target: str | Path | PreparedStudy) -> "dict[str, pd.DataFrame]":
-        """Returns the samples of a benchmark's pairs by judge, with published ids and categories."""
+        """Returns samples of a benchmark's pairs by judge, with published ids and categories."""
         from judge_gym.analysis.frames import tidy
 
         prepared = self._prepared(target)

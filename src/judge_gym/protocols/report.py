@@ -45,6 +45,7 @@ from judge_gym.protocols.swap_sensitivity import SWAP_SENSITIVITY, swap_pairs, s
 from judge_gym.protocols.validity import (
     DEFAULTS,
     LACKING,
+    TOO_FEW,
     UNDECIDED,
     Thresholds,
     control_descriptions,
@@ -130,7 +131,13 @@ def _under_protocol(data: Dataset) -> Dataset:
     return data if under.all() else Dataset(data.frame[under].reset_index(drop=True))
 
 
-CHECK_RESULTS = {"pass": "passed", "fail": "failed", UNDECIDED: UNDECIDED, LACKING: "without data"}
+CHECK_RESULTS = {
+    "pass": "passed",
+    "fail": "failed",
+    UNDECIDED: UNDECIDED,
+    TOO_FEW: "with too few items",
+    LACKING: "without data",
+}
 """The results of checks in the order in which they are counted, in words."""
 CHECK_RULE = (
     "A check passes if its whole interval is on the right side of its threshold, fails if it is on "

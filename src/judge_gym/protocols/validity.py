@@ -58,7 +58,7 @@ from judge_gym.protocols.reference_values import reference_errors
 MIN_ITEMS = 5
 MIN_CONCEPTS, MIN_DOSES = 6, 3
 """The numbers from which the dose-response is about concepts in general."""
-UNDECIDED, LACKING = "undecided", "lacks data"
+UNDECIDED, LACKING, TOO_FEW = "undecided", "lacks data", "too few items"
 EXACT = 1e-9
 """The largest difference of two ways to compute the same distance that is due to rounding."""
 PUBLISHED = "o1-mini has 0.657 on JudgeBench"
@@ -394,7 +394,7 @@ def _decide(
     if not fewest:
         return UNDECIDED, "another threshold: not even a perfect instrument passes this one"
     if n < fewest:
-        return LACKING, f"{fewest} items"
+        return TOO_FEW, f"{fewest} items"
     if not found.known:
         return UNDECIDED, "more items, or more clusters of items"
     gap, half = abs(value - limit), high - value if value < limit else value - low

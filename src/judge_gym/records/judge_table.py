@@ -103,8 +103,8 @@ class LengthEffect(TypedDict):
     setup: UntrustedText
     unit: Literal["doubling", "standard deviation"]
     effect: Quantity | None
-    """The change in the share of positive verdicts, or in the mean stage from 0 to 1, per unit; null
-    where too little is known."""
+    """The change in the share of positive verdicts, or in the mean stage from 0 to 1, per unit;
+    null where too little is known."""
     failed: Quantity | None
     """On items with the negative label alone."""
     passed: Quantity | None

@@ -384,8 +384,8 @@ class JudgedItem(TypedDict):
     ordinal: bool
     n_stages: int
     disagreement: float | None
-    """The share of pairs of verdicts of different setups that differ; of repeats if one setup judged
-    it. Null with fewer than two verdicts."""
+    """The share of pairs of verdicts of different setups that differ; of repeats if one setup
+    judged it. Null with fewer than two verdicts."""
     cells: list[ItemCell]
 
 

@@ -53,7 +53,7 @@ PAIR_RULE = (
 
 
 def recorded_samples(judge: str, recorded: Sequence[PairDecision]) -> pd.DataFrame:
-    """Makes tidy samples of a judge's recorded decisions, the replicates of a pair in their order."""
+    """Makes tidy samples of a judge's decisions; those of one pair and order are repeats."""
     frame = pd.DataFrame(recorded, columns=PairDecision._fields)
     decision = frame.pop("decision")
     columns: dict[str, Any] = {
@@ -127,40 +127,58 @@ def score_pairs(verdicts: Verdicts, setup: int = 0) -> PairScore:
     Items are the sample, replicates are not: the interval is over the items' means, and Clopper and
     Pearson's if each item is either right or wrong.
     """
-    whole = score_overall(verdicts, setup)
+    score = _Scorer(verdicts)
+    whole = score(setup)
     if whole is None:
         raise DesignError("there is no judged pair to score")
     if CATEGORY not in verdicts.rows:
         return replace(whole, by_category={})
-    category = verdicts.rows[CATEGORY].fillna("").astype(str)
-    named = {*category[verdicts.setup == setup]} - {""}
-    names = [name for name in CATEGORIES if name in named] + sorted(named - {*CATEGORIES})
-    parts = {
-        name: score_overall(verdicts.on((category == name).to_numpy()), setup) for name in names
-    }
+    category = score.verdicts.rows[CATEGORY].fillna("").astype(str)
+    units = {name: np.unique(score.verdicts.unit[category == name]) for name in category.unique()}
+    others = sorted(units.keys() - {*CATEGORIES, ""})
+    parts = {name: score(setup, units[name]) for name in (*CATEGORIES, *others) if name in units}
     return replace(
         whole, by_category={name: part for name, part in parts.items() if part is not None}
     )
 
 
-def score_overall(verdicts: Verdicts, setup: int = 0) -> PairScore | None:
-    """Scores one judge over all categories, as `score_pairs` does; None without a known answer."""
-    accuracy = pair_accuracy(verdicts).get(setup)
-    if accuracy is None:
-        return None
-    estimate = accuracy.estimate(verdicts.clusters)
-    known = verdicts.references["accuracy"].labels.sum(axis=1) > 0
-    own = known & (verdicts.setup == setup)
-    bias = position_bias(verdicts) if setup in shown_in_both_orders(verdicts) else {}
-    return PairScore(
-        n=estimate.n,
-        accuracy=estimate.value,
-        both_correct=_value(both_correct(verdicts).get(setup)),
-        inconsistent=_value(inconsistent(verdicts).get(setup)),
-        nulls=int((decisions(verdicts)[own] == 0).sum()),
-        position_bias=_value(bias.get(setup)),
-        interval=_interval(estimate),
-    )
+class _Scorer:
+    """Scores judges by measures that are computed once for all of them."""
+
+    def __init__(self, verdicts: Verdicts) -> None:
+        reference = verdicts.references.get("accuracy")
+        known = 0.0 if reference is None else reference.labels.sum(axis=1)
+        self.verdicts = verdicts.on(np.full(len(verdicts.rows), known) > 0)
+        self._right, self._both = pair_accuracy(self.verdicts), both_correct(self.verdicts)
+        self._differ, self._bias = inconsistent(self.verdicts), position_bias(self.verdicts)
+        self._in_both_orders = shown_in_both_orders(self.verdicts)
+        self._undecided = decisions(self.verdicts) == 0
+
+    def __call__(self, setup: int, units: IntArray | None = None) -> PairScore | None:
+        """Scores a judge on some pairs, all by default; None without a known answer."""
+
+        def part(terms: Terms | None) -> Terms | None:
+            if terms is None or units is None:
+                return terms
+            rows = np.isin(terms.units, units)
+            return terms.on(rows) if rows.any() else None
+
+        if (right := part(self._right.get(setup))) is None:
+            return None
+        accuracy = right.estimate(self.verdicts.clusters)
+        bias = self._bias.get(setup) if setup in self._in_both_orders else None
+        own = self.verdicts.setup == setup
+        if units is not None:
+            own &= np.isin(self.verdicts.unit, units)
+        return PairScore(
+            n=accuracy.n,
+            accuracy=accuracy.value,
+            both_correct=_value(part(self._both.get(setup))),
+            inconsistent=_value(part(self._differ.get(setup))),
+            nulls=int(self._undecided[own].sum()),
+            position_bias=_value(part(bias)),
+            interval=_interval(accuracy),
+        )
 
 
 def _value(terms: Terms | None) -> float | None:
@@ -177,9 +195,9 @@ def pair_table(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     groups = groups_as_setups(frame, by)
     if not groups:
         return pd.DataFrame(columns=columns)
-    verdicts, rows = of_setups(frame, [setup for _, setup in groups]), []
+    scorer, rows = _Scorer(of_setups(frame, [setup for _, setup in groups])), []
     for number, (key, _) in enumerate(groups):
-        if (score := score_overall(verdicts, number)) is not None:
+        if (score := scorer(number)) is not None:
             low, high = score.interval or (None, None)
             rows.append(
                 {**dict(zip(by, key, strict=True)), **asdict(score), "low": low, "high": high}

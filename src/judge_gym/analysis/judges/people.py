@@ -12,20 +12,17 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from judge_gym.analysis.frames import CELL, ITEM, own_rows
-from judge_gym.analysis.judges.setups import groups_as_setups
+from judge_gym.analysis.frames import CELL, ITEM
 from judge_gym.analysis.stats.agreement import ratings
 from judge_gym.analysis.stats.clusters import (
     Codes,
     grouped_codes,
 )
 from judge_gym.analysis.stats.intervals import (
-    SHARE,
     Floats,
-    estimate,
     item_error,
 )
-from judge_gym.analysis.verdicts import of_setups, panels
+from judge_gym.analysis.verdicts import panels
 from judge_gym.errors import DesignError, unknown
 from judge_gym.studies.declarations import EPSILON, Epsilon, epsilon_name
 
@@ -58,30 +55,6 @@ def labelled(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     clusters = frame[["task", "evidence", "cluster"]].drop_duplicates()
     found = found.drop_duplicates([*ITEM, "rater"]).merge(clusters, on=["task", "evidence"])
     return found[[*ITEM, "rater", "stage", "n_stages", "cluster"]]
-
-
-def majority_agreement(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Returns how often each configured judge gives the label that most raters gave.
-
-    It is the measure `majority` of the judge table, with the number of items that raters decide.
-
-    Returns:
-        Columns CELL, value, low, high, items, tied (items on which raters tie, left out), raters.
-    """
-    people, own = labelled(frame, labels), own_rows(frame)
-    groups = groups_as_setups(own, CELL)
-    verdicts = of_setups(own, [setup for _, setup in groups], labels)
-    reference, rows = verdicts.references.get("agreement"), []
-    if reference is not None:
-        raters = people.groupby(CELL, observed=True)["rater"].nunique()
-        agreed, compared = (verdicts.per_cell(of) for of in (reference.majority, reference.right))
-        for index, (key, _) in enumerate(groups):
-            judged = ~np.isnan(compared[:, index])
-            mean = estimate(agreed[:, index], verdicts.clusters, scale=SHARE)
-            if judged.any():
-                tied = int((judged & np.isnan(agreed[:, index])).sum())
-                rows.append([*key, *mean[:4], tied, int(raters[key])])
-    return pd.DataFrame(rows, columns=[*CELL, "value", "low", "high", "items", "tied", "raters"])
 
 
 # --- the alternative annotator test (Calderon, Reichart and Dror 2025) ---------------------------

@@ -127,7 +127,7 @@ def quality(
 def published(
     benchmark: str, name: str, title: str, about: str, *, order: int
 ) -> Callable[[ColumnTerms], ColumnTerms]:
-    """Registers a function of the verdicts of setups that a benchmark publishes by a rule of its own.
+    """Registers a function of the verdicts of setups that is a benchmark's own published rule.
 
     It is no column of the judge table, whose measures have one rule for all data.
     """

@@ -5,7 +5,7 @@ second series asked again, or if every replicate shows the same display; otherwi
 variance is known.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -25,9 +25,7 @@ from judge_gym.analysis.frames import (
     own_rows,
     without_series,
 )
-from judge_gym.analysis.measures import ALL, Summary, column, note_number, panel_measure
-from judge_gym.analysis.measures.means import split
-from judge_gym.analysis.measures.terms import Terms
+from judge_gym.analysis.measures import ALL, Summary, note_number, panel_measure
 from judge_gym.analysis.stats.agreement import Level, krippendorff_alpha
 from judge_gym.analysis.stats.intervals import (
     KAPPA,
@@ -351,31 +349,3 @@ def _alpha(item: IntArray, values: np.ndarray, level: Level, clusters: IntArray)
     if not len(counts):
         return Statistic(np.empty((0, 1)), lambda sums: sums[..., 0])
     return krippendorff_alpha(counts, level, parts)._replace(items=len(counts))
-
-
-# --- equal verdicts of repeats -------------------------------------------------------------------
-
-
-@column(
-    "consistency",
-    "consistency",
-    "The share of equal verdicts among pairs of repeats; an abstention is a verdict. Does it say "
-    "the same again?",
-    order=40,
-)
-def equal_repeats(verdicts: Verdicts) -> Mapping[int, Terms]:
-    """Counts equal and all pairs of repeats.
-
-    Another rubric, or a pair shown in the other order, is not a repeat. Where the provider repeats
-    its own text, only another series is.
-    """
-    rows = verdicts.rows.assign(setup=verdicts.setup)
-    read = rows[rows["asked"] & ~rows["unreadable"]]
-    cells = read[["setup", *CELL_OF_REPLICATES]].duplicated()
-    read = read[~(read["repeats"] & cells)]
-    by = [read["setup"], read["unit"], read["rubric"], read["flipped"]]
-    n = read.groupby(by, observed=True).size()
-    same = read.groupby([*by, read["mask"]], observed=True).size()
-    equal = (same * (same - 1) / 2).groupby(level=[0, 1]).sum()
-    pairs = (n * (n - 1) / 2).groupby(level=[0, 1]).sum()
-    return dict(split(equal, pairs))

@@ -62,7 +62,7 @@ def means_by_group(
 def panel_mean(
     data: Dataset, panel: Verdicts, values: RowValues, scale: Scale, column: str
 ) -> Estimate:
-    """Averages a value of verdicts over the judges of a panel, then over items that have a column."""
+    """Averages a value of verdicts over the judges of a panel, then over items with a column."""
     rows = data.derive(_by_panel, column).get(tuple(panel.key[name] for name in PANEL))
     if rows is None:
         return undefined()

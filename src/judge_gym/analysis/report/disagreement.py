@@ -31,7 +31,7 @@ def disagreement(given: ReportInput) -> Section | None:
         return None
     p, pairs = polarization(data), pairwise(data)
     note = POLARIZATION + (OWN_RUBRICS if (p["measures"] == "judge and rubric").any() else "")
-    agreement = [nominal_agreement(data.frame)]
+    agreement = [nominal_agreement(data)]
     if len(ordered := data.ordinal.own):
         agreement.append(ordinal_agreement(OrdinalFrame(ordered)))
     return section(

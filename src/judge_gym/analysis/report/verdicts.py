@@ -7,7 +7,7 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.endpoints import (
-    cell_endpoints,
+    all_cells,
     distributions,
     expected_stage,
     judge_endpoints,
@@ -73,7 +73,7 @@ def chosen_stages(given: ReportInput) -> Section | None:
     stages = ordinal(ordered.own)
     means = pd.DataFrame()
     if ordered.scored:
-        cells = ordered.compute(cell_endpoints)
+        cells = ordered.derive(all_cells)
         means, ends = expected_stage(stages, CELL), stage_bounds(cells, CELL)
         means = means.merge(ends, on=CELL, how="left") if len(ends) else means
     return section(
