@@ -171,7 +171,10 @@ def narrow(table: dict[str, Any], quantity: str, factor: float) -> dict[str, Any
 
 
 def test_intervals_that_are_too_narrow_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TABLE, lambda *given: narrow(HONEST(*given), "truth", 0.2))
+    def narrowed(*frames: Any, **options: Any) -> Any:
+        return narrow(HONEST(*frames, **options), "truth", 0.2)
+
+    monkeypatch.setattr(TABLE, narrowed)
     report = check_coverage(*frames(STUDY), panels=40)
     verdicts = {row["quantity"]: row["verdict"] for row in report["quantities"]}
     assert verdicts["truth"] == "fails" and verdicts["abstained"] != "fails"
@@ -184,8 +187,8 @@ def test_measures_that_a_table_adds_are_checked_where_their_truth_is_known(
     wide = {"value": 0.5, "low": -1.0, "high": 1.0, "n": 60}
     few = {"value": 0.5, "low": None, "high": None, "n": 60, "withheld": "too few items"}
 
-    def with_measures(*given: Any) -> Any:
-        table = HONEST(*given)
+    def with_measures(*frames: Any, **options: Any) -> Any:
+        table = HONEST(*frames, **options)
         for row in table["rows"]:
             row["measures"] = {"kappa": wide, "macro_f1": few, "loss": wide}
         return table

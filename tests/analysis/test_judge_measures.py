@@ -314,7 +314,7 @@ def test_a_new_measure_is_a_column_by_its_file_alone(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("judge_gym.analysis.measures.MEASURES", added)
     table = judge_table(tidy(frame_of({"a": [1, 2, 1, 2, 1]}, truth=[1, 1, 1, 2, 2])))
     assert table["columns"][-1] == {
-        "name": "even", "title": "even items", "unit": "share", "main": True
+        "name": "even", "title": "even items", "about": "", "unit": "share", "main": True
     }  # fmt: skip
     quantity = column_value(table["rows"][0], "even")
     assert quantity is not None and (quantity["value"], quantity["n"]) == (0.6, 5)

@@ -295,10 +295,11 @@ def test_the_accuracy_of_a_report_is_that_of_all_verdicts_asked() -> None:
 
 
 def test_sentence_terminal_and_page_write_the_same_numbers(
-    report: Report, capsys: pytest.CaptureFixture[str]
+    report: Report, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = report.judge_table
     assert table is not None
+    monkeypatch.setenv("COLUMNS", "400")  # a narrow terminal leaves columns out
     print_summary(report)
     printed = " ".join(capsys.readouterr().out.split())
     [judges] = [one for one in report.tables if one.title == "Judges"]

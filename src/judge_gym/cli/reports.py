@@ -37,7 +37,10 @@ def report(
         typer.Option(help="The value at which a validity check passes: benchmark=0.7."),
     ] = NONE,
     full: Annotated[
-        bool, typer.Option("--full", help="Print the whole page, with its tables.")
+        bool,
+        typer.Option(
+            "--full", help="Print the whole page with its tables; with --json, further tables too."
+        ),
     ] = False,
     json: AsJson = False,
 ) -> None:
@@ -60,7 +63,7 @@ def report(
     if json:
         from judge_gym.analysis.report.digest import as_json
 
-        display.print_json(as_json(built))
+        display.print_json(as_json(built, further=full))
         return
     if full:
         print_report(built)

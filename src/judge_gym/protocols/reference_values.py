@@ -22,7 +22,7 @@ def reference_errors(frame: pd.DataFrame) -> pd.DataFrame:
     Columns: task, variant, judge, mean, low, high, items.
     """
     table = means_by_group(own_singles(frame), CELL, _stages, DISTANCE)
-    table = table.drop(columns=["n", "scored"])
+    table = table[table["items"] > 0].drop(columns=["n", "scored"])
     references = frame.groupby(CELL, observed=True)["reference"].first()
     away = references.reindex(pd.MultiIndex.from_frame(table[CELL])).to_numpy()
     table[["mean", "low", "high"]] -= away[:, None]

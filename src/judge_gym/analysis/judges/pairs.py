@@ -150,7 +150,8 @@ class _Scorer:
         known = 0.0 if reference is None else reference.labels.sum(axis=1)
         self.verdicts = verdicts.on(np.full(len(verdicts.rows), known) > 0)
         self._right, self._both = pair_accuracy(self.verdicts), both_correct(self.verdicts)
-        self._differ, self._bias = inconsistent(self.verdicts), position_bias(self.verdicts)
+        self._differ = inconsistent(self.verdicts)
+        self._bias = position_bias(verdicts)  # of pairs without a known answer, too
         self._in_both_orders = shown_in_both_orders(self.verdicts)
         self._undecided = decisions(self.verdicts) == 0
 

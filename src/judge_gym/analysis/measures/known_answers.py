@@ -22,13 +22,14 @@ def known_answers(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame
     """Returns how often each group of samples is right, as the measure `exact` says it.
 
     The interval is wider where there are many draws of rubrics. A group without a known answer has
-    no row.
+    no row; one whose calls all failed has a row without a mean.
 
     Returns:
         Columns `by`, n (verdicts asked about items with a known answer), scored, mean, low, high,
         items, and scope if some group holds for its clusters alone.
     """
-    return means_by_group(frame, by, right_verdicts, SHARE)
+    answered = frame[pd.to_numeric(frame["truth"], errors="coerce").notna()]
+    return means_by_group(answered, by, right_verdicts, SHARE)
 
 
 def right_verdicts(verdicts: Verdicts) -> FloatArray:
@@ -45,15 +46,14 @@ def own_singles(frame: pd.DataFrame) -> pd.DataFrame:
 def means_by_group(
     frame: pd.DataFrame, by: Sequence[str], values: RowValues, scale: Scale
 ) -> pd.DataFrame:
-    """Averages a value of verdicts over the items of each group that has any."""
+    """Averages a value of verdicts over the items of each group."""
     rows = []
     for key, verdicts in _groups(frame, by):
         numbers = values(verdicts)
-        known = ~np.isnan(numbers)
-        if known.any():
-            mean, scored = _mean(verdicts, values, scale), known & (verdicts.mask != 0)
-            limits = scope(verdicts.per_cell(numbers)[:, 0], verdicts.clusters)
-            rows.append((*key, int(known.sum()), int(scored.sum()), *mean[:4], limits))
+        counted = ~np.isnan(numbers)
+        mean, scored = _mean(verdicts, values, scale), counted & (verdicts.mask != 0)
+        limits = scope(verdicts.per_cell(numbers)[:, 0], verdicts.clusters)
+        rows.append((*key, int(counted.sum()), int(scored.sum()), *mean[:4], limits))
     columns = [*by, "n", "scored", "mean", "low", "high", "items", "scope"]
     table = pd.DataFrame(rows, columns=columns)
     return table if table["scope"].any() else table.drop(columns="scope")

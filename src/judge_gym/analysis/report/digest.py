@@ -23,9 +23,20 @@ MOSTLY_SCORED = 90
 MOST_ROWS, MOST_WARNINGS, LONGEST_WARNING = 12, 5, 200
 
 
-def as_json(report: Report) -> dict[str, Any]:
-    """Writes a report with every number of its page; undefined ones are null."""
+def as_json(report: Report, *, further: bool = False) -> dict[str, Any]:
+    """Writes a report with every number of its page; undefined ones are null.
+
+    Args:
+        report: the report.
+        further: whether the tables that are not on the page are computed and written, too.
+    """
     table = report.judge_table
+    asked = {
+        one.title: question.title
+        for question in report.questions
+        for part in question.sections
+        for one in part.tables
+    }
     return {
         "title": report.title,
         "banner": report.banner,
@@ -65,13 +76,11 @@ def as_json(report: Report) -> dict[str, Any]:
             {
                 "name": slug(one.title),
                 "title": one.title,
-                "question": question.title,
+                "question": asked.get(one.title, ""),
                 "note": one.note,
                 "rows": records(one.frame),
             }
-            for question in report.questions
-            for part in question.sections
-            for one in part.tables
+            for one in (report.every_table() if further else report.tables)
         ],
         "further_tables": [slug(title) for title in report.further_tables],
     }
