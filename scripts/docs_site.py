@@ -19,7 +19,7 @@ NAV = {
     "Models": ["models", "simulated"],
     "Code suites": ["suites", "analyze"],
     "Run a lab": ["operations", "deployment", "replay", "http-api", "mcp", "AGENTS"],
-    "Research": ["runbook", "calibrate"],
+    "Research": ["runbook", "calibrate", "findings/coverage"],
     "Reference": ["cli", "architecture", "contributing"],
 }
 """The pages in the order of the menu; a page that is not listed stands at the end."""
@@ -66,7 +66,7 @@ def main() -> None:
     config.write_text(_config(), encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     subprocess.run([*command, "--config-file", str(config)], check=True, cwd=PAGES.parent)
-    for page in (PAGES.parent / "site").glob("*.html"):
+    for page in (PAGES.parent / "site").rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         page.write_text(text.replace(REMOTE_SHIM, f"<script>{SHIM}</script>"), encoding="utf-8")
     print(f"open {PAGES.parent}/site/index.html")

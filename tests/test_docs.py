@@ -19,7 +19,7 @@ from judge_gym.models.simulated import CODERS, PRESETS
 from tables import each_row
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def commands(page: Path) -> list[str]:
@@ -69,7 +69,8 @@ def test_every_link_points_to_a_file_and_a_heading(page: Path) -> None:
 
 def test_every_page_is_in_the_menu_of_the_site() -> None:
     listed = [page for pages in NAV.values() for page in pages]
-    assert sorted(listed) == sorted({"index", "AGENTS", *(p.stem for p in PAGES[1:])})
+    names = {page.relative_to(ROOT / "docs").with_suffix("").as_posix() for page in PAGES[1:]}
+    assert sorted(listed) == sorted({"index", "AGENTS", *names})
 
 
 @each_row("page", PAGES[1:], ids=lambda page: page.name)
