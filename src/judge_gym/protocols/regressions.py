@@ -21,8 +21,8 @@ from judge_gym.analysis.frames import (
     PANEL,
     cluster_codes,
     level_name,
-    usual_levels,
     knob_columns,
+    usual_levels,
     varied_knobs,
 )
 from judge_gym.analysis.stats.clusters import (
