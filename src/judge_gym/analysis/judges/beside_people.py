@@ -27,7 +27,8 @@ class JudgedUnits(NamedTuple):
     label: FloatArray
     """People's mean label from 0 to 1; NaN without a label."""
     scores: FloatArray
-    """What each verdict stands for on the same scale; NaN for none."""
+    """What each verdict stands for on the same scale; NaN for none. Of two labels, a verdict without
+    a score is not positive."""
     is_rate: bool
     """Whether labels are positive or not, rather than stages."""
 
@@ -52,8 +53,11 @@ def judged_units(
         values = (np.arange(2) == scale.positive).astype(float)
     label = np.full(len(units), np.nan)
     label[np.searchsorted(units, compared.units)] = compared.label @ values
-    scores = np.concatenate([values, np.full(len(UNSCORED) + 1, np.nan)])
-    return JudgedUnits(units, verdict, label, scores, scale.kind == "binary")
+    is_rate = scale.kind == "binary"
+    # What cannot be read is not positive, but is no stage either.
+    unscored = np.full(len(UNSCORED), 0.0 if is_rate else np.nan)
+    scores = np.concatenate([values, unscored, [np.nan]])
+    return JudgedUnits(units, verdict, label, scores, is_rate)
 
 
 def rate_of(setup: str, judged: JudgedUnits, clusters: IntArray, scale: LabelScale) -> PeopleRate:

@@ -313,6 +313,12 @@ class _Sample:
     """The number of each item's cluster, from 0 on."""
     scale: tuple[float, float]
 
+    def on(self, rows: np.ndarray) -> "_Sample":
+        """Selects items, at least one of which has a label."""
+        weights = self.weights[rows] / self.weights[rows].sum()
+        codes = np.unique(self.codes[rows], return_inverse=True)[1]
+        return _Sample(self.labels[rows], weights, codes, self.scale)
+
     @property
     def has_label(self) -> np.ndarray:
         return self.weights > 0
@@ -493,8 +499,14 @@ def _rogan_gladen_of(sample: _Sample, called: Floats) -> Estimate:
     """Returns the rate corrected by the judge's error rates on the labelled items.
 
     Independent items with labels 0 or 1 have Lang and Reiczigel's interval, others that of the
-    jackknife over clusters, which needs enough labels of both kinds.
+    jackknife over clusters, which needs enough labels of both kinds. Items without any verdict are
+    left out.
     """
+    judged = ~np.isnan(called)
+    if not judged.all():
+        if not sample.weights[judged].any():
+            return undefined(sample.count)
+        sample, called = sample.on(judged), called[judged]
     labels, weights = sample.labels[sample.has_label], sample.weights[sample.has_label]
     alone = len(np.unique(sample.codes)) == len(sample.codes)
     if alone and np.isin(labels, (0, 1)).all() and np.ptp(weights) < 1e-12:

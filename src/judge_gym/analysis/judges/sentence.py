@@ -38,7 +38,7 @@ def sentence(table: JudgeTable) -> str:
     if table["chosen_quality"] is None or row is None:
         return "No item with a known answer or label was judged by all setups: none is compared."
     number = ", ".join(filter(None, [_quality(table, row), _price_of(row)]))
-    constant = _no_better_than_constant(table)
+    constant = no_better_than_constant(table)
     if len(rows) == 1:
         return f"{row['setup']}: {number}{constant and '; ' + constant}."
     if row["standing"] == "unknown":
@@ -49,7 +49,7 @@ def sentence(table: JudgeTable) -> str:
     # Differences are from the compared setup with the best estimate, which has none.
     top = next(row for row in rows if row["difference"] is None and row["standing"] != "unknown")
     if row["standing"] == "worse":  # chosen on train, and test disagrees
-        gap = _gap(table["measure"], _distance(row))
+        gap = gap_text(table["measure"], _distance(row))
         return (
             f"{row['setup']} is best on train, but not on test: {number} there; "
             f"{top['setup']} is better by {gap}."
@@ -76,7 +76,7 @@ def _quality(table: JudgeTable, row: JudgeRow) -> str:
     if observed:
         words += " expected on new items"
     if table["measure"] != "exact":
-        rates = _rates(table, row)
+        rates = label_rates(table, row)
     details = "; ".join(filter(None, [observed, rates]))
     return f"{words}{details and f' ({details})'}"
 
@@ -136,7 +136,7 @@ def reference(table: JudgeTable) -> str:
     return "known answers" if table["kind"] == "accuracy" else "people's labels"
 
 
-def _rates(table: JudgeTable, row: JudgeRow) -> str:
+def label_rates(table: JudgeTable, row: JudgeRow) -> str:
     """States how much of each of two labels a setup finds, in the words of the labels."""
     scale, measures = table["scale"], row["measures"]
     if scale is None or scale["positive"] is None:
@@ -167,7 +167,7 @@ def measured(decider: Decider, quantity: Quantity) -> str:
     return f"{MEASURES[decider]} {with_interval(quantity, decimal)}"
 
 
-def _gap(decider: Decider, gap: float) -> str:
+def gap_text(decider: Decider, gap: float) -> str:
     """Writes a difference of the deciding measure without its sign."""
     if decider in ("exact", "balanced"):
         return points(abs(gap))
@@ -176,7 +176,7 @@ def _gap(decider: Decider, gap: float) -> str:
     return decimal(abs(gap))
 
 
-def _no_better_than_constant(table: JudgeTable) -> str:
+def no_better_than_constant(table: JudgeTable) -> str:
     """Says that a setup is not clearly better than one constant answer; empty if it is."""
     constant, quality = table["constant"], table["chosen_quality"]
     if constant is None or quality is None:
@@ -208,7 +208,7 @@ def _tied(table: JudgeTable, chosen: JudgeRow, tied: Sequence[JudgeRow]) -> list
     if not tied:
         return []
     behind = max(row["at_most_worse"] or 0.0 for row in tied)
-    limit = f"at most {_gap(table['measure'], behind)} worse" if behind else ""
+    limit = f"at most {gap_text(table['measure'], behind)} worse" if behind else ""
     if len(tied) == 1:
         details = ", ".join(filter(None, [limit, _relative_price(tied[0], chosen)]))
         return [f"Not told apart from {tied[0]['setup']}{details and f' ({details})'}"]
@@ -224,13 +224,13 @@ def _worse(table: JudgeTable, worse: Sequence[JudgeRow], than: str) -> list[str]
     decider = table["measure"]
     gaps = sorted(abs(_distance(row)) for row in worse)
     if len(worse) == 1:
-        return [f"{worse[0]['setup']} is worse{than} by {_gap(decider, gaps[0])}"]
+        return [f"{worse[0]['setup']} is worse{than} by {gap_text(decider, gaps[0])}"]
     if len(worse) > NAMED:
-        low, high = (_gap(decider, gap) for gap in (gaps[0], gaps[-1]))
+        low, high = (gap_text(decider, gap) for gap in (gaps[0], gaps[-1]))
         # The unit stands once: 15 to 25 points.
         span = high if low == high else f"{low.split()[0]} to {high}"
         return [f"{len(worse)} others are worse{than} by {span}"]
-    named = [f"{row['setup']} by {_gap(decider, _distance(row))}" for row in worse]
+    named = [f"{row['setup']} by {gap_text(decider, _distance(row))}" for row in worse]
     return [f"Worse{than}: {_listed(named)}"] if worse else []
 
 

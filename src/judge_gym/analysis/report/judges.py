@@ -71,7 +71,7 @@ def which_judge(given: ReportInput) -> Section | None:
     return section(
         TITLE,
         lead,
-        tables=[judges_table(table), _confusion_table(table["confusion"])],
+        tables=[judges_table(table), confusion_table(table["confusion"])],
         charts=[Chart("Price against quality", figures.price_figure, pd.DataFrame(prices))],
     )
 
@@ -283,7 +283,7 @@ def _cell(row: JudgeRow, head: ColumnHead, *, interval: bool) -> str:
     return with_interval(quantity, text) if interval else text(quantity["value"])
 
 
-def _confusion_table(confusion: Confusion | None) -> Table | None:
+def confusion_table(confusion: Confusion | None) -> Table | None:
     """Crosses what the chosen setup says with people's labels or known answers."""
     if confusion is None:
         return None

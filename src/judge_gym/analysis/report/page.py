@@ -88,11 +88,13 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """An item on which two setups differ most."""
+    """An item on which two setups differ most, or a judge and people."""
 
     item: str
     evidence: str
-    quotes: tuple[Quote, Quote]
+    quotes: tuple[Quote, ...]
+    text: str = ""
+    """What was judged, where the page shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +301,8 @@ def _section_lines(section: Section, question: Question, pictures: str | None) -
         yield from _table_lines(table)
     for case in section.cases:
         yield from ("", f"“{_escaped(case.item)}”:", "")
+        if case.text:
+            yield from (f"> {_escaped(case.text)}", "")
         for quote in case.quotes:
             text = f": “{_escaped(quote.text)}”" if quote.text else ""
             yield f"- {_escaped(quote.setup)} says {_escaped(quote.verdict)}{text}"

@@ -1,0 +1,514 @@
+"""Checks the judges of a file: how good each is, and what people would say of all items.
+
+A file is read into a `FileReading`; everything after it is computed from that alone.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.belief.masses import FloatArray, IntArray
+from judge_gym.analysis.frames import own_rows, tidy
+from judge_gym.analysis.judges.quantities import as_quantity
+from judge_gym.analysis.judges.rate import judged_items
+from judge_gym.analysis.judges.setups import Setup, setups_of
+from judge_gym.analysis.judges.systems import SystemDifference, SystemItems, system_difference
+from judge_gym.analysis.judges.table import judge_table
+from judge_gym.analysis.report.page import simulation_banner
+from judge_gym.errors import DesignError, unknown
+from judge_gym.recorded.check_sentences import (
+    answer,
+    missing,
+    people_sentences,
+    system_sentence,
+    table_notes,
+)
+from judge_gym.recorded.options import FileOptions, FileReading, RoleName
+from judge_gym.recorded.recording import LabelScale, Recording, as_samples
+from judge_gym.records.check import (
+    CheckedQuantity,
+    CheckedRoles,
+    CheckedSystems,
+    CheckResult,
+)
+from judge_gym.records.judge_table import JudgeTable, MeasureName, Quantity
+
+if TYPE_CHECKING:
+    from judge_gym.analysis.report import Report
+
+NEAR = 1.0
+"""The distance in stages up to which an ordinal verdict is no disagreement."""
+SHOWN = 200
+"""The number of disagreements with their texts."""
+ROW = "recorded_row"
+"""The column of a frame with the number of the recorded verdict."""
+
+
+class DisagreedItem(NamedTuple):
+    """An item on which the first judge differs from people, or two judges from each other."""
+
+    item: str
+    text: str
+    reference: str
+    """What people or the known answer say, in the words of the labels; empty without either."""
+    verdicts: Mapping[str, str]
+    """What each judge says, the first judge first."""
+    rationale: str
+    """The first judge's reasons, where the file has them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """The check of a file: its answer in words, the numbers behind it, and where judges differ."""
+
+    result: CheckResult
+    """What `judge-gym check --json` prints."""
+    table: JudgeTable
+    """The judges, as `judge-gym judges` shows them."""
+    sentences: tuple[str, ...]
+    """The answer, a sentence or two a line."""
+    disagreements: tuple[DisagreedItem, ...]
+    """The first of `result["disagreements"]`, those furthest apart first."""
+    reading: FileReading
+    """How the file was read."""
+    samples: pd.DataFrame
+    """The tidy samples, for further analyses."""
+    people: pd.DataFrame
+    """People's labels of them, with columns tag, evidence, rater, stage."""
+
+    def __repr__(self) -> str:
+        lines = [*self.sentences, *(f"- {text}" for text in self.result["missing"])]
+        return "\n".join(lines)
+
+    def page(self) -> "Report":
+        """Makes the page with the answer, the judge table and the disagreements."""
+        from judge_gym.recorded.check_page import check_page
+
+        return check_page(self)
+
+    def _repr_html_(self) -> str:
+        return self.page()._repr_html_()
+
+
+def check(
+    source: "str | Path | pd.DataFrame",
+    *,
+    item: str | None = None,
+    text: str | None = None,
+    responses: tuple[str, str] | None = None,
+    judges: Sequence[str] = (),
+    people: Sequence[str] = (),
+    truth: str | None = None,
+    repeat: str | None = None,
+    cluster: str | None = None,
+    score: str | None = None,
+    positive: str | None = None,
+    length: str | None = None,
+    usd: str | None = None,
+    seconds: str | None = None,
+    system: str | None = None,
+    rationale: str | None = None,
+    knobs: Sequence[str] = (),
+    labels: str | Path | None = None,
+    order: Sequence[str] = (),
+    same: Mapping[str, str] | None = None,
+    missing: Sequence[str] = (),
+    accept: bool = False,
+    measure: MeasureName | None = None,
+) -> Check:
+    """Checks the judges of a file or frame of verdicts and people's labels.
+
+    The roles of columns are found by their values; every one can be named.
+
+    Args:
+        source: a file (CSV, JSON, JSONL, parquet, Excel), or a data frame.
+        item: the column with the id of an item.
+        text: the column with what is judged.
+        responses: the two columns with the responses of a pair.
+        judges: columns with verdicts, or the one that names the judge of its row.
+        people: columns with people's labels, or the one that names the rater of its row.
+        truth: the column with known answers.
+        repeat: the column with the number of the repeat.
+        cluster: the column with what makes items dependent, such as a conversation.
+        score: a comparison that makes two labels of numbers: `score>=4`.
+        positive: the positive one of two labels.
+        length: the column with the length of a text; by default that of the text.
+        usd: the column with the price of a verdict.
+        seconds: the column with its time.
+        system: the column that names the system, or its version, that wrote the text.
+        rationale: the column with the judge's reasons.
+        knobs: columns that name what varied between verdicts, such as the prompt.
+        labels: a second file with people's labels, joined by item.
+        order: the labels from the lowest to the highest.
+        same: spellings by the label that they mean.
+        missing: words that stand for no label.
+        accept: whether what is uncertain is taken as proposed, instead of an error.
+        measure: which measure decides between judges: exact, balanced, weighted, rank or error.
+    """
+    from judge_gym.recorded.file import read_file
+
+    options = FileOptions(
+        item=item,
+        text=text,
+        responses=responses,
+        judges=tuple(judges),
+        people=tuple(people),
+        truth=truth,
+        repeat=repeat,
+        cluster=cluster,
+        score=score,
+        positive=positive,
+        length=length,
+        usd=usd,
+        seconds=seconds,
+        system=system,
+        rationale=rationale,
+        knobs=tuple(knobs),
+        labels=None if labels is None else Path(labels),
+        order=tuple(order),
+        same=same or {},
+        missing=tuple(missing),
+        accept=accept,
+    )
+    path = source if isinstance(source, pd.DataFrame) else Path(source)
+    return check_reading(read_file(path, options), measure=measure)
+
+
+def check_reading(
+    reading: FileReading,
+    *,
+    measure: MeasureName | None = None,
+    loss: Mapping[str, float] | None = None,
+) -> Check:
+    """Checks the judges of a file that was read.
+
+    Args:
+        reading: the file.
+        measure: which measure decides between judges; by default the one that fits the scale.
+        loss: what a `miss` and a `false_alarm` cost; expected loss then decides.
+    """
+    recording = reading.recording
+    samples, people = as_samples(recording)
+    frame = tidy(samples.assign(**{ROW: np.arange(len(samples))}), source=recording.source)
+    table = judge_table(
+        frame,
+        people,
+        measure=measure,
+        loss=loss,
+        positive=recording.scale.positive,
+        simulated=simulation_banner({*map(str, frame["judge.model"])}),
+    )
+    table = {**table, "notes": table_notes(table, reading)}
+    own = own_rows(frame)
+    setups = {setup.name: setup for setup in setups_of(own)}
+    ranked = [setups[row["setup"]] for row in table["rows"]]
+    first = setups[table["chosen"]] if table["chosen"] else ranked[0]
+    ranked = [first, *(setup for setup in ranked if setup is not first)]
+    differing, cases = _disagreements(recording, own, ranked, people, table)
+    systems = [*_systems(recording, own.iloc[first.index], people, table)]
+    sentences = [
+        *answer(table),
+        *people_sentences(table),
+        *(text for text, _ in systems),
+        *_differing_sentence(table, ranked, differing),
+    ]
+    result: CheckResult = {
+        "sentence": " ".join(sentences),
+        "roles": _roles(reading),
+        "scale": _scale(recording.scale, table),
+        "judges": [
+            {
+                "judge": row["setup"],
+                "measures": _quantities(row["measures"]),
+                "consistency": _known(row["consistency"]),
+                "usd_per_1000": _known(row["usd_per_1000"]),
+            }
+            for row in table["rows"]
+        ],
+        "people": None,
+        "rate": None,
+        "length": None,
+        "systems": systems[0][1] if systems else None,
+        "disagreements": differing,
+        "missing": [*missing(reading, table)],
+    }
+    if table["people"] is not None:
+        result["people"] = {"measures": _quantities(table["people"]["measures"])}
+    if (rate := table["rate"]) is not None:
+        result["rate"] = {
+            "judge": rate["setup"],
+            "raw": _quantity(rate["raw"]),
+            "corrected": _quantity(rate["corrected"]),
+            "method": rate["method"],
+            "rogan_gladen": _known(rate["rogan_gladen"]),
+            "labels": _quantity(rate["labels"]),
+        }
+    length = table["length"]
+    if length is not None and length["effect"] is not None and length["unit"] == "doubling":
+        effect = _quantity(length["effect"])
+        result["length"] = {"judge": length["setup"], "per_doubling": effect}
+    return Check(result, table, tuple(sentences), tuple(cases), reading, frame, people)
+
+
+# --- the parts of the result ---------------------------------------------------------------------
+
+
+def _quantity(quantity: Quantity) -> CheckedQuantity:
+    """Writes an estimate with the ends of its interval, or with the reason why it has none."""
+    low, high = quantity["low"], quantity["high"]
+    if low is None or high is None:
+        withheld = quantity.get("withheld", "no interval")
+        return {"value": quantity["value"], "n": quantity["n"], "withheld": withheld}
+    return {"value": quantity["value"], "low": low, "high": high, "n": quantity["n"]}
+
+
+def _known(quantity: Quantity | None) -> CheckedQuantity | None:
+    return None if quantity is None else _quantity(quantity)
+
+
+def _quantities(measures: Mapping[str, Quantity]) -> dict[str, CheckedQuantity]:
+    return {name: _quantity(quantity) for name, quantity in measures.items()}
+
+
+def _roles(reading: FileReading) -> CheckedRoles:
+    def columns(name: RoleName) -> list[str]:
+        return [role.column for role in reading.roles if role.role == name]
+
+    def column(name: RoleName) -> str | None:
+        return next(iter(columns(name)), None)
+
+    return {
+        "item": column("item"),
+        "text": column("text"),
+        "responses": [*columns("response_a"), *columns("response_b")],
+        "judges": columns("judge"),
+        "verdict": column("verdict"),
+        "people": columns("person"),
+        "label": column("label"),
+        "truth": column("truth"),
+        "repeat": column("repeat"),
+        "cluster": column("cluster"),
+        "length": column("length"),
+        "usd": column("usd"),
+        "seconds": column("seconds"),
+        "system": column("system"),
+        "rationale": column("rationale"),
+        "knobs": columns("knob"),
+    }
+
+
+def _scale(scale: LabelScale, table: JudgeTable) -> Any:
+    """Describes the labels; the positive one is what the table uses, which may have proposed it."""
+    positive = scale.positive
+    if table["scale"] is not None:
+        positive = table["scale"]["positive"]
+    return {"kind": scale.kind, "labels": [*scale.labels], "positive": positive}
+
+
+# --- systems -------------------------------------------------------------------------------------
+
+
+def _systems(
+    recording: Recording, rows: pd.DataFrame, people: pd.DataFrame, table: JudgeTable
+) -> list[tuple[str, CheckedSystems]]:
+    """Compares each further system with the first one by name, by the verdicts of one judge."""
+    if "system" not in recording.items or table["rate"] is None:
+        return []
+    named = recording.items.set_index("item")
+    systems = sorted({*named["system"]} - {""})
+    if len(systems) < 2:
+        return []
+    scale, labels = recording.scale, _reference_labels(recording, people, table)
+    positive = [scale.labels.index(scale.positive) + 1] if scale.positive in scale.labels else []
+    judged = next(judged_items(rows, labels, positive), None)
+    if judged is None:
+        return []
+    about = named.loc[judged.evidence]
+    # The user's item is the cluster of what each system made of it.
+    question = pd.factorize(about["cluster"])[0].astype(np.int64)
+    whole = SystemItems(
+        items=question,
+        labels=judged.labels,
+        shares=judged.shares,
+        clusters=judged.codes,
+        lengths=about["length"].to_numpy(dtype=float),
+    )
+    of = about["system"].to_numpy()
+    sides = {name: whole.on(np.flatnonzero(of == name)) for name in systems}
+    return [
+        _system_pair(name, systems[0], sides, judged.scores, is_rate=judged.is_rate)
+        for name in systems[1:]
+        if len(sides[name].items) and len(sides[systems[0]].items)
+    ]
+
+
+def _reference_labels(
+    recording: Recording, people: pd.DataFrame, table: JudgeTable
+) -> pd.DataFrame:
+    """Returns people's labels, or the known answers in their form where these lead."""
+    if table["kind"] != "accuracy":
+        return people
+    stages = {label: number for number, label in enumerate(recording.scale.labels, 1)}
+    items = recording.items.assign(stage=recording.items["truth"].map(stages)).dropna(
+        subset=["stage"]
+    )
+    return pd.DataFrame(
+        {"tag": "", "evidence": items["item"], "rater": "", "stage": items["stage"].astype("int64")}
+    )
+
+
+def _system_pair(
+    a: str, b: str, sides: Mapping[str, SystemItems], scores: FloatArray, *, is_rate: bool
+) -> tuple[str, CheckedSystems]:
+    gap: SystemDifference = system_difference(sides[a], sides[b], scores, is_rate=is_rate)
+    unit = "points" if is_rate else "points of the scale"
+    withheld = gap.withheld or "no labels"
+    corrected = gap.corrected._replace(withheld=gap.corrected.withheld or withheld)
+    systems: CheckedSystems = {
+        "a": a,
+        "b": b,
+        "judged": _quantity(as_quantity(gap.judged)),
+        "corrected": _quantity(as_quantity(corrected)),
+    }
+    return system_sentence(a, b, gap, unit=unit), systems
+
+
+# --- disagreements -------------------------------------------------------------------------------
+
+
+def _disagreements(
+    recording: Recording,
+    own: pd.DataFrame,
+    ranked: Sequence[Setup],
+    people: pd.DataFrame,
+    table: JudgeTable,
+) -> tuple[int, list[DisagreedItem]]:
+    """Counts the items on which the first judge differs from labels, and describes the furthest."""
+    items = pd.Index(recording.items["item"])
+    stages = len(recording.scale.labels)
+    verdicts = _distribution(own.iloc[ranked[0].index], items, stages)
+    if table["kind"] is not None:
+        labels = _reference_labels(recording, people, table)
+        place = items.get_indexer(labels["evidence"])
+        counts = np.zeros((len(items), stages))
+        np.add.at(counts, (place[place >= 0], labels["stage"].to_numpy()[place >= 0] - 1), 1.0)
+    elif len(ranked) > 1:
+        labels = people
+        counts = _distribution(own.iloc[ranked[1].index], items, stages)[:, 1:]
+    else:
+        return 0, []
+    gap = _gaps(verdicts, counts, ordinal=recording.scale.kind == "ordinal")
+    least = NEAR if recording.scale.kind == "ordinal" else 0.5
+    places = np.flatnonzero(gap > least)
+    places = places[np.argsort(-gap[places], kind="stable")]
+    shown = places[:SHOWN].astype(np.int64)
+    return len(places), _cases(recording, own, ranked, labels, items[shown], table)
+
+
+def _distribution(rows: pd.DataFrame, items: pd.Index, stages: int) -> FloatArray:
+    """Counts the verdicts on each item: those without a score first, then each stage."""
+    rows = rows[rows["status"] != "provider_error"]
+    place = items.get_indexer(rows["evidence"].astype(str))
+    mask = rows["mask"].to_numpy()
+    stage = np.where(mask > 0, np.log2(np.maximum(mask, 1)) + 1, 0).astype(np.int64)
+    counts = np.zeros((len(items), stages + 1))
+    np.add.at(counts, (place, stage), 1.0)
+    return counts
+
+
+def _gaps(verdicts: FloatArray, labels: FloatArray, *, ordinal: bool) -> FloatArray:
+    """Computes how far verdicts are from labels; -1 where either is missing.
+
+    On an ordinal scale it is the distance of means in stages, and infinite without a score; else
+    the share of pairs of a verdict and a label that differ.
+    """
+    asked, labelled = verdicts.sum(axis=1), labels.sum(axis=1)
+    both = (asked > 0) & (labelled > 0)
+    right = (verdicts[:, 1:] * labels).sum(axis=1) / np.maximum(asked * labelled, 1)
+    if not ordinal:
+        return np.where(both, 1 - right, -1.0)
+    places = np.arange(labels.shape[1])
+    scored = verdicts[:, 1:].sum(axis=1)
+    mean = verdicts[:, 1:] @ places / np.maximum(scored, 1)
+    distance = np.abs(mean - labels @ places / np.maximum(labelled, 1))
+    return np.where(both, np.where(scored > 0, distance, np.inf), -1.0)
+
+
+def _cases(
+    recording: Recording,
+    own: pd.DataFrame,
+    ranked: Sequence[Setup],
+    labels: pd.DataFrame,
+    chosen: pd.Index,
+    table: JudgeTable,
+) -> list[DisagreedItem]:
+    """Describes some items in the words of the file."""
+    about = recording.items.set_index("item").loc[chosen]
+    names = recording.scale.labels
+    verdicts = recording.verdicts
+    words: dict[str, dict[str, str]] = {item: {} for item in chosen}
+    rationale: dict[str, str] = {}
+    for setup in ranked:
+        rows = own.iloc[setup.index]
+        rows = rows[rows["evidence"].astype(str).isin(words)]
+        recorded = verdicts.iloc[rows[ROW].to_numpy(dtype=np.int64)]
+        for item, part in recorded.groupby("item", sort=False):
+            said = Counter(
+                label or str(status).replace("parse_failed", "unreadable").replace("_", " ")
+                for label, status in zip(part["label"], part["status"], strict=True)
+            )
+            words[str(item)][setup.name] = _counted(said)
+            if setup is ranked[0]:
+                reasons = [text for text in [*part["rationale"], *part["answer"]] if text]
+                rationale[str(item)] = reasons[0] if reasons else ""
+    given: dict[str, str] = {}
+    if table["kind"] is not None:
+        rated = labels[labels["evidence"].isin(words)]
+        for item, part in rated.groupby("evidence", sort=False):
+            given[str(item)] = _counted(Counter(names[stage - 1] for stage in part["stage"]))
+    return [
+        DisagreedItem(
+            str(item),
+            _item_text(row),
+            given.get(str(item), ""),
+            words[str(item)],
+            rationale.get(str(item), ""),
+        )
+        for item, row in about.iterrows()
+    ]
+
+
+def _counted(words: Counter[str]) -> str:
+    """Writes what was said, with how often where not always: `pass, 2 of 3`."""
+    total = words.total()
+    parts = [word if times == total else f"{word}, {times} of {total}" for word, times in
+             words.most_common()]
+    return "; ".join(parts)
+
+
+def _item_text(row: pd.Series) -> str:
+    parts = [row["text"]]
+    if row["response_a"] or row["response_b"]:
+        parts += [f"A: {row['response_a']}", f"B: {row['response_b']}"]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _differing_sentence(
+    table: JudgeTable, ranked: Sequence[Setup], differing: int
+) -> list[str]:
+    """Says on how many items the first judge differs from labels, or two judges do."""
+    items = f"{differing:,} item{'' if differing == 1 else 's'}"
+    if table["kind"] is None:
+        if len(ranked) < 2:
+            return []
+        return [f"{ranked[0].name} and {ranked[1].name} differ on {items}."]
+    whom = "people" if table["kind"] == "agreement" else "the known answer"
+    scale = table["scale"]
+    if scale is not None and scale["kind"] == "ordinal":
+        return [f"{ranked[0].name} is more than one stage from {whom} on {items}."]
+    return [f"{ranked[0].name} differs from {whom} on {items} of {table['known_items']:,}."]
