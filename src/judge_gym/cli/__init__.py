@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typer import Typer
 
 SECTIONS = {
-    "Start": "init:studies demo:demo plan:studies run:runs status:runs",
+    "Start": "check:check init:studies demo:demo plan:studies run:runs status:runs",
     "Choose a judge": "judges:reports report:reports answers:reports export:reports",
     "Control runs": (
         "start:runs pause:runs resume:runs cancel:runs retry:runs retune:runs reparse:runs "

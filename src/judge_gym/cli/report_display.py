@@ -47,6 +47,11 @@ def print_judges(table: "JudgeTable", *, most: int | None = None) -> None:
 
 def _print_table(table: "JudgeTable", most: int | None) -> None:
     display.text(table["sentence"])
+    print_judge_rows(table, most)
+
+
+def print_judge_rows(table: "JudgeTable", most: int | None = None) -> None:
+    """Prints the judge table without a sentence above it; `most` limits its rows."""
     rows = table["rows"][:most]
     whole = _rows(table, rows, intervals=True)
     fits = display.fits(whole)

@@ -176,7 +176,25 @@ def check(
         accept=accept,
     )
     path = source if isinstance(source, pd.DataFrame) else Path(source)
-    return check_reading(read_file(path, options), measure=measure)
+    reading = read_file(path, options)
+    refuse_uncertain(reading)
+    return check_reading(reading, measure=measure)
+
+
+def refuse_uncertain(reading: FileReading) -> None:
+    """Refuses a file about which something is uncertain, with what was proposed.
+
+    Raises:
+        DesignError: with every question, and the option that answers it as proposed.
+    """
+    if not reading.questions:
+        return
+    lines = [f"{question.text} As proposed: {question.option}" for question in reading.questions]
+    raise DesignError(
+        f"{reading.recording.source} can be read in several ways; say which, or take all as proposed "
+        "with --yes:\n- " + "\n- ".join(lines),
+        choices=[question.option for question in reading.questions],
+    )
 
 
 def check_reading(
