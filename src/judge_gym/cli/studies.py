@@ -55,9 +55,9 @@ SUITE_COMMANDS = (
     "judge-gym suite failed 1",
 )
 CALLS_FOR = {
-    "neutralizer": "neutral views",
+    "neutralizer": "neutralized views",
     "rubricer": "rubrics",
-    "critic": "reviews of rubrics",
+    "critic": "criticism of rubrics",
     "scorer": "verdicts",
     "prober": "probes",
 }
