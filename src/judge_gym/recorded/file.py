@@ -150,7 +150,7 @@ def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFr
         if layout.who is not None:
             gathered.problems.append(
                 f"the rows of one item cannot be told: name its column with --item; columns are "
-                f"{', '.join(frame)}"
+                f"{', '.join(map(str, frame))}"
             )
     ids = own
     if layout.system is not None:
@@ -193,7 +193,7 @@ def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFr
 
 def _lengths(table: Table, layout: Layout, items: pd.DataFrame, gathered: _Gathered) -> pd.Series:
     if layout.length is not None:
-        return _numbers(items["length"], layout.length, items["place"], gathered)
+        return _numbers(items["length"], layout.length, list(items["place"]), gathered)
     if layout.text is None or layout.responses is not None:
         return pd.Series(np.nan, items.index)
     layout.roles.append(
@@ -235,11 +235,10 @@ def _numbers(
 ) -> pd.Series:
     """Returns a column as numbers; what is none is a problem."""
     numbers = pd.to_numeric(values.where(values != ""), errors="coerce").astype(float)
-    wrong = np.flatnonzero((values != "") & numbers.isna())
-    wrong = [row for row in wrong if str(values.iloc[row]).casefold() not in MISSING_WORDS]
+    unread = np.flatnonzero((values != "") & numbers.isna())
+    wrong = [int(row) for row in unread if str(values.iloc[row]).casefold() not in MISSING_WORDS]
     gathered.problems += [
-        f"{list(places)[row]}: {column} {values.iloc[row]!r} is not a number"
-        for row in wrong[:LISTED]
+        f"{places[row]}: {column} {values.iloc[row]!r} is not a number" for row in wrong[:LISTED]
     ]
     return numbers
 
@@ -252,9 +251,9 @@ def _verdicts(table: Table, layout: Layout, ids: pd.Series, gathered: _Gathered)
     frame = table.frame
     shared = pd.DataFrame({"item": ids, "row": np.arange(len(frame))})
     places = [table.place(row) for row in range(len(frame))] if layout.usd or layout.seconds else []
-    for name, column in (("usd", layout.usd), ("seconds", layout.seconds)):
-        if column is not None:
-            shared[name] = _numbers(frame[column], column, places, gathered)
+    for field_name, source in (("usd", layout.usd), ("seconds", layout.seconds)):
+        if source is not None:
+            shared[field_name] = _numbers(frame[source], source, places, gathered)
     if layout.rationale is not None:
         shared["rationale"] = frame[layout.rationale]
     for column, knob in layout.knobs.items():
@@ -285,9 +284,9 @@ def _verdicts(table: Table, layout: Layout, ids: pd.Series, gathered: _Gathered)
     verdicts["status"] = verdicts["raw"].map(distinct).astype(object)
     unread = (verdicts["raw"] == "") & (verdicts["status"] == "scored")
     verdicts.loc[unread, "status"] = "parse_failed"
-    for judge, number in verdicts.loc[unread, "judge"].value_counts().items():
+    for name, number in Counter(verdicts.loc[unread, "judge"]).items():
         gathered.notes.append(
-            f"{judge} has no verdict in {number:,} rows: they count as unreadable."
+            f"{name} has no verdict in {number:,} rows: they count as unreadable."
         )
     for value, status in distinct.items():
         if status != "scored":
@@ -350,7 +349,7 @@ def _join_labels(
         gathered.problems.append(
             f"{table.name}: no column has the items of the verdicts, such as "
             f"{_listed([repr(name) for name in items['id'][:3]])}; columns are "
-            f"{', '.join(table.frame)}"
+            f"{', '.join(map(str, table.frame))}"
         )
         return nothing
     own = FileOptions(
@@ -375,7 +374,7 @@ def _join_labels(
     if not layout.raters and layout.verdict is None:
         gathered.problems.append(
             f"{table.name} has no column of labels; name it with --human; columns are "
-            f"{', '.join(table.frame)}"
+            f"{', '.join(map(str, table.frame))}"
         )
     rows = _labels(table, layout, ids)
     rows["place"] = rows["place"].map(f"{{}} of {table.name}".format)
@@ -399,7 +398,7 @@ def _shared_column(
         return options.item, by_id
     best: tuple[int, str | None, Mapping[str, str]] = (0, None, {})
     by_text = dict(zip(items["text"], items["item"], strict=True)) if "text" in items else {}
-    for column in table.frame:
+    for column in map(str, table.frame):
         values = set(table.frame[column].unique())
         for names in (by_id, by_text):
             shared = len(values & names.keys() - {""})

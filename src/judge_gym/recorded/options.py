@@ -9,8 +9,23 @@ from judge_gym.errors import DesignError
 from judge_gym.recorded.recording import Recording
 
 RoleName = Literal[
-    *("item", "text", "response_a", "response_b", "judge", "verdict", "person", "label"),
-    *("truth", "repeat", "cluster", "length", "usd", "seconds", "system", "rationale", "knob"),
+    "item",
+    "text",
+    "response_a",
+    "response_b",
+    "judge",
+    "verdict",
+    "person",
+    "label",
+    "truth",
+    "repeat",
+    "cluster",
+    "length",
+    "usd",
+    "seconds",
+    "system",
+    "rationale",
+    "knob",
 ]
 """What a column can be. Of a wide file, each `judge` and `person` is a column of its labels; of a
 long one, `judge` or `person` names who gave the `verdict` or `label` of the row."""
@@ -171,8 +186,8 @@ class FileReading:
         if self.questions:
             listed = "".join(f"\n- {asked.text} {asked.option}" for asked in self.questions)
             raise DesignError(
-                f"{self.roles_text()}\nSay whether this is right: --yes accepts it, and an option says "
-                f"so or otherwise:{listed}"
+                f"{self.roles_text()}\nSay whether this is right: --yes accepts it, and an option "
+                f"says so or otherwise:{listed}"
             )
 
     def refuse_without_verdicts(self) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import numpy as np
 import pandas as pd
 
 from judge_gym.axes import FOREIGN, Design
@@ -102,8 +101,8 @@ class Column:
     @cached_property
     def length(self) -> float:
         """The mean number of characters of its values."""
-        lengths = self.counts.index.str.len()
-        return float(np.average(lengths, weights=self.counts)) if self.filled else 0.0
+        lengths = self.counts.index.str.len().to_numpy(float)
+        return float((lengths * self.counts.to_numpy(float)).sum()) / max(self.filled, 1)
 
     @cached_property
     def numeric(self) -> bool:
@@ -202,7 +201,7 @@ class _Finder:
 
     def __init__(self, table: Table, options: FileOptions, labels_only: bool) -> None:
         self.table, self.options, self.labels_only = table, options, labels_only
-        self.columns = {name: Column(name, table.frame[name]) for name in table.frame}
+        self.columns = {str(name): Column(str(name), table.frame[name]) for name in table.frame}
         self.rows = len(table.frame)
         self.layout = Layout()
         self.taken: set[str] = set()

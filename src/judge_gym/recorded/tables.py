@@ -9,7 +9,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import count, islice
@@ -383,7 +383,7 @@ def _list_items(document: str, place: int) -> Iterator[Any]:
         raise json.JSONDecodeError("more after its end", document, place)
 
 
-def _items_from(document: str, place: int) -> Iterator[Any]:
+def _items_from(document: str, place: int) -> Generator[Any, None, int]:
     """Yields the items of a list, and returns the place after it."""
     place = _skip_space(document, place + 1)
     if document[place : place + 1] == "]":
@@ -534,7 +534,7 @@ def _read_excel(path: Path) -> Table:
     except Exception as error:  # of many kinds, by what is broken in the archive
         message = " ".join(str(error).split())[:200]
         raise DesignError(f"{path.name} cannot be read as an Excel file: {message}") from error
-    notes = ()
+    notes: tuple[str, ...] = ()
     if len(sheets) > 1:
         notes = (f"The first of its {len(sheets)} sheets was read: {sheets[0].title}.",)
     return packer.table(names, notes)
