@@ -4,6 +4,8 @@ A reader makes a `Recording` of what it reads; `as_samples` makes of it the fram
 people's labels that every analysis reads, so that recorded verdicts are analysed like own ones.
 """
 
+from judge_gym.recorded.file import read_file
+from judge_gym.recorded.options import FileOptions, FileReading, Question, Role, ValueCount
 from judge_gym.recorded.recording import (
     ITEM_COLUMNS,
     LABEL_COLUMNS,
@@ -17,7 +19,13 @@ __all__ = [
     "ITEM_COLUMNS",
     "LABEL_COLUMNS",
     "VERDICT_COLUMNS",
+    "FileOptions",
+    "FileReading",
     "LabelScale",
+    "Question",
     "Recording",
+    "Role",
+    "ValueCount",
     "as_samples",
+    "read_file",
 ]

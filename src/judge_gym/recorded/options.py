@@ -5,14 +5,53 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from judge_gym.errors import DesignError
 from judge_gym.recorded.recording import Recording
 
 RoleName = Literal[
-    *("item", "text", "response_a", "response_b", "judge", "verdict", "person", "label"),
-    *("truth", "repeat", "cluster", "length", "usd", "seconds", "system", "rationale", "knob"),
+    "item",
+    "text",
+    "response_a",
+    "response_b",
+    "judge",
+    "verdict",
+    "person",
+    "label",
+    "truth",
+    "repeat",
+    "cluster",
+    "length",
+    "usd",
+    "seconds",
+    "system",
+    "rationale",
+    "knob",
 ]
 """What a column can be. Of a wide file, each `judge` and `person` is a column of its labels; of a
 long one, `judge` or `person` names who gave the `verdict` or `label` of the row."""
+
+
+ROLE_WORDS: Mapping[RoleName, str] = {
+    "item": "the item",
+    "text": "the text that is judged",
+    "response_a": "the first response of a pair",
+    "response_b": "the second response of a pair",
+    "judge": "a judge",
+    "verdict": "verdicts",
+    "person": "a person",
+    "label": "people's labels",
+    "truth": "the known answer",
+    "repeat": "the repeat",
+    "cluster": "the cluster of the item",
+    "length": "the length of the text",
+    "usd": "the price in US dollars",
+    "seconds": "the time in seconds",
+    "system": "the system that wrote the text",
+    "rationale": "the judge's reasons",
+    "knob": "a setting of the judge",
+}
+LISTED = 8
+"""The values and contradictions that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +91,15 @@ class FileOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What is uncertain about a file, and was taken as proposed."""
+
+    text: str
+    option: str
+    """The option that answers it as proposed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Role:
     """What a column is taken for, and why."""
 
@@ -63,6 +111,16 @@ class Role:
     option: str
     """The option that says so, or says otherwise: `--human rater_1`."""
 
+    @property
+    def words(self) -> str:
+        """What it is taken for, in words: `labels of a person: pass, fail in 30% of rows`."""
+        return f"{ROLE_WORDS[self.role]}: {self.reason}"
+
+    @property
+    def sentence(self) -> str:
+        """The column and what it is taken for."""
+        return f"{self.column}: {ROLE_WORDS[self.role]} ({self.reason})"
+
 
 @dataclass(frozen=True, slots=True)
 class ValueCount:
@@ -73,6 +131,8 @@ class ValueCount:
     labels: int
     label: str
     """The label that it means; empty for no label."""
+    truths: int = 0
+    """How often it is a known answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,3 +146,54 @@ class FileReading:
     values: tuple[ValueCount, ...]
     conflicts: tuple[str, ...] = ()
     """Items with labels or verdicts that contradict each other, in sentences."""
+    questions: tuple[Question, ...] = ()
+    """What needs a word of the user; the file was read as proposed."""
+
+    def roles_text(self) -> str:
+        """Says in lines what each column was taken for, what its values mean, and what is odd."""
+        rows = [(role.column, role.words) for role in self.roles]
+        rows += [("values", self._values_text())] if self.values else []
+        width = max((len(name) for name, _ in rows), default=0)
+        lines = [f"  {name:<{width}}  {words}" for name, words in rows]
+        lines += [f"  {note}" for note in self.recording.notes]
+        if self.conflicts:
+            number = len(self.conflicts)
+            lines.append(f"  {number:,} contradiction{'s' if number != 1 else ''}:")
+            lines += [f"    {conflict}" for conflict in self.conflicts[:LISTED]]
+            lines += [f"    and {number - LISTED:,} more"] if number > LISTED else []
+        return "\n".join([f"{self.recording.source} was read as:", *lines])
+
+    def _values_text(self) -> str:
+        scale = self.recording.scale
+        parts = []
+        for value in self.values:
+            numbers = {"verdict": value.verdicts, "label": value.labels, "answer": value.truths}
+            counts = ", ".join(
+                f"{n:,} {noun}{'s' if n != 1 else ''}" for noun, n in numbers.items() if n
+            )
+            meaning = "" if value.value == value.label else f" = {value.label or 'no label'}"
+            parts.append(f"{value.value}{meaning} ({counts})")
+        more = f"; and {len(parts) - 2 * LISTED} more" if len(parts) > 2 * LISTED else ""
+        kinds = {
+            "binary": f"positive: {scale.positive}" if scale.positive else "two labels",
+            "ordinal": f"in order: {' < '.join(scale.labels)}",
+            "nominal": "without an order",
+        }
+        return f"{'; '.join(parts[: 2 * LISTED])}{more}; {kinds[scale.kind]}"
+
+    def refuse_open_questions(self) -> None:
+        """Refuses a reading that needs a word of the user, with all questions at once."""
+        if self.questions:
+            listed = "".join(f"\n- {asked.text} {asked.option}" for asked in self.questions)
+            raise DesignError(
+                f"{self.roles_text()}\nSay whether this is right: --yes accepts it, and an option "
+                f"says so or otherwise:{listed}"
+            )
+
+    def refuse_without_verdicts(self) -> None:
+        """Refuses a file without verdicts, where they are needed."""
+        if self.recording.verdicts.empty:
+            raise DesignError(
+                f"{self.recording.source} has no verdicts of a judge; name their column with "
+                f"--judge\n{self.roles_text()}"
+            )

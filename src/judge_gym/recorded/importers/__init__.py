@@ -20,6 +20,8 @@ from judge_gym.recorded.recording import Recording
 GROUP = "judge_gym.importers"
 AUTO = "auto"
 """In place of a format: the one that fits."""
+TABLE = "file"
+"""The format of any table, which is tried last."""
 
 
 class Importer(Protocol):
@@ -54,7 +56,10 @@ def find_importer(format: str, path: Path) -> tuple[str, Importer]:
             choices = (AUTO, *readers)
             raise DesignError(unknown("format", format, choices), choices=choices)
         return format, readers[format]
-    fitting = [name for name, reader in readers.items() if reader.detect(path)]
+    others = [name for name in readers if name != TABLE]
+    fitting = [name for name in others if readers[name].detect(path)]
+    if not fitting and readers[TABLE].detect(path):
+        fitting = [TABLE]
     if len(fitting) != 1:
         which = f"fits {', '.join(fitting)}" if fitting else "fits none"
         raise DesignError(f"{path} {which}; name the format", choices=fitting or tuple(readers))

@@ -1,0 +1,589 @@
+"""Reads verdicts and people's labels from a table of any shape: `read_file` is the one door."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from judge_gym.analysis.frames import knob_columns
+from judge_gym.errors import DesignError
+from judge_gym.recorded.exports import is_export, read_export
+from judge_gym.recorded.options import FileOptions, FileReading, Question, Role, ValueCount
+from judge_gym.recorded.recording import (
+    ITEM_COLUMNS,
+    LABEL_COLUMNS,
+    VERDICT_COLUMNS,
+    Recording,
+    complete_columns,
+)
+from judge_gym.recorded.roles import GENERIC, NEARLY_FULL, Layout, find_layout, name_words
+from judge_gym.recorded.scales import (
+    MISSING_WORDS,
+    ScaleReading,
+    as_number,
+    positive_of,
+    read_comparisons,
+    read_scale,
+)
+from judge_gym.recorded.tables import Table, read_table
+
+DEFAULTS = FileOptions()
+LISTED = 8
+"""The problems, and the conflicts, that a message lists."""
+STATUS_WORDS = {
+    **dict.fromkeys(("abstained", "abstain", "abstention"), "abstained"),
+    **dict.fromkeys(("refused", "refusal", "declined"), "refused"),
+    **dict.fromkeys(("truncated", "cut off"), "truncated"),
+    **dict.fromkeys(
+        ("parse_failed", "parse error", "parse_error", "unparseable", "unparsed", "unreadable"),
+        "parse_failed",
+    ),
+    **dict.fromkeys(("provider_error", "error", "api_error", "timeout"), "provider_error"),
+}
+"""Words in place of a verdict, and the status that they mean."""
+
+
+@dataclass
+class _Gathered:
+    """What is gathered while a file is read."""
+
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+
+
+def read_file(source: Path | pd.DataFrame, options: FileOptions = DEFAULTS) -> FileReading:
+    """Reads a file of verdicts and labels, or a frame, and says what was taken for granted.
+
+    Nothing is asked: what is uncertain is read as proposed, and stands under `questions`.
+
+    Raises:
+        DesignError: with all problems of the file, each with its line and item.
+    """
+    table = read_table(source)
+    if is_export(table):
+        return read_export(table, options)
+    labels_table = read_table(options.labels) if options.labels else None
+    layout = find_layout(table, _options_of_verdicts(options, table, labels_table))
+    gathered = _Gathered(problems=[*layout.problems], notes=[*table.notes])
+    items, ids = _items(table, layout, gathered)
+    verdicts, labels = _verdicts(table, layout, ids, gathered), _labels(table, layout, ids)
+    roles = [*layout.roles]
+    if labels_table is not None:
+        further = _join_labels(labels_table, options, items, layout, gathered)
+        labels = pd.concat([labels, further.rows], ignore_index=True)
+        roles += further.roles
+    _refuse(table.name, gathered.problems)
+    _compare_scores(verdicts, labels, items, options)
+    scale = read_scale(
+        Counter(verdicts.loc[verdicts["status"] == "scored", "raw"]),
+        Counter(labels["raw"]),
+        Counter(items.loc[items["truth"] != "", "truth"]),
+        options,
+        paired=layout.responses is not None,
+    )
+    gathered.problems += _value_problems(scale, verdicts, labels, items)
+    _refuse(table.name, gathered.problems)
+    values = _value_counts(scale, verdicts, labels, items)
+    items["truth"] = items["truth"].map(scale.meanings).fillna("")
+    verdicts = _read_verdicts(verdicts, scale, gathered)
+    labels = _read_labels(labels, scale, gathered)
+    _find_equal_texts(items, labels, gathered)
+    _say_unused(layout, gathered)
+    recording = Recording(
+        source=table.name,
+        format="file",
+        question=_question(layout),
+        scale=scale.scale,
+        items=complete_columns(items.drop(columns=["place", "id"]), ITEM_COLUMNS),
+        verdicts=complete_columns(verdicts, VERDICT_COLUMNS),
+        labels=complete_columns(labels, LABEL_COLUMNS),
+        notes=(*gathered.notes, *scale.notes),
+    )
+    questions = [*_role_questions(roles), *gathered.questions, *scale.questions]
+    return FileReading(
+        recording,
+        roles=tuple(roles),
+        values=values,
+        conflicts=tuple(gathered.conflicts),
+        questions=() if options.accept else tuple(questions),
+    )
+
+
+def _options_of_verdicts(options: FileOptions, table: Table, labels: Table | None) -> FileOptions:
+    """Leaves out the people whose column only the second file has."""
+    if labels is None:
+        return options
+    here = [name for name in options.people if name in table.frame or name not in labels.frame]
+    return replace(options, people=tuple(here))
+
+
+def _question(layout: Layout) -> str:
+    """Returns what is judged, as far as the file says it."""
+    column = layout.verdict
+    return column if column and not set(name_words(column)) <= GENERIC else "quality"
+
+
+# --- items ---------------------------------------------------------------------------------------
+
+
+def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFrame, pd.Series]:
+    """Returns an item a row, and the item of each row of the table."""
+    frame = table.frame
+    if layout.item is not None:
+        own = frame[layout.item]
+        empty = np.flatnonzero(own == "")
+        for row in empty[:LISTED]:
+            gathered.problems.append(f"{table.place(row)}: {layout.item} is empty")
+        if len(empty) > LISTED:
+            gathered.problems.append(f"{layout.item} is empty in {len(empty)} rows")
+    elif layout.text is not None and (layout.who or frame[layout.text].duplicated().mean() > 0.3):
+        own = pd.Series(pd.factorize(frame[layout.text])[0] + 1).map("text {}".format)
+        gathered.notes.append(f"No column names the items: each different {layout.text} is one.")
+    else:
+        own = pd.Series([table.place(row) for row in range(len(frame))])
+        gathered.notes.append(f"No column names the items: each {table.unit} is one.")
+        if layout.who is not None:
+            gathered.problems.append(
+                f"the rows of one item cannot be told: name its column with --item; columns are "
+                f"{', '.join(map(str, frame))}"
+            )
+    ids = own
+    if layout.system is not None:
+        ids = own + " (" + frame[layout.system] + ")"
+    columns = {
+        "text": layout.text,
+        "response_a": layout.responses[0] if layout.responses else None,
+        "response_b": layout.responses[1] if layout.responses else None,
+        "truth": layout.truth,
+        "cluster": layout.cluster,
+        "length": layout.length,
+        "system": layout.system,
+    }
+    rows = pd.DataFrame(
+        {
+            "item": ids,
+            "id": own,
+            **{name: frame[column] for name, column in columns.items() if column is not None},
+            "place": np.arange(len(frame)),
+        }
+    )
+    for name, column in columns.items():
+        if column is not None:
+            _check_constant(table, rows, name, column, layout, gathered)
+    # The first value of an item that is not empty.
+    items = rows.drop_duplicates("item").reset_index(drop=True)
+    if len(items) < len(rows):
+        for name in items.columns.difference(["item", "id", "place"]):
+            filled = rows[rows[name] != ""].drop_duplicates("item").set_index("item")[name]
+            items[name] = items["item"].map(filled).fillna("")
+    items["place"] = [table.place(row) for row in items["place"]]
+    if "truth" not in items:
+        items["truth"] = ""
+    items["truth"] = items["truth"].astype(object)
+    if layout.system is not None and layout.cluster is None:
+        items["cluster"] = items["id"]
+    items["length"] = _lengths(table, layout, items, gathered)
+    return items, ids
+
+
+def _lengths(table: Table, layout: Layout, items: pd.DataFrame, gathered: _Gathered) -> pd.Series:
+    if layout.length is not None:
+        return _numbers(items["length"], layout.length, list(items["place"]), gathered)
+    if layout.text is None or layout.responses is not None:
+        return pd.Series(np.nan, items.index)
+    layout.roles.append(
+        Role(layout.text, "length", "its number of characters", True, "--length COLUMN")
+    )
+    return items["text"].str.len().astype(float)
+
+
+def _check_constant(
+    table: Table,
+    rows: pd.DataFrame,
+    name: str,
+    column: str,
+    layout: Layout,
+    gathered: _Gathered,
+) -> None:
+    """Notes items that have two texts, known answers or clusters."""
+    different = rows.loc[rows[name] != "", ["item", "id", name, "place"]]
+    different = different.drop_duplicates(["item", name])
+    several = different[different["item"].duplicated(keep=False)]
+    if several.empty:
+        return
+    examples = []
+    for _, part in several.groupby("item", sort=False):
+        places = " and ".join(table.place(row) for row in part["place"][:2])
+        examples.append(f"{part['id'].iloc[0]} ({places})")
+    advice = {
+        "text": "name the column that tells them apart with --system, or that names items, --item",
+        "cluster": "an item belongs to one cluster: name another column with --cluster",
+    }.get(name, f"correct the file, or name another column with --{name.replace('_', '-')}")
+    many = "item has" if len(examples) == 1 else "items have"
+    gathered.problems.append(
+        f"{len(examples)} {many} different values of {column}: {_listed(examples)}; {advice}"
+    )
+
+
+def _numbers(
+    values: pd.Series, column: str, places: Sequence[str], gathered: _Gathered
+) -> pd.Series:
+    """Returns a column as numbers; what is none is a problem."""
+    numbers = pd.to_numeric(values.where(values != ""), errors="coerce").astype(float)
+    unread = np.flatnonzero((values != "") & numbers.isna())
+    wrong = [int(row) for row in unread if str(values.iloc[row]).casefold() not in MISSING_WORDS]
+    gathered.problems += [
+        f"{places[row]}: {column} {values.iloc[row]!r} is not a number" for row in wrong[:LISTED]
+    ]
+    return numbers
+
+
+# --- verdicts and labels, as written -------------------------------------------------------------
+
+
+def _verdicts(table: Table, layout: Layout, ids: pd.Series, gathered: _Gathered) -> pd.DataFrame:
+    """Returns a row per verdict, with its value as written."""
+    frame = table.frame
+    shared = pd.DataFrame({"item": ids, "row": np.arange(len(frame))})
+    places = [table.place(row) for row in range(len(frame))] if layout.usd or layout.seconds else []
+    for field_name, source in (("usd", layout.usd), ("seconds", layout.seconds)):
+        if source is not None:
+            shared[field_name] = _numbers(frame[source], source, places, gathered)
+    if layout.rationale is not None:
+        shared["rationale"] = frame[layout.rationale]
+    for column, knob in layout.knobs.items():
+        shared[knob] = frame[column]
+    shared["repeat"] = _repeats(frame, layout)
+    parts = []
+    if layout.who is not None and layout.verdict is not None:
+        judged = ~frame[layout.who].isin(layout.people)
+        part = shared.assign(judge=frame[layout.who], raw=frame[layout.verdict])
+        parts.append(part.assign(asked=True, column=layout.verdict)[judged])
+    for column, (judge, repeat) in layout.judges.items():
+        part = shared.assign(
+            judge="judge" if set(name_words(judge)) <= {"verdict", "score", "rating"} else judge,
+            raw=frame[column],
+            column=column,
+            asked=(frame[column] != "").mean() >= NEARLY_FULL,
+        )
+        if len(layout.judges) > 1 and repeat:
+            part["repeat"] = part["repeat"] + repeat
+        parts.append(part)
+    empty = shared.assign(judge="", raw="", column="", asked=True).iloc[:0]
+    verdicts = pd.concat(parts or [empty], ignore_index=True)
+    verdicts = verdicts[verdicts["asked"] | (verdicts["raw"] != "")]
+    distinct = {
+        value: STATUS_WORDS.get(str(value).casefold(), "scored")
+        for value in verdicts["raw"].unique()
+    }
+    verdicts["status"] = verdicts["raw"].map(distinct).astype(object)
+    unread = (verdicts["raw"] == "") & (verdicts["status"] == "scored")
+    verdicts.loc[unread, "status"] = "parse_failed"
+    for name, number in Counter(verdicts.loc[unread, "judge"]).items():
+        gathered.notes.append(
+            f"{name} has no verdict in {number:,} rows: they count as unreadable."
+        )
+    for value, status in distinct.items():
+        if status != "scored":
+            number = int((verdicts["raw"] == value).sum())
+            gathered.notes.append(f"{value!r} is no verdict ({number:,} times): {status}.")
+    return verdicts.drop(columns="asked").reset_index(drop=True)
+
+
+def _repeats(frame: pd.DataFrame, layout: Layout) -> pd.Series:
+    """Returns the repeat of each row, from 0."""
+    if layout.repeat is None:
+        return pd.Series(0, frame.index)
+    values = frame[layout.repeat]
+    ordered = sorted(values.unique(), key=lambda value: (as_number(value) or 0.0, value))
+    return values.map({value: place for place, value in enumerate(ordered)}).astype("int64")
+
+
+def _labels(table: Table, layout: Layout, ids: pd.Series) -> pd.DataFrame:
+    """Returns a row per label by a person, with its value as written."""
+    frame = table.frame
+    rows = pd.Series(np.arange(len(frame)))
+    parts = []
+    if layout.who is not None and layout.verdict is not None and layout.people:
+        by_people = frame[layout.who].isin(layout.people)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "item": ids,
+                    "rater": frame[layout.who],
+                    "raw": frame[layout.verdict],
+                    "row": rows,
+                    "column": layout.verdict,
+                }
+            )[by_people]
+        )
+    for column, rater in layout.raters.items():
+        part = {"item": ids, "rater": rater, "raw": frame[column], "row": rows, "column": column}
+        parts.append(pd.DataFrame(part))
+    empty = pd.DataFrame(columns=["item", "rater", "raw", "row", "column", "place"])
+    labels = pd.concat(parts, ignore_index=True) if parts else empty
+    labels = labels[labels["raw"] != ""].reset_index(drop=True)
+    return labels.assign(place=[table.place(row) for row in labels["row"]])
+
+
+@dataclass
+class _Joined:
+    """People's labels in a second file, with the roles of its columns."""
+
+    rows: pd.DataFrame
+    roles: list[Role]
+
+
+def _join_labels(
+    table: Table, options: FileOptions, items: pd.DataFrame, main: Layout, gathered: _Gathered
+) -> _Joined:
+    """Reads the labels of a second file, by the item or the text that both files have."""
+    key, names = _shared_column(table, options, items)
+    nothing = _Joined(pd.DataFrame(columns=["item", "rater", "raw", "row", "column", "place"]), [])
+    if key is None:
+        gathered.problems.append(
+            f"{table.name}: no column has the items of the verdicts, such as "
+            f"{_listed([repr(name) for name in items['id'][:3]])}; columns are "
+            f"{', '.join(map(str, table.frame))}"
+        )
+        return nothing
+    own = FileOptions(
+        item=key,
+        people=tuple(name for name in options.people if name in table.frame),
+        system=options.system if options.system in table.frame else None,
+    )
+    if main.system is not None and own.system is None and main.system in table.frame:
+        own = replace(own, system=main.system)
+    layout = find_layout(table, own, labels_only=True)
+    gathered.problems += [f"{table.name}: {problem}" for problem in layout.problems]
+    ids = table.frame[key].map(names)
+    if main.system is not None:
+        if own.system is None:
+            gathered.problems.append(
+                f"{table.name} needs the column {main.system}, which tells the texts of an item "
+                "apart"
+            )
+            return nothing
+        ids = table.frame[key] + " (" + table.frame[own.system] + ")"
+        ids = ids.where(ids.isin(items["item"]))
+    if not layout.raters and layout.verdict is None:
+        gathered.problems.append(
+            f"{table.name} has no column of labels; name it with --human; columns are "
+            f"{', '.join(map(str, table.frame))}"
+        )
+    rows = _labels(table, layout, ids)
+    rows["place"] = rows["place"].map(f"{{}} of {table.name}".format)
+    strange = rows["item"].isna()
+    if strange.any():
+        others = table.frame[key][rows.loc[strange, "row"]].unique()
+        number = f"{len(others)} item{'s' if len(others) != 1 else ''}"
+        gathered.notes.append(
+            f"{table.name} has labels of {number} without a verdict: {_listed(list(others))}."
+        )
+    roles = [replace(role, reason=f"{role.reason}, in {table.name}") for role in layout.roles]
+    return _Joined(rows[~strange].reset_index(drop=True), roles)
+
+
+def _shared_column(
+    table: Table, options: FileOptions, items: pd.DataFrame
+) -> tuple[str | None, Mapping[str, str]]:
+    """Returns the column of a second file that names items, and the item of each of its values."""
+    by_id = dict(zip(items["id"], items["item"], strict=True))
+    if options.item in table.frame:
+        return options.item, by_id
+    best: tuple[int, str | None, Mapping[str, str]] = (0, None, {})
+    by_text = dict(zip(items["text"], items["item"], strict=True)) if "text" in items else {}
+    for column in map(str, table.frame):
+        values = set(table.frame[column].unique())
+        for names in (by_id, by_text):
+            shared = len(values & names.keys() - {""})
+            if shared > best[0]:
+                best = (shared, column, names)
+    return best[1], best[2]
+
+
+def _compare_scores(
+    verdicts: pd.DataFrame, labels: pd.DataFrame, items: pd.DataFrame, options: FileOptions
+) -> None:
+    """Makes labels of numbers by the comparisons that the user declares."""
+    comparisons = read_comparisons(options.score)
+    if not comparisons:
+        return
+    scored = {part.column for part in comparisons}
+    frames = [frame for frame in (verdicts, labels) if not frame.empty]
+    columns = {str(name) for frame in frames for name in frame["column"].unique()}
+    words: set[str] = {value for value in items["truth"] if value and as_number(value) is None}
+    for frame in frames:
+        others = frame.loc[~frame["column"].isin(scored), "raw"]
+        words |= {value for value in others.unique() if value and as_number(value) is None}
+    words -= {word for word in words if word.casefold() in MISSING_WORDS}
+    positive = options.positive or positive_of(sorted(words))
+    for part in comparisons:
+        yes, no = (
+            f"{part.sign}{part.number:g}",
+            f"not {part.sign}{part.number:g}",
+        )
+        if len(words) == 2 and positive in words:
+            yes, no = str(positive), next(word for word in words if word != positive)
+        for frame in frames:
+            rows = frame["column"] == part.column
+            if part.column not in columns:  # of whatever column has numbers
+                rows = pd.Series(True, frame.index)
+            meanings = {
+                value: (yes if part.holds(number) else no)
+                for value in frame.loc[rows, "raw"].unique()
+                if (number := as_number(value)) is not None
+            }
+            frame.loc[rows, "raw"] = frame.loc[rows, "raw"].replace(meanings)
+
+
+# --- what values mean ----------------------------------------------------------------------------
+
+
+def _value_problems(
+    scale: ScaleReading, verdicts: pd.DataFrame, labels: pd.DataFrame, items: pd.DataFrame
+) -> list[str]:
+    """Says where values stand that cannot be read."""
+    values: dict[str, list[str]] = {}
+    for value, problem in scale.problems.items():
+        values.setdefault(problem, []).append(value)
+    problems = []
+    for problem, wrong in values.items():
+        places = [
+            *(
+                f"{row.place} ({row.item})"
+                for row in labels[labels["raw"].isin(wrong)].itertuples()
+            ),
+            *(f"{row.place} ({row.id})" for row in items[items["truth"].isin(wrong)].itertuples()),
+            *verdicts.loc[verdicts["raw"].isin(wrong), "item"],
+        ]
+        problems.append(f"{_listed(places, 3)}: {problem}" if places else problem)
+    return problems
+
+
+def _value_counts(
+    scale: ScaleReading, verdicts: pd.DataFrame, labels: pd.DataFrame, items: pd.DataFrame
+) -> tuple[ValueCount, ...]:
+    """Lists all values as written, in the order of the scale."""
+    counts = [
+        Counter(verdicts.loc[verdicts["status"] == "scored", "raw"]),
+        Counter(labels["raw"]),
+        Counter(items["truth"]),
+    ]
+    order = {label: place for place, label in enumerate(scale.scale.labels)}
+    values = sorted(scale.meanings, key=lambda v: (order.get(scale.meanings[v], len(order)), v))
+    return tuple(
+        ValueCount(v, counts[0][v], counts[1][v], scale.meanings[v], counts[2][v]) for v in values
+    )
+
+
+def _read_verdicts(
+    verdicts: pd.DataFrame, scale: ScaleReading, gathered: _Gathered
+) -> pd.DataFrame:
+    """Returns verdicts with their label, one for each judge, item, repeat and setting."""
+    frame = verdicts.assign(label=verdicts["raw"].map(scale.meanings).fillna(""))
+    frame.loc[frame["status"] != "scored", "label"] = ""
+    frame.loc[(frame["status"] == "scored") & (frame["label"] == ""), "status"] = "parse_failed"
+    key = ["judge", "item", "repeat", *knob_columns(frame)]
+    sizes = frame.groupby(key, sort=False).size()
+    usual = int(sizes.mode().iloc[0]) if len(sizes) else 1
+    if usual > 1 and (sizes == usual).mean() > 0.5:
+        frame["repeat"] = frame.groupby(key, sort=False).cumcount()
+        gathered.questions.append(
+            Question(
+                f"A judge has {usual} rows for an item: repeats in the order of the file?",
+                "--repeat COLUMN",
+            )
+        )
+    frame = _without_conflicts(frame, key, gathered, "judge")
+    return frame.drop(columns=["raw", "row", "column"]).reset_index(drop=True)
+
+
+def _read_labels(labels: pd.DataFrame, scale: ScaleReading, gathered: _Gathered) -> pd.DataFrame:
+    """Returns labels, one for each item and rater."""
+    frame = labels.assign(label=labels["raw"].map(scale.meanings).fillna(""))
+    frame = frame[frame["label"] != ""]
+    frame = _without_conflicts(frame, ["rater", "item"], gathered, "rater")
+    return frame[["item", "rater", "label"]].reset_index(drop=True)
+
+
+def _without_conflicts(
+    frame: pd.DataFrame, key: list[str], gathered: _Gathered, who: str
+) -> pd.DataFrame:
+    """Leaves out what is said twice, and what contradicts itself."""
+    twice = frame.duplicated(key, keep=False)
+    if not twice.any():
+        return frame
+    what = "labels" if who == "rater" else "verdicts"
+    labels = frame[twice].groupby(key, sort=False)["label"].unique()
+    different = labels[labels.map(len) > 1]
+    for names, values in list(different.items()):
+        rater, item = names[0], names[1]  # type: ignore[index]  # of several columns
+        said = " and ".join(value or "nothing" for value in values)
+        gathered.conflicts.append(f"{item}: {rater} says {said}; neither is used.")
+    same = len(labels) - len(different)
+    if same:
+        gathered.notes.append(f"{same:,} {what} stand more than once and agree: each counts once.")
+    bad = pd.MultiIndex.from_frame(frame[key]).isin(different.index)
+    return frame[~bad].drop_duplicates(key)
+
+
+def _find_equal_texts(items: pd.DataFrame, labels: pd.DataFrame, gathered: _Gathered) -> None:
+    """Notes texts that stand twice, and with different labels of one person."""
+    if "text" not in items:
+        return
+    columns = [name for name in ("text", "response_a", "response_b") if name in items]
+    twice = items[items.duplicated(columns, keep=False) & (items["text"] != "")]
+    if twice.empty:
+        return
+    joined = labels.merge(twice[["item", *columns]], on="item")
+    for (rater, *_), part in joined.groupby(["rater", *columns], sort=False):
+        if part["label"].nunique() > 1:
+            said = ", ".join(f"{row.item}: {row.label}" for row in part.head(4).itertuples())
+            gathered.conflicts.append(f"{rater} gives the same text different labels ({said}).")
+    number = len(twice.drop_duplicates(columns))
+    many = "1 text stands" if number == 1 else f"{number:,} texts stand"
+    places = [
+        f"{part['item'].iloc[0]} and {part['item'].iloc[1]}"
+        for _, part in twice.groupby(columns, sort=False)
+    ]
+    gathered.notes.append(f"{many} more than once under different items: {_listed(places, 3)}.")
+
+
+# --- what is said about it -----------------------------------------------------------------------
+
+
+def _say_unused(layout: Layout, gathered: _Gathered) -> None:
+    if layout.unused:
+        gathered.notes.append(f"Not used: {_listed(layout.unused, 20)}.")
+
+
+def _role_questions(roles: Sequence[Role]) -> list[Question]:
+    """Returns a question for each role that is not certain; columns of one option share one."""
+    questions: dict[str, Question] = {}
+    for role in roles:
+        if not role.certain and role.option not in questions:
+            questions[role.option] = Question(f"{role.sentence}?", role.option)
+    return list(questions.values())
+
+
+def _refuse(name: str, problems: Sequence[str]) -> None:
+    """Refuses a file with all its problems at once."""
+    if not problems:
+        return
+    if len(problems) == 1:
+        raise DesignError(f"{name}: {problems[0]}")
+    lines = "".join(f"\n- {problem}" for problem in problems[: 2 * LISTED])
+    more = f"\n- and {len(problems) - 2 * LISTED} more" if len(problems) > 2 * LISTED else ""
+    raise DesignError(f"{name} has {len(problems)} problems:{lines}{more}")
+
+
+def _listed(values: Iterable[object], number: int = LISTED) -> str:
+    words = list(map(str, values))
+    more = f" and {len(words) - number:,} more" if len(words) > number else ""
+    return ", ".join(words[:number]) + more

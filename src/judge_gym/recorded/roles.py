@@ -1,0 +1,799 @@
+"""Finds what each column of a table is: by its values first, by its name second."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import pandas as pd
+
+from judge_gym.axes import FOREIGN, Design
+from judge_gym.errors import nearest, unknown
+from judge_gym.recorded.options import FileOptions, Role, RoleName
+from judge_gym.recorded.scales import (
+    LONGEST_LABEL,
+    MISSING_WORDS,
+    MOST_LABELS,
+    POSITIVE_WORDS,
+    as_number,
+    number_word,
+    positive_of,
+    read_comparisons,
+)
+from judge_gym.recorded.tables import Table
+
+NEARLY_FULL = 0.9
+"""The share of rows from which a column of labels looks like a judge's."""
+MOST_NAMES = 200
+LONG_TEXT = 20
+"""The mean number of characters from which cells are texts."""
+NAMES: Mapping[str, frozenset[str]] = {
+    role: frozenset(words.split())
+    for role, words in {
+        "item": "id item items uid uuid key case example sample ticket row question instance index",
+        "judge": "judge judges llm model models evaluator grader autorater autograder verdict "
+        "verdicts prediction predictions pred predicted gpt chatgpt claude haiku sonnet opus "
+        "gemini gemma llama mistral mixtral qwen deepseek grok phi command nova o1 o3 o4 ai bot",
+        "person": "human humans person people label labels labeled labelled labeler labeller gold "
+        "annotator annotators annotation annotations rater raters expert experts reviewer "
+        "reviewers crowd worker coder manual",
+        "truth": "truth groundtruth",
+        "repeat": "repeat repeats repetition replicate run trial iteration attempt epoch draw pass",
+        "cluster": "cluster conversation conv thread session dialogue dialog document doc group "
+        "outlet event topic user customer author",
+        "length": "length len chars characters tokens words",
+        "usd": "usd cost price dollars",
+        "seconds": "seconds secs latency duration elapsed",
+        "system": "system systems version variant arm candidate release",
+        "rationale": "rationale reason reasons reasoning explanation justification critique",
+        "knob": "prompt temperature template setting strategy rubric config",
+        "verdict": "verdict score rating label grade decision vote choice answer result judgment "
+        "judgement preference winner",
+    }.items()
+}
+"""Words in names of columns, by the role that they suggest."""
+TEXT_NAMES = (
+    *("text", "output", "response", "answer", "completion", "reply", "generation", "content"),
+    *("message", "summary", "translation", "body", "input", "question", "prompt", "instruction"),
+)
+"""Names of columns with what is judged, the likeliest first."""
+QUESTION_NAMES = ("question", "prompt", "input", "instruction", "query", "text", "context")
+PAIR_MARKS = (("a", "b"), ("1", "2"), ("first", "second"), ("left", "right"), ("one", "two"))
+GENERIC = NAMES["verdict"] | {"judge", "llm", "model", "prediction", "pred", "ai"}
+"""Words that name no judge."""
+NUMBERED = re.compile(r"(?P<stem>.*?[^\d._\s-])[._\s-]*(?P<number>\d+)")
+MODEL_NAME = re.compile(
+    r"gpt|claude|haiku|sonnet|opus|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|grok|\bo[134]\b|sim:",
+    re.IGNORECASE,
+)
+PERSON_PREFIX = "label."
+"""What stands before a rater in an export of people's labels."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column with what its values say about it."""
+
+    name: str
+    values: pd.Series
+
+    @cached_property
+    def counts(self) -> pd.Series:
+        """The values that are not empty, the most frequent first."""
+        return self.values[self.values != ""].value_counts()
+
+    @cached_property
+    def filled(self) -> int:
+        """The number of cells that are not empty."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def full(self) -> float:
+        """The share of cells that hold a value, no word for a missing one."""
+        missing = sum(
+            number
+            for value, number in self.counts.head(MOST_NAMES).items()
+            if str(value).casefold() in MISSING_WORDS
+        )
+        return (self.filled - missing) / max(len(self.values), 1)
+
+    @cached_property
+    def length(self) -> float:
+        """The mean number of characters of its values."""
+        lengths = self.counts.index.str.len().to_numpy(float)
+        return float((lengths * self.counts.to_numpy(float)).sum()) / max(self.filled, 1)
+
+    @cached_property
+    def numeric(self) -> bool:
+        """Whether all values are numbers, apart from words for a missing one."""
+        values = [str(value) for value in self.counts.index]
+        given = [value for value in values if value.casefold() not in MISSING_WORDS]
+        return bool(given) and all(as_number(value) is not None for value in given)
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """Its values as labels are compared: in small letters, 2.0 as 2; empty if it has none."""
+        values = [str(value) for value in self.counts.index[: 2 * MOST_LABELS]]
+        if len(self.counts) > 2 * MOST_LABELS or any(len(v) > LONGEST_LABEL for v in values):
+            return frozenset()
+        folded = {fold(value) for value in values} - MISSING_WORDS
+        repeated = len(self.counts) < self.filled or len(self.values) < 8
+        return frozenset(folded) if repeated and len(folded) <= MOST_LABELS else frozenset()
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of its name."""
+        return frozenset(name_words(self.name))
+
+    def named(self, role: str) -> bool:
+        """Whether its name suggests a role."""
+        return bool(self.words & NAMES[role])
+
+
+def fold(value: str) -> str:
+    """Returns a value as labels are compared."""
+    number = as_number(value)
+    return number_word(number) if number is not None else " ".join(value.casefold().split())
+
+
+def name_words(name: str) -> list[str]:
+    """Splits the name of a column into its words.
+
+    >>> name_words("modelName_2"), name_words("ground-truth")
+    (['model', 'name', '2'], ['ground', 'truth'])
+    """
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    return re.findall(r"[a-z]+\d*(?=[^a-z\d]|$)|[a-z]+|\d+", spaced.lower())
+
+
+@dataclass
+class Layout:
+    """Which column has which role."""
+
+    item: str | None = None
+    text: str | None = None
+    responses: tuple[str, str] | None = None
+    judges: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Of a wide table: the judge and the repeat of each column of verdicts."""
+    raters: dict[str, str] = field(default_factory=dict)
+    """The rater of each column of a person's labels."""
+    who: str | None = None
+    """Of a long table: the column that names who gave the verdict or label of the row."""
+    people: frozenset[str] = frozenset()
+    """Who of them are people."""
+    verdict: str | None = None
+    """Of a long table: the column of verdicts or labels."""
+    truth: str | None = None
+    repeat: str | None = None
+    cluster: str | None = None
+    length: str | None = None
+    usd: str | None = None
+    seconds: str | None = None
+    system: str | None = None
+    rationale: str | None = None
+    knobs: dict[str, str] = field(default_factory=dict)
+    """The name of the knob that each column sets."""
+    roles: list[Role] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    unused: tuple[str, ...] = ()
+
+
+SINGLE: tuple[RoleName, ...] = (
+    *("item", "text", "truth", "repeat", "cluster", "length", "usd", "seconds", "system"),
+    "rationale",
+)
+
+
+def find_layout(table: Table, options: FileOptions, *, labels_only: bool = False) -> Layout:
+    """Finds the role of each column.
+
+    Args:
+        table: the table.
+        options: what the user says; other roles are proposed.
+        labels_only: whether the table has people's labels alone.
+    """
+    return _Finder(table, options, labels_only).find()
+
+
+class _Finder:
+    """Finds roles one after the other; a column has one role."""
+
+    def __init__(self, table: Table, options: FileOptions, labels_only: bool) -> None:
+        self.table, self.options, self.labels_only = table, options, labels_only
+        self.columns = {str(name): Column(str(name), table.frame[name]) for name in table.frame}
+        self.rows = len(table.frame)
+        self.layout = Layout()
+        self.taken: set[str] = set()
+
+    def find(self) -> Layout:
+        """Finds all roles."""
+        self._take_options()
+        self._find_by_name()
+        self._find_texts()
+        self._find_who()
+        self._find_item()
+        self._find_repeated_items()
+        if self.layout.who:
+            self._find_long_verdict()
+        self._find_labels()
+        self.layout.unused = tuple(name for name in self.columns if name not in self.taken)
+        return self.layout
+
+    # --- what the user says ----------------------------------------------------------------------
+
+    def _take_options(self) -> None:
+        options = self.options
+        for role in SINGLE:
+            column = getattr(options, role)
+            if column is not None and self._exists(column, f"--{role}"):
+                setattr(self.layout, role, column)
+                self._take(column, role, "as you say", f"--{role} {shlex.quote(column)}")
+        if options.responses and all(self._exists(c, "--responses") for c in options.responses):
+            self._take_pair(options.responses, "as you say", certain=True)
+        for column in options.knobs:
+            if self._exists(column, "--knob"):
+                self._take_knob(column, "as you say", certain=True)
+
+    def _exists(self, column: str, option: str) -> bool:
+        if column in self.columns:
+            return True
+        names = list(self.columns)
+        near = nearest(column, names, 8) if len(names) > 8 else names
+        self.layout.problems.append(f"{option}: {unknown('column', column, near)}")
+        return False
+
+    def _take(
+        self, column: str, role: RoleName, reason: str, option: str, *, certain: bool = True
+    ) -> None:
+        self.taken.add(column)
+        self.layout.roles.append(Role(column, role, reason, certain, option))
+
+    def _take_single(
+        self, column: str, role: RoleName, reason: str, *, certain: bool = True
+    ) -> None:
+        setattr(self.layout, role, column)
+        self._take(column, role, reason, f"--{role} {shlex.quote(column)}", certain=certain)
+
+    def _take_knob(self, column: str, reason: str, *, certain: bool) -> None:
+        name = (
+            column if column in Design.knobs() or column.startswith(FOREIGN) else FOREIGN + column
+        )
+        self.layout.knobs[column] = name
+        self._take(column, "knob", reason, f"--knob {shlex.quote(column)}", certain=certain)
+
+    def _take_pair(self, pair: tuple[str, str], reason: str, *, certain: bool) -> None:
+        self.layout.responses = pair
+        option = f"--responses {shlex.quote(','.join(pair))}"
+        self._take(pair[0], "response_a", reason, option, certain=certain)
+        self._take(pair[1], "response_b", reason, option, certain=certain)
+
+    def _free(self, fits: Callable[[Column], bool]) -> list[Column]:
+        """Returns the columns without a role that fit, in the order of the table."""
+        declared = {*self.options.judges, *self.options.people}
+        return [
+            column
+            for name, column in self.columns.items()
+            if name not in self.taken and name not in declared and column.filled and fits(column)
+        ]
+
+    # --- names and values ------------------------------------------------------------------------
+
+    def _find_by_name(self) -> None:
+        """Finds columns that their name tells, if their values agree."""
+        rules: tuple[tuple[RoleName, str, Callable[[Column], bool]], ...] = (
+            ("usd", "numbers, by its name", lambda c: c.numeric),
+            ("seconds", "numbers, by its name", lambda c: c.numeric and "ms" not in c.words),
+            ("length", "numbers, by its name", lambda c: c.numeric and len(c.counts) > 2),
+            ("rationale", "texts, by its name", lambda c: c.length > LONG_TEXT),
+        )
+        for role, reason, fits in rules:
+            if getattr(self.layout, role) is None:
+                found = self._free(lambda c, role=role, fits=fits: c.named(role) and fits(c))  # type: ignore[misc]
+                if found:
+                    self._take_single(found[0].name, role, reason, certain=len(found) == 1)
+        if self.layout.truth is None:
+            found = self._free(
+                lambda c: (
+                    (
+                        bool(c.words & NAMES["truth"] or {"known", "answer"} <= c.words)
+                        or c.words
+                        in ({"correct", "label"}, {"true", "label"}, {"expected", "label"})
+                    )
+                    and c.length <= LONGEST_LABEL
+                )
+            )
+            if found:
+                self._take_single(found[0].name, "truth", "known answers, by its name")
+
+    # --- texts -----------------------------------------------------------------------------------
+
+    def _find_texts(self) -> None:
+        texts = self._free(self._is_text)
+        if self.layout.responses is None:
+            pair = next((pair for pair in _pairs(texts)), None)
+            if pair:
+                reason = "texts whose names are a pair"
+                self._take_pair((pair[0].name, pair[1].name), reason, certain=True)
+                texts = [column for column in texts if column not in pair]
+        if self.layout.text is not None or not texts:
+            return
+        order = QUESTION_NAMES if self.layout.responses else TEXT_NAMES
+        ranked = sorted(texts, key=lambda c: (_rank(c, order), -c.length))
+        best = ranked[0]
+        alone = len(texts) == 1 or _rank(best, order) < _rank(ranked[1], order)
+        others = "" if len(texts) == 1 else f"; not {', '.join(c.name for c in ranked[1:])}"
+        self._take_single(best.name, "text", f"long texts{others}", certain=alone)
+
+    def _is_text(self, column: Column) -> bool:
+        if column.numeric or (column.labels and len(column.values) >= 8):
+            return False
+        named = bool(column.words & {*TEXT_NAMES, *QUESTION_NAMES})
+        if column.named("item") and "id" in column.words:
+            return False
+        spaces = column.values[column.values != ""].head(200).str.contains(" ").mean()
+        long = column.length >= LONG_TEXT and spaces > 0.5
+        return long or (named and spaces > 0.3 and len(column.counts) > 2)
+
+    # --- long tables -----------------------------------------------------------------------------
+
+    def _find_who(self) -> None:
+        """Finds the column that names who gave the verdict of its row."""
+        options = self.options
+        if self.labels_only:
+            declared: tuple[str, ...] = options.people
+        else:
+            declared = (*options.judges, *options.people)
+        named = [
+            name
+            for name in declared
+            if name in self.columns and self._names_raters(self.columns[name])
+        ]
+        if len(declared) == 1 and named:
+            people = named[0] in options.people
+            self._take_who(named[0], "as you say", certain=True, everybody=people)
+            return
+        found = self._free(
+            lambda c: self._names_raters(c) and (c.named("judge") or c.named("person"))
+        )
+        verdicts = self._free(lambda c: bool(c.labels) and c not in found)
+        if found and verdicts:
+            who = max(found, key=lambda c: len(c.counts))
+            everybody = who.named("person") and not who.named("judge")
+            reason = f"names {_few(who.counts.index)}"
+            self._take_who(who.name, reason, certain=len(found) == 1, everybody=everybody)
+
+    def _names_raters(self, column: Column) -> bool:
+        """Whether values are names rather than labels, numbers or texts."""
+        values = [str(value) for value in column.counts.index]
+        if (
+            not values
+            or len(values) > MOST_NAMES
+            or column.numeric
+            or column.length > LONGEST_LABEL
+        ):
+            return False
+        if column.full < 1 or any(fold(value) in LABEL_WORDS for value in values):
+            return False
+        shared = [
+            other
+            for name, other in self.columns.items()
+            if name != column.name and other.labels and other.labels & column.labels
+        ]
+        return not shared and (len(values) < self.rows or self.rows < 3)
+
+    def _take_who(self, column: str, reason: str, *, certain: bool, everybody: bool) -> None:
+        names = [str(name) for name in self.columns[column].counts.index]
+        declared = {*self.options.people} & {*names}
+        judges = {*self.options.judges} & {*names}
+        models = [name for name in names if MODEL_NAME.search(name)]
+        people = declared
+        if self.labels_only or (everybody and not declared):
+            people = set(names)
+        if judges:
+            people = people - judges
+        elif everybody and models and not self.labels_only and not declared:
+            people = people - {*models}
+            reason, certain = f"{_few(models)} judge, {_few(sorted(people))} are people", False
+        self.layout.who, self.layout.people = column, frozenset(people)
+        if len(people) < len(names):
+            self._take(column, "judge", reason, f"--judge {shlex.quote(column)}", certain=certain)
+        if people:
+            option = f"--human {shlex.quote(column)}"
+            if len(people) < len(names):
+                option = " ".join(f"--human {shlex.quote(name)}" for name in sorted(people))
+            self._take(column, "person", reason, option, certain=certain)
+
+    def _find_long_verdict(self) -> None:
+        """Finds the column of a long table that has the verdict of each row."""
+        constant = self._constant_by_item
+        found = self._free(lambda c: bool(c.labels) and len(c.labels) > 1) or self._free(
+            lambda c: bool(c.labels)
+        )
+        scores = {part.column for part in read_comparisons(self.options.score)}
+        found += self._free(
+            lambda c: c not in found and c.numeric and (c.name in scores or c.named("verdict"))
+        )
+        if not found:
+            self.layout.problems.append(
+                f"no column has verdicts of {self.layout.who!r}; columns are "
+                f"{', '.join(self.columns)}"
+            )
+            return
+        ranked = sorted(
+            found,
+            key=lambda c: (
+                c.name not in scores,
+                not c.words & NAMES["verdict"],
+                not self._known_labels(c),
+                constant(c) and self._items_repeat(),
+            ),
+        )
+        best = ranked[0]
+        rivals = [
+            other
+            for other in ranked[1:]
+            if other.labels & best.labels and not constant(other) and not other.named("person")
+        ]
+        people = bool(self.layout.people) and len(self.layout.people) == len(
+            self.columns[str(self.layout.who)].counts
+        )
+        role: RoleName = "label" if people else "verdict"
+        self.layout.verdict = best.name
+        reason = f"{_few(best.counts.index)} of each {self.layout.who}"
+        option = f"--judge {shlex.quote(str(self.layout.who))}"
+        self._take(best.name, role, reason, option, certain=not rivals)
+
+    def _known_labels(self, column: Column) -> bool:
+        return bool(column.labels & LABEL_WORDS) or column.numeric
+
+    # --- items -----------------------------------------------------------------------------------
+
+    def _find_item(self) -> None:
+        if self.layout.item is not None:
+            return
+        found = self._free(self._is_item)
+        named = [column for column in found if column.named("item")]
+        ranked = sorted(
+            named or found,
+            key=lambda c: (
+                not c.words <= {"id", "item"},
+                "id" not in c.words,
+                len(c.counts) < self.rows,
+                -len(c.counts),
+            ),
+        )
+        if not ranked:
+            return
+        best = ranked[0]
+        unique = len(best.counts) == best.filled
+        reason = "each value once" if unique else f"{len(best.counts):,} items"
+        self._take_single(best.name, "item", reason, certain=bool(named) or len(found) == 1)
+
+    def _is_item(self, column: Column) -> bool:
+        """Whether values name items: each once, or once for each judge, system or setting."""
+        if column.full < 1 or column.length > LONGEST_LABEL or column.named("repeat"):
+            return False
+        if column.numeric and any("." in str(value) for value in column.counts.index[:50]):
+            return False
+        distinct = len(column.counts)
+        if distinct == self.rows:
+            return column.named("item") or not column.named("verdict")
+        if distinct <= 2 or column.labels & LABEL_WORDS:
+            return False
+        if column.named("item") and not column.labels:
+            return True
+        others = [self.layout.who, self.layout.repeat]
+        others += [c.name for c in self._free(lambda c: c.named("system") or c.named("knob"))]
+        names = [name for name in others if name is not None and name != column.name]
+        apart = bool(names) and not self.table.frame[[column.name, *names]].duplicated().any()
+        return (apart and not column.labels) or distinct > 0.8 * self.rows
+
+    @property
+    def _item_key(self) -> str | None:
+        return self.layout.item or self.layout.text
+
+    def _items_repeat(self) -> bool:
+        key = self._item_key
+        return key is not None and len(self.columns[key].counts) < self.rows
+
+    def _constant_by_item(self, column: Column) -> bool:
+        """Whether a column has one value for each item."""
+        key = self._item_key
+        if key is None or not self._items_repeat():
+            return True
+        filled = self.table.frame.loc[column.values != "", [key, column.name]]
+        return bool(filled.drop_duplicates()[key].is_unique)
+
+    # --- repeats, systems, settings and clusters --------------------------------------------------
+
+    def _find_repeated_items(self) -> None:
+        """Finds the columns that tell rows of one item apart, and those that join items."""
+        if self._items_repeat():
+            for column in self._free(lambda c: self._is_repeat(c)):
+                if self.layout.repeat is None:
+                    self._take_single(column.name, "repeat", "numbers the repeats of an item")
+            for column in self._free(lambda c: c.named("system") or c.named("knob")):
+                if self._tells_apart(column):
+                    self._take_varying(column)
+        if self.layout.system is None:
+            found = self._free(lambda c: c.named("system") and 2 <= len(c.counts) <= MOST_LABELS)
+            if found and found[0].full == 1:
+                certain = not found[0].labels & LABEL_WORDS
+                self._take_single(
+                    found[0].name, "system", _few(found[0].counts.index), certain=certain
+                )
+        if self.layout.cluster is None:
+            found = self._free(
+                lambda c: (
+                    c.named("cluster")
+                    and 2 < len(c.counts) < self._item_count()
+                    and c.length <= LONGEST_LABEL
+                    and self._constant_by_item(c)
+                )
+            )
+            if found:
+                reason = f"{len(found[0].counts):,} groups of items, by its name"
+                self._take_single(found[0].name, "cluster", reason, certain=len(found) == 1)
+
+    def _item_count(self) -> int:
+        key = self._item_key
+        return len(self.columns[key].counts) if key else self.rows
+
+    def _is_repeat(self, column: Column) -> bool:
+        """Whether values number the rows of an item: 0, 1, 2 or 1, 2, 3."""
+        if not column.named("repeat") or column.full < 1 or self._constant_by_item(column):
+            return False
+        numbers = sorted(
+            number for value in column.counts.index if (number := as_number(str(value))) is not None
+        )
+        if len(numbers) < len(column.counts):
+            return 2 <= len(column.counts) <= MOST_LABELS and not column.labels & LABEL_WORDS
+        return len(numbers) >= 2
+
+    def _tells_apart(self, column: Column) -> bool:
+        return (
+            column.full == 1
+            and 2 <= len(column.counts) <= MOST_NAMES
+            and not self._constant_by_item(column)
+        )
+
+    def _take_varying(self, column: Column) -> None:
+        """Takes a column that varies within items: the text differs by system, or a setting."""
+        text = self.layout.text
+        item = self.layout.item
+        if text is not None and item is not None and text not in (item, column.name):
+            pairs = self.table.frame[[item, text]].drop_duplicates()
+            if not pairs[item].is_unique:
+                self._take_single(
+                    column.name,
+                    "system",
+                    f"texts of an item differ by it: {_few(column.counts.index)}",
+                )
+                return
+            self._take_knob(column.name, f"a setting: {_few(column.counts.index)}", certain=True)
+        elif column.named("system"):
+            self._take_single(column.name, "system", _few(column.counts.index), certain=True)
+        else:
+            self._take_knob(column.name, f"a setting: {_few(column.counts.index)}", certain=True)
+
+    # --- verdicts and labels ---------------------------------------------------------------------
+
+    def _find_labels(self) -> None:
+        """Finds the columns of judges and people: those whose values are the same labels."""
+        for column, role in self._declared_labels():
+            self._take_labels(column, role, "as you say", certain=True)
+        for column in self._free(lambda c: c.name.startswith(PERSON_PREFIX) and bool(c.labels)):
+            self._take_labels(column, "person", "people's labels in an export", certain=True)
+        group = self._label_group()
+        explicit = bool(self.layout.judges), bool(self.layout.raters)
+        fullest = max((c.full for c in group), default=0.0)
+        fullest = max([fullest, *(self.columns[name].full for name in self.layout.judges)])
+        for column in group:
+            if self.labels_only:
+                self._take_labels(column, "person", _share(column), certain=True)
+                continue
+            if self.layout.who is not None:
+                if self._constant_by_item(column):
+                    certain = column.named("person") or column.full < NEARLY_FULL
+                    self._take_labels(
+                        column, "person", f"{_share(column)}, the same for an item", certain=certain
+                    )
+                continue
+            sparse = column.full < min(NEARLY_FULL, 0.9 * fullest)
+            person, judge = (
+                column.named("person"),
+                bool(MODEL_NAME.search(column.name)) or column.named("judge"),
+            )
+            if sparse:
+                self._take_labels(
+                    column,
+                    "person",
+                    f"{_share(column)}, fewer than others",
+                    certain=not judge or person,
+                )
+            elif person and not judge:
+                self._take_labels(column, "person", f"{_share(column)}, by its name", certain=True)
+            elif judge and not person:
+                self._take_labels(column, "judge", f"{_share(column)}, by its name", certain=True)
+            else:
+                known = explicit[1] or any(
+                    c.named("person") or c.full < 0.9 * fullest for c in group if c is not column
+                )
+                self._take_labels(column, "judge", _share(column), certain=known and not person)
+        self._number_repeats()
+
+    def _declared_labels(self) -> Iterable[tuple[Column, RoleName]]:
+        """Yields the columns that the user names as judges' or people's."""
+        who = self.layout.who
+        names = set(map(str, self.columns[who].counts.index)) if who else set()
+        stems = {match["stem"] for name in self.columns if (match := NUMBERED.fullmatch(name))}
+        declared: list[tuple[str, RoleName]] = [(name, "person") for name in self.options.people]
+        if not self.labels_only:
+            declared += [(name, "judge") for name in self.options.judges]
+        for name, role in declared:
+            if name == who or name in names:
+                continue
+            if name in stems and name not in self.columns:
+                for other in self.columns:
+                    match = NUMBERED.fullmatch(other)
+                    if match and match["stem"] == name:
+                        yield self.columns[other], role
+            elif self._exists(name, "--human" if role == "person" else "--judge"):
+                yield self.columns[name], role
+
+    def _label_group(self) -> list[Column]:
+        """Returns the columns without a role that share the labels of verdicts."""
+        found = self._free(lambda c: bool(c.labels) and not c.named("repeat"))
+        scores = {part.column for part in read_comparisons(self.options.score)}
+        found += self._free(lambda c: c not in found and c.name in scores)
+        fixed = [self.columns[name] for name in (*self.layout.judges, *self.layout.raters)]
+        fixed += [self.columns[name] for name in (self.layout.verdict, self.layout.truth) if name]
+        group = [column for column in fixed if column.labels] or self._likeliest_group(found)
+        # A judge's numbers and people's words are one group if names say so.
+        strong = [
+            column
+            for column in found
+            if column.name in scores
+            or (
+                self.layout.who is None
+                and (column.named("person") or column.named("judge"))
+                and self._known_labels(column)
+            )
+        ]
+        group = [*group, *strong]
+        while more := [
+            column
+            for column in found
+            if column not in group and any(_alike(column, other) for other in group)
+        ]:
+            group += more
+        return [column for column in found if column in group]
+
+    def _likeliest_group(self, columns: Sequence[Column]) -> list[Column]:
+        """Returns the columns of which most says that they are verdicts and labels."""
+        groups: list[list[Column]] = []
+        for column in columns:
+            group = next((g for g in groups if any(_alike(column, other) for other in g)), None)
+            if group is None:
+                groups.append([column])
+            else:
+                group.append(column)
+
+        def evidence(group: list[Column]) -> tuple[bool, bool, int]:
+            named = any(c.named("person") or c.named("judge") or c.named("verdict") for c in group)
+            return any(c.labels & LABEL_WORDS for c in group), named, len(group)
+
+        likely = [group for group in groups if any(evidence(group)[:2]) or len(group) > 1]
+        return max(likely, key=evidence, default=[])
+
+    def _take_labels(self, column: Column, role: RoleName, reason: str, *, certain: bool) -> None:
+        if role == "person":
+            rater = column.name.removeprefix(PERSON_PREFIX)
+            self.layout.raters[column.name] = rater
+            option = f"--human {shlex.quote(column.name)}"
+        else:
+            self.layout.judges[column.name] = (column.name, 0)
+            option = f"--judge {shlex.quote(column.name)}"
+        self._take(column.name, role, reason, option, certain=certain)
+
+    def _number_repeats(self) -> None:
+        """Makes repeats of one judge of columns such as gpt_1 and gpt_2."""
+        stems: dict[str, dict[int, str]] = {}
+        for name in self.layout.judges:
+            if name not in self.options.judges and (match := NUMBERED.fullmatch(name)):
+                stems.setdefault(match["stem"], {})[int(match["number"])] = name
+        for stem, columns in stems.items():
+            numbers = sorted(columns)
+            if (
+                len(numbers) < 2
+                or numbers[0] > 1
+                or numbers != list(range(numbers[0], numbers[-1] + 1))
+            ):
+                continue
+            generic = set(name_words(stem)) <= GENERIC and stem not in self.options.judges
+            if generic and set(name_words(stem)) <= {"judge", "llm", "model", "ai"}:
+                self._mark(
+                    columns.values(),
+                    f"a judge of its own; repeats of one judge are --judge {shlex.quote(stem)}",
+                    certain=False,
+                )
+                continue
+            for place, number in enumerate(numbers):
+                self.layout.judges[columns[number]] = (stem, place)
+            for place, number in enumerate(numbers, 1):
+                self._mark(
+                    [columns[number]],
+                    f"repeat {place} of {stem}",
+                    option=f"--judge {shlex.quote(stem)}",
+                )
+
+    def _mark(
+        self,
+        columns: Iterable[str],
+        reason: str,
+        *,
+        certain: bool | None = None,
+        option: str | None = None,
+    ) -> None:
+        names = set(columns)
+        self.layout.roles = [
+            replace(
+                role,
+                reason=reason,
+                certain=role.certain if certain is None else certain,
+                option=option or role.option,
+            )
+            if role.column in names
+            else role
+            for role in self.layout.roles
+        ]
+
+
+LABEL_WORDS = frozenset(
+    {
+        *POSITIVE_WORDS,
+        *("fail", "failed", "no", "n", "false", "f", "0", "bad", "incorrect", "wrong", "reject"),
+        *("rejected", "unacceptable", "negative", "neg", "unhelpful", "irrelevant", "loss", "tie"),
+        *("partial", "neutral", "poor", "fair", "excellent", "ok", "harmless", "benign", "a", "b"),
+    }
+)
+"""Words that usually are labels."""
+
+
+def _alike(column: Column, other: Column) -> bool:
+    """Whether two columns hold the same labels."""
+    if not column.labels or not other.labels:
+        return False
+    shared = len(column.labels & other.labels)
+    if shared:
+        return shared >= min(len(column.labels), len(other.labels)) / 2
+    both = [positive_of(sorted(c.labels)) if len(c.labels) == 2 else None for c in (column, other)]
+    return None not in both  # 0 and 1 beside fail and pass
+
+
+def _rank(column: Column, names: Sequence[str]) -> int:
+    places = [place for place, name in enumerate(names) if name in column.words]
+    return min(places, default=len(names))
+
+
+def _pairs(columns: Sequence[Column]) -> Iterable[tuple[Column, Column]]:
+    """Yields columns whose names differ in a mark of a pair: response_a, response_b."""
+    for first in columns:
+        for mark, other in PAIR_MARKS:
+            words = name_words(first.name)
+            if words.count(mark) + words.count("a") < 1 or mark not in words:
+                continue
+            place = len(words) - 1 - words[::-1].index(mark)
+            mate = [*words[:place], other, *words[place + 1 :]]
+            yield from ((first, second) for second in columns if name_words(second.name) == mate)
+
+
+def _share(column: Column) -> str:
+    return f"{_few(column.counts.index)} in {100 * column.full:.0f} % of rows"
+
+
+def _few(values: Iterable[object]) -> str:
+    names = list(map(str, values))
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
