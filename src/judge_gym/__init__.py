@@ -7,6 +7,7 @@ The map, in the order of the data:
 - `studies`: a study file becomes experiments.
 - `stages`: how each stage asks and reads (pure).
 - `analysis`: frames in; numbers, figures and a report out (pure).
+- `recorded`: verdicts that others recorded, and `check`, which says how good their judges are.
 - `triage`: the failures of a suite run as a task for judges (pure).
 - `models`: the only package that calls an LLM; simulated judges are there, too.
 - `store`: the only package that uses SQL; the ledger of calls.
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from judge_gym.lab import Lab
     from judge_gym.lab.sample_frames import pull_experiment, pull_study, read_samples
     from judge_gym.models.simulated import verdict_distribution
+    from judge_gym.recorded.check import check
     from judge_gym.records import Verdict
     from judge_gym.stages.verdicts import parse_json_verdict, parse_verdict
     from judge_gym.studies import Study, read_study
@@ -41,6 +43,7 @@ _HOMES = {
     "Lab": "lab",
     "Study": "studies",
     "Verdict": "records",
+    "check": "recorded.check",
     "parse_json_verdict": "stages.verdicts",
     "parse_verdict": "stages.verdicts",
     "pull_experiment": "lab.sample_frames",
@@ -56,6 +59,7 @@ __all__ = [
     "Lab",
     "Study",
     "Verdict",
+    "check",
     "parse_json_verdict",
     "parse_verdict",
     "pull_experiment",

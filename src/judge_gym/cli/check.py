@@ -62,7 +62,11 @@ def check(
     from judge_gym.recorded.check import check_reading
 
     reading = read_recorded(file, file_options, json=json)
-    result = check_reading(reading, measure=cast("MeasureName | None", measure))
+    result = check_reading(
+        reading,
+        measure=cast("MeasureName | None", measure),
+        positive=file_options.positive,
+    )
     if out is not None:
         page = result.page()
         text = page.html() if out.suffix == ".html" else page.markdown()
@@ -81,16 +85,19 @@ def _print(check: "Check") -> None:
     """Prints the answer, the judges, what is missing, and how the file was read."""
     if check.table["simulated"]:
         display.warning(check.table["simulated"])
-    for sentence in check.sentences:
+    *sentences, last = check.sentences
+    for sentence in sentences:
         display.text(sentence)
-    if check.disagreements:
-        display.text(f"{display.plural(check.result['disagreements'], 'disagreement')}: --open")
-    print_judge_rows(check.table)
+    display.text(f"{last.removesuffix('.')}: --open" if check.disagreements else last)
+    typer.echo()
+    # The sentences have the numbers of the rows, whichever judge was chosen.
+    print_judge_rows({**check.table, "chosen_quality": None})
     if check.result["missing"]:
-        display.heading("What the file does not support", "")
+        typer.echo("What the file does not support:")
         for line in check.result["missing"]:
             display.text(f"- {line}")
-    typer.echo(f"\n{check.reading.roles_text()}")
+        typer.echo()
+    typer.echo(check.reading.roles_text())
 
 
 def _check_page(out: Path) -> None:

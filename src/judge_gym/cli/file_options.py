@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -128,8 +128,7 @@ def takes_file_options(command: Callable[..., None]) -> Callable[..., None]:
     An option that the command declares itself, such as `positive`, keeps its own help; the command
     gets it in both places.
     """
-    signature, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
-    own = [one for name, one in signature.parameters.items() if name != RECEIVED]
+    own = [one for name, one in inspect.signature(command).parameters.items() if name != RECEIVED]
     names = {one.name for one in own}
     added = [one for one in PARAMETERS if one.name not in names]
 
@@ -140,10 +139,9 @@ def takes_file_options(command: Callable[..., None]) -> Callable[..., None]:
             arguments.pop(one.name, None)
         command(**arguments, **{RECEIVED: _file_options(**given)})
 
-    with_options.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    with_options.__annotations__ = {one.name: hints[one.name] for one in own} | {
-        one.name: one.annotation for one in added
-    }
+    every = [*own, *added]
+    with_options.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {one.name: one.annotation for one in every}
     return with_options
 
 
@@ -185,7 +183,9 @@ def _two_columns(text: str | None) -> tuple[str, str] | None:
         return None
     names = _listed(text)
     if len(names) != 2:
-        raise DesignError(f"--responses {text!r}: two columns are needed, as in response_a,response_b")
+        raise DesignError(
+            f"--responses {text!r}: two columns are needed, as in response_a,response_b"
+        )
     return names[0], names[1]
 
 
@@ -215,13 +215,21 @@ def refuse_file_options(options: "FileOptions", target: str) -> None:
 
     if replace(options, positive=None) != FileOptions():
         raise DesignError(
-            f"{target!r} is a study or a tag, and options such as --human, --judge or --item are for "
-            "files of verdicts"
+            f"{target!r} is a study or a tag, and options such as --human, --judge or --item are "
+            "for files of verdicts"
         )
 
 
-def read_recorded(file: Path, options: "FileOptions", *, json: bool) -> "FileReading":
+def read_recorded(
+    file: Path, options: "FileOptions", *, json: bool, tell: bool = False
+) -> "FileReading":
     """Reads a file; what is uncertain is asked in a terminal, and refused elsewhere.
+
+    Args:
+        file: the file.
+        options: what the user says about it.
+        json: whether a document is printed, so that nobody is asked.
+        tell: whether to print how the file was read.
 
     Raises:
         DesignError: if something uncertain was neither confirmed nor accepted with `--yes`.
@@ -232,10 +240,16 @@ def read_recorded(file: Path, options: "FileOptions", *, json: bool) -> "FileRea
     reading = read_file(file, options)
     if json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         refuse_uncertain(reading)
-        return reading
+    else:
+        _ask(reading)
+    if tell and not json:
+        typer.echo(f"{reading.roles_text()}\n")
+    return reading
+
+
+def _ask(reading: "FileReading") -> None:
     for question in reading.questions:
         if not typer.confirm(question.text, default=True):
             raise DesignError(
                 f"say what is right with options; as proposed it is {question.option}"
             )
-    return reading

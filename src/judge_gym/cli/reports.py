@@ -3,30 +3,46 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, read_lab
+from judge_gym.cli.file_options import (
+    is_recorded_file,
+    read_recorded,
+    refuse_file_options,
+    takes_file_options,
+)
 from judge_gym.cli.options import NONE, AsJson, Target, parse_pairs
 from judge_gym.cli.report_display import print_chosen, print_judges, print_report, print_summary
 from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.records import Status
 from judge_gym.records.judge_table import MeasureName
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from judge_gym.recorded.options import FileOptions
+    from judge_gym.records.judge_table import JudgeTable
+
 USAGE_DETAILS = ("imported", "attempts", "cached_tokens", "seconds")
 """Columns of `usage` that are left out first on a narrow terminal."""
 
 
 @app.command()
+@takes_file_options
 def report(
     target: Annotated[
-        str | None, typer.Argument(help="A study file, a study's name, or an experiment's tag.")
+        str | None,
+        typer.Argument(
+            help="A study file, a study's name, an experiment's tag, or a file of verdicts."
+        ),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--from", help="Report on samples in a .csv or .parquet file; no database."),
+        typer.Option("--from", help="The same for a file of verdicts or an export; no database."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -43,17 +59,27 @@ def report(
         ),
     ] = False,
     json: AsJson = False,
+    *,
+    file_options: "FileOptions",
 ) -> None:
-    """Report which judge to use, on a study or a file of samples; --full prints its tables."""
+    """Report which judge to use, on a study or a file of verdicts; --full prints its tables."""
     from judge_gym.lab.reports import check_report_path, report_file, save_report
 
     gates = parse_pairs("--gate", gate)
     if out is not None:
         check_report_path(out)
     summary_only = not (full or json or out)
+    if file is None and is_recorded_file(target):
+        file, target = Path(str(target)), None
     if file is not None and target is None:
-        built = report_file(file, gates=gates, summary_only=summary_only)
+        built = report_file(
+            file,
+            gates=gates,
+            summary_only=summary_only,
+            read=lambda path: read_recorded(path, file_options, json=json, tell=True),
+        )
     elif target is not None and file is None:
+        refuse_file_options(file_options, target)
         with read_lab() as lab:
             built = lab.reports.build(target, gates=gates, summary_only=summary_only)
     else:
@@ -74,9 +100,14 @@ def report(
 
 
 @app.command()
+@takes_file_options
 def judges(
     targets: Annotated[
-        list[str], typer.Argument(metavar="STUDY|TAG...", help="Studies, their files, or tags.")
+        list[str],
+        typer.Argument(
+            metavar="STUDY|TAG|FILE...",
+            help="Studies, their files, or tags; or one file of verdicts.",
+        ),
     ],
     measure: Annotated[
         str | None,
@@ -98,21 +129,47 @@ def judges(
         ),
     ] = None,
     json: AsJson = False,
+    *,
+    file_options: "FileOptions",
 ) -> None:
     """Show which judge to use: how good each setup is, how consistent, and at what price."""
+    files = [target for target in targets if is_recorded_file(target)]
+    if files and len(targets) > 1:
+        raise DesignError(f"{files[0]} is a file of verdicts, which is shown alone", choices=files)
+    if files:
+        table = _judges_of_file(Path(files[0]), file_options, measure, loss, json=json)
+    else:
+        refuse_file_options(file_options, targets[0])
+        table = _judges_of_lab(targets, measure, positive, loss)
+    if json:
+        display.print_json(table)
+        return
+    print_judges(table)
+    print_chosen(table)
+
+
+def _judges_of_file(
+    file: Path, options: "FileOptions", measure: str | None, loss: str | None, *, json: bool
+) -> "JudgeTable":
+    from judge_gym.lab.reports import checked_decider
+    from judge_gym.recorded.check import check_reading
+
+    declared, costs = checked_decider(measure, loss)
+    reading = read_recorded(file, options, json=json, tell=True)
+    return check_reading(reading, measure=declared, loss=costs, positive=options.positive).table
+
+
+def _judges_of_lab(
+    targets: "Sequence[str]", measure: str | None, positive: str | None, loss: str | None
+) -> "JudgeTable":
     with read_lab() as lab:
-        table = lab.reports.judges(
+        return lab.reports.judges(
             targets[0],
             others=targets[1:],
             measure=cast("MeasureName | None", measure),  # which the lab checks
             positive=positive,
             loss=loss,
         )
-    if json:
-        display.print_json(table)
-        return
-    print_judges(table)
-    print_chosen(table)
 
 
 @app.command()

@@ -14,7 +14,12 @@ from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.power import study_sizes
 from judge_gym.lab.prepare import PreparedStudy
-from judge_gym.lab.sample_frames import read_samples, stored_samples
+from judge_gym.lab.sample_frames import (
+    exported_labels,
+    is_export,
+    read_samples,
+    stored_samples,
+)
 from judge_gym.lab.texts import check_folder, new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 
     from judge_gym.analysis.report import Questions, Report
     from judge_gym.analysis.report.page import SectionOf
+    from judge_gym.recorded.options import FileReading
 
 
 MEASURE_NAMES: tuple[MeasureName, ...] = get_args(MeasureName)
@@ -116,11 +122,7 @@ class Reports:
             positive: the positive one of two labels, in place of the study's.
             loss: what wrong verdicts cost, as `miss=5,false_alarm=1`; expected loss then decides.
         """
-        if measure is not None and measure not in MEASURE_NAMES:
-            raise DesignError(unknown("measure", measure, MEASURE_NAMES), choices=MEASURE_NAMES)
-        if measure is not None and loss is not None:
-            raise DesignError("either a measure decides which setup is best or a loss; give one")
-        costs = None if loss is None else parse_loss(loss)
+        measure, costs = checked_decider(measure, loss)
         load_analysis()
         from judge_gym.analysis.frames import tidy
 
@@ -587,20 +589,57 @@ def _sections(
     return report.QUESTIONS, report.APPENDIX
 
 
+def checked_decider(
+    measure: str | None, loss: str | None
+) -> tuple[MeasureName | None, Mapping[str, float] | None]:
+    """Checks what decides between judges: a measure, or a loss such as `miss=5,false_alarm=1`."""
+    if measure is not None and measure not in MEASURE_NAMES:
+        raise DesignError(unknown("measure", measure, MEASURE_NAMES), choices=MEASURE_NAMES)
+    if measure is not None and loss is not None:
+        raise DesignError("either a measure decides which setup is best or a loss; give one")
+    return cast("MeasureName | None", measure), None if loss is None else parse_loss(loss)
+
+
 def report_file(
-    path: str | Path, *, gates: Mapping[str, float] | None = None, summary_only: bool = False
+    path: str | Path,
+    *,
+    gates: Mapping[str, float] | None = None,
+    summary_only: bool = False,
+    read: "Callable[[Path], FileReading] | None" = None,
 ) -> "Report":
-    """Builds the tables and figures on the samples of a file, without a database."""
+    """Builds the tables and figures on a file of verdicts or samples, without a database.
+
+    Args:
+        path: the file.
+        gates: where validity checks pass, of samples that a study under a protocol exported.
+        summary_only: whether only the summary, hypotheses and checks are computed.
+        read: reads a file that is no export; by default what is uncertain about it is refused.
+    """
     from judge_gym.analysis.report import build_report
 
-    name, samples = Path(path).name, read_samples(path)
-    questions, appendix = _sections(name, samples, gates or {})
+    name = Path(path).name
+    if is_export(path):
+        samples = read_samples(path)
+        questions, appendix = _sections(name, samples, gates or {})
+        return build_report(
+            name,
+            samples,
+            None,
+            people=exported_labels(samples),
+            questions=questions,
+            appendix=appendix,
+            summary_only=summary_only,
+        )
+    from judge_gym.recorded.check import check_reading, read_certain
+
+    checked = check_reading((read or read_certain)(Path(path)))
     return build_report(
         name,
-        samples,
+        checked.samples,
         None,
-        questions=questions,
-        appendix=appendix,
+        people=checked.people,
+        table=checked.table,
+        warnings=checked.reading.conflicts,
         summary_only=summary_only,
     )
 

@@ -31,6 +31,8 @@ APART = ["tag", "task", "variant", "series", "rubric", "is_swap", "flipped"]
 ANSWER_COLUMNS = ["verdict_line", "probe_label", "probe_model"]
 """The columns that are read from answers: analyses of many samples do without them."""
 ANSWER_SOURCES = ["tag", "call_id", "rubric", "display", "stages", "flipped", "probe_status"]
+LABEL_PREFIX = "label."
+"""What begins the name of a column with the labels of one person."""
 SHARED_KEY = ["series", "rubric", "evidence", "replicate", "flipped", "is_swap"]
 """The columns that identify a sample of an experiment, whichever study's run it belongs to."""
 
@@ -316,6 +318,52 @@ def read_samples(path: str | Path) -> "pd.DataFrame":
     frame = tidy(_with_ids(samples) if format == "csv" else samples, source=file.name)
     _refuse_twice(frame, file.name)
     return frame
+
+
+def is_export(path: str | Path) -> bool:
+    """Says whether a file has the columns of exported samples."""
+    from judge_gym.analysis.frames import NEEDED
+
+    file = Path(path)
+    if not file.is_file() or file.suffix.lower() not in (".csv", ".parquet"):
+        return False
+    if file.suffix.lower() == ".csv":
+        with file.open(encoding="utf-8-sig", errors="replace") as lines:
+            header = lines.readline().strip()
+        mark = max(",;\t", key=header.count)
+        return {*NEEDED} <= {name.strip('"') for name in header.split(mark)}
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return {*NEEDED} <= {*parquet.read_schema(file).names}
+    except pa.ArrowInvalid:
+        return False
+
+
+def exported_labels(samples: "pd.DataFrame") -> "pd.DataFrame | None":
+    """Returns people's labels of exported samples, from their columns `label.RATER`, if any.
+
+    Columns: tag, evidence, rater, stage. A cell is the name or the number of a stage.
+    """
+    import pandas as pd
+
+    from judge_gym.analysis.frames import NAMES_APART
+
+    items = samples.drop_duplicates(["tag", "evidence"])
+    rows = []
+    for column in [str(name) for name in samples if str(name).startswith(LABEL_PREFIX)]:
+        rated = items[items[column].notna() & (items[column].astype(str) != "")]
+        for tag, evidence, names, label in zip(
+            rated["tag"], rated["evidence"], rated["stage_names"], rated[column], strict=True
+        ):
+            text = str(label).removesuffix(".0")
+            stages = str(names).split(NAMES_APART)
+            stage = stages.index(text) + 1 if text in stages else int(text)
+            rows.append((tag, evidence, column.removeprefix(LABEL_PREFIX), stage))
+    if not rows:
+        return None
+    return pd.DataFrame(rows, columns=["tag", "evidence", "rater", "stage"])
 
 
 def _csv_table(file: Path) -> Any:

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.belief.masses import FloatArray, IntArray
+from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.frames import own_rows, tidy
 from judge_gym.analysis.judges.quantities import as_quantity
 from judge_gym.analysis.judges.rate import judged_items
 from judge_gym.analysis.judges.setups import Setup, setups_of
 from judge_gym.analysis.judges.systems import SystemDifference, SystemItems, system_difference
 from judge_gym.analysis.judges.table import judge_table
+from judge_gym.analysis.measures.scales import propose_positive
 from judge_gym.analysis.report.page import simulation_banner
-from judge_gym.errors import DesignError, unknown
+from judge_gym.errors import DesignError
 from judge_gym.recorded.check_sentences import (
     answer,
     missing,
@@ -28,6 +29,7 @@ from judge_gym.recorded.check_sentences import (
     system_sentence,
     table_notes,
 )
+from judge_gym.recorded.file import DEFAULTS, read_file
 from judge_gym.recorded.options import FileOptions, FileReading, RoleName
 from judge_gym.recorded.recording import LabelScale, Recording, as_samples
 from judge_gym.records.check import (
@@ -150,8 +152,6 @@ def check(
         accept: whether what is uncertain is taken as proposed, instead of an error.
         measure: which measure decides between judges: exact, balanced, weighted, rank or error.
     """
-    from judge_gym.recorded.file import read_file
-
     options = FileOptions(
         item=item,
         text=text,
@@ -176,9 +176,14 @@ def check(
         accept=accept,
     )
     path = source if isinstance(source, pd.DataFrame) else Path(source)
-    reading = read_file(path, options)
+    return check_reading(read_certain(path, options), measure=measure, positive=positive)
+
+
+def read_certain(source: "Path | pd.DataFrame", options: FileOptions = DEFAULTS) -> FileReading:
+    """Reads a file about which nothing is uncertain, or whose proposals are accepted."""
+    reading = read_file(source, options)
     refuse_uncertain(reading)
-    return check_reading(reading, measure=measure)
+    return reading
 
 
 def refuse_uncertain(reading: FileReading) -> None:
@@ -191,8 +196,8 @@ def refuse_uncertain(reading: FileReading) -> None:
         return
     lines = [f"{question.text} As proposed: {question.option}" for question in reading.questions]
     raise DesignError(
-        f"{reading.recording.source} can be read in several ways; say which, or take all as proposed "
-        "with --yes:\n- " + "\n- ".join(lines),
+        f"{reading.recording.source} can be read in several ways; say which, or take all as "
+        "proposed with --yes:\n- " + "\n- ".join(lines),
         choices=[question.option for question in reading.questions],
     )
 
@@ -202,23 +207,27 @@ def check_reading(
     *,
     measure: MeasureName | None = None,
     loss: Mapping[str, float] | None = None,
+    positive: str | None = None,
 ) -> Check:
     """Checks the judges of a file that was read.
 
     Args:
         reading: the file.
+        positive: the positive label, if a user declared it; else it is that of the reading.
         measure: which measure decides between judges; by default the one that fits the scale.
         loss: what a `miss` and a `false_alarm` cost; expected loss then decides.
     """
     recording = reading.recording
     samples, people = as_samples(recording)
     frame = tidy(samples.assign(**{ROW: np.arange(len(samples))}), source=recording.source)
+    if positive is None and propose_positive(recording.scale.labels) != recording.scale.positive:
+        positive = recording.scale.positive
     table = judge_table(
         frame,
         people,
         measure=measure,
         loss=loss,
-        positive=recording.scale.positive,
+        positive=positive,
         simulated=simulation_banner({*map(str, frame["judge.model"])}),
     )
     table = {**table, "notes": table_notes(table, reading)}
@@ -233,7 +242,7 @@ def check_reading(
         *answer(table),
         *people_sentences(table),
         *(text for text, _ in systems),
-        *_differing_sentence(table, ranked, differing),
+        *_differing_sentence(table, ranked, differing, recording.scale),
     ]
     result: CheckResult = {
         "sentence": " ".join(sentences),
@@ -504,8 +513,10 @@ def _cases(
 def _counted(words: Counter[str]) -> str:
     """Writes what was said, with how often where not always: `pass, 2 of 3`."""
     total = words.total()
-    parts = [word if times == total else f"{word}, {times} of {total}" for word, times in
-             words.most_common()]
+    parts = [
+        word if times == total else f"{word}, {times} of {total}"
+        for word, times in words.most_common()
+    ]
     return "; ".join(parts)
 
 
@@ -517,16 +528,14 @@ def _item_text(row: pd.Series) -> str:
 
 
 def _differing_sentence(
-    table: JudgeTable, ranked: Sequence[Setup], differing: int
+    table: JudgeTable, ranked: Sequence[Setup], differing: int, scale: LabelScale
 ) -> list[str]:
     """Says on how many items the first judge differs from labels, or two judges do."""
-    items = f"{differing:,} item{'' if differing == 1 else 's'}"
+    count = f"{differing:,} disagreement{'' if differing == 1 else 's'}"
+    names = [setup.name for setup in ranked]
+    far = " of more than one stage" if scale.kind == "ordinal" else ""
     if table["kind"] is None:
-        if len(ranked) < 2:
-            return []
-        return [f"{ranked[0].name} and {ranked[1].name} differ on {items}."]
-    whom = "people" if table["kind"] == "agreement" else "the known answer"
-    scale = table["scale"]
-    if scale is not None and scale["kind"] == "ordinal":
-        return [f"{ranked[0].name} is more than one stage from {whom} on {items}."]
-    return [f"{ranked[0].name} differs from {whom} on {items} of {table['known_items']:,}."]
+        return [f"{count}{far} between {names[0]} and {names[1]}."] if len(names) > 1 else []
+    whom = "people" if table["kind"] == "agreement" else "the known answers"
+    whose = f" of {names[0]}" if len(names) > 1 else ""
+    return [f"{count}{whose} with {whom}{far}."]

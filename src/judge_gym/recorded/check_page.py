@@ -54,7 +54,11 @@ def _judges(check: Check, sentences: list[str]) -> Section | None:
         "Judges",
         lead,
         lines=sentences,
-        tables=[judges_table(check.table), confusion_table(check.table["confusion"])],
+        # The sentences have the numbers of the rows, whichever judge was chosen.
+        tables=[
+            judges_table({**check.table, "chosen_quality": None}),
+            confusion_table(check.table["confusion"]),
+        ],
     )
 
 

@@ -11,9 +11,9 @@ from judge_gym.analysis.judges.sentence import (
 )
 from judge_gym.analysis.judges.systems import SystemDifference
 from judge_gym.analysis.stats.intervals import Estimate
-from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeRow, JudgeTable, Quantity
-from judge_gym.records.numbers import decimal, percent, share, signed_hundredths, with_interval
 from judge_gym.recorded.options import FileReading
+from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeRow, JudgeTable, Quantity
+from judge_gym.records.numbers import decimal, share, signed_hundredths, with_interval
 
 NAMED = 3
 """The number of judges with a sentence of their own; the others stand in the table."""
@@ -85,11 +85,13 @@ def _bias(bias: Quantity | None, table: JudgeTable) -> str:
     than = "people" if table["kind"] == "agreement" else "the known answers"
     if bias["low"] is None or bias["high"] is None:
         return ""
-    text = f"{signed_hundredths(bias['value'])} [{signed_hundredths(bias['low'])}, "
-    text += f"{signed_hundredths(bias['high'])}] stages"
     if bias["low"] <= 0 <= bias["high"]:
-        return f"not clearly stricter or milder than {than} ({text})"
-    return f"{'higher' if bias['value'] > 0 else 'lower'} than {than} by {text}"
+        ends = ", ".join(map(signed_hundredths, (bias["low"], bias["high"])))
+        text = f"{signed_hundredths(bias['value'])} [{ends}] stages"
+        return f"not clearly higher or lower than {than} ({text})"
+    direction = "higher" if bias["value"] > 0 else "lower"
+    ends = ", ".join(f"{end:.2f}" for end in sorted((abs(bias["low"]), abs(bias["high"]))))
+    return f"{direction} than {than} by {abs(bias['value']):.2f} [{ends}] stages"
 
 
 def _position(row: JudgeRow, bias: Quantity) -> str:
@@ -138,7 +140,7 @@ def people_sentences(table: JudgeTable) -> Iterator[str]:
         text = rate["sentence"]
         if len(table["rows"]) > 1:  # whose verdicts the rate rests on
             head = rate["quantity"]
-            text = f"{text[: len(head)]} (by {rate['setup']}){text[len(head) :]}"
+            text = f"{text[: len(head)]}, by {rate['setup']}{text[len(head) :]}"
         yield text
     if length is not None:
         text = length["sentence"]
@@ -193,7 +195,9 @@ def missing(reading: FileReading, table: JudgeTable) -> Iterator[str]:
             f"{' and '.join(scale['labels'])} is the positive label (--positive LABEL)"
         )
     if not (recording.verdicts["repeat"] > 0).any():
-        yield "No repeats: consistency needs a second verdict of a judge on an item (--repeat COLUMN)"
+        yield (
+            "No repeats: consistency needs a second verdict of a judge on an item (--repeat COLUMN)"
+        )
     if recording.items["length"].isna().all() and not recording.paired:
         yield "No texts: a judge's taste for length needs them (--text or --length COLUMN)"
     if not recording.paired and not roles & {"text"} and recording.items["length"].notna().any():
@@ -240,8 +244,8 @@ def _undecided(table: JudgeTable) -> Iterator[str]:
             best = next(row["setup"] for row in rows if row["difference"] is None)
             yield (
                 f"To tell {best} and {tied['setup']} apart at the present difference "
-                f"({gap_text(table['measure'], size)}): about {_rounded(needed):,} items with {what}; "
-                f"there are {gap['n']:,}"
+                f"({gap_text(table['measure'], size)}): about {_rounded(needed):,} items with "
+                f"{what}; there are {gap['n']:,}"
             )
 
 
@@ -258,5 +262,3 @@ def table_notes(table: JudgeTable, reading: FileReading) -> list[str]:
         if row["failed_calls"]:
             notes.append(f"{row['setup']}: {row['failed_calls']:,} rows without a verdict")
     return [*notes, *reading.recording.notes, *reading.conflicts]
-
-

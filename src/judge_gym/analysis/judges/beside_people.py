@@ -27,8 +27,8 @@ class JudgedUnits(NamedTuple):
     label: FloatArray
     """People's mean label from 0 to 1; NaN without a label."""
     scores: FloatArray
-    """What each verdict stands for on the same scale; NaN for none. Of two labels, a verdict without
-    a score is not positive."""
+    """What each verdict stands for on the same scale; NaN for none. Of two labels, a verdict
+    without a score is not positive."""
     is_rate: bool
     """Whether labels are positive or not, rather than stages."""
 

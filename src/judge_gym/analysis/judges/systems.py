@@ -4,9 +4,7 @@ The judge may favour a system, for instance one that writes longer texts: its ow
 rates then says more about the judge than about the systems. Labels correct it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
