@@ -13,7 +13,7 @@ from scipy import special
 
 from judge_gym.analysis.judges.rate import people_rate
 from judge_gym.analysis.judges.systems import SystemItems, system_difference
-from judge_gym.analysis.stats.intervals import Estimate, Floats, seeded
+from judge_gym.analysis.stats.intervals import Estimate, seeded
 
 FILES = 400
 LEAST = 0.93

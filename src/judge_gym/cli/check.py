@@ -3,7 +3,7 @@
 import tempfile
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -64,7 +64,7 @@ def check(
     reading = read_recorded(file, file_options, json=json)
     result = check_reading(
         reading,
-        measure=cast("MeasureName | None", measure),
+        measure=measure,
         positive=file_options.positive,
     )
     if out is not None:

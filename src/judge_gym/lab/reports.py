@@ -597,7 +597,7 @@ def checked_decider(
         raise DesignError(unknown("measure", measure, MEASURE_NAMES), choices=MEASURE_NAMES)
     if measure is not None and loss is not None:
         raise DesignError("either a measure decides which setup is best or a loss; give one")
-    return cast("MeasureName | None", measure), None if loss is None else parse_loss(loss)
+    return measure, None if loss is None else parse_loss(loss)
 
 
 def report_file(

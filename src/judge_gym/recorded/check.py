@@ -421,7 +421,7 @@ def _disagreements(
     verdicts = _distribution(own.iloc[ranked[0].index], items, stages)
     if table["kind"] is not None:
         labels = _reference_labels(recording, people, table)
-        place = items.get_indexer(labels["evidence"])
+        place = items.get_indexer(labels["evidence"].to_numpy())
         counts = np.zeros((len(items), stages))
         np.add.at(counts, (place[place >= 0], labels["stage"].to_numpy()[place >= 0] - 1), 1.0)
     elif len(ranked) > 1:
@@ -440,7 +440,7 @@ def _disagreements(
 def _distribution(rows: pd.DataFrame, items: pd.Index, stages: int) -> FloatArray:
     """Counts the verdicts on each item: those without a score first, then each stage."""
     rows = rows[rows["status"] != "provider_error"]
-    place = items.get_indexer(rows["evidence"].astype(str))
+    place = items.get_indexer(rows["evidence"].astype(str).to_numpy())
     mask = rows["mask"].to_numpy()
     stage = np.where(mask > 0, np.log2(np.maximum(mask, 1)) + 1, 0).astype(np.int64)
     counts = np.zeros((len(items), stages + 1))

@@ -12,7 +12,7 @@ from judge_gym.analysis.judges.sentence import (
 from judge_gym.analysis.judges.systems import SystemDifference
 from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.recorded.options import FileReading
-from judge_gym.records.judge_table import MIN_CLUSTERS, JudgeRow, JudgeTable, Quantity
+from judge_gym.records.judge_table import MIN_CLUSTERS, Decider, JudgeRow, JudgeTable, Quantity
 from judge_gym.records.numbers import decimal, share, signed_hundredths, with_interval
 
 NAMED = 3
@@ -122,11 +122,20 @@ def _comparison(table: JudgeTable) -> str:
         parts.append(f"{names} are not told apart in {name}{limit}")
     for row in worse[:NAMED]:
         gap = row["difference"]
-        by = gap_text(decider, gap["value"]) if gap else ""
-        parts.append(f"{row['setup']} is worse than {best['setup']} in {name} by {by}")
+        by = f" by {_size(decider, gap)}" if gap else ""
+        parts.append(f"{row['setup']} is worse than {best['setup']} in {name}{by}")
     if len(worse) > NAMED:
         parts.append(f"{len(worse) - NAMED} further judges are worse")
     return ". ".join(parts) + "." if parts else ""
+
+
+def _size(decider: Decider, gap: Quantity) -> str:
+    """Writes the size of a difference, whatever its sign, with its interval."""
+    text = gap_text(decider, gap["value"])
+    if gap["low"] is None or gap["high"] is None or gap["low"] <= 0 <= gap["high"]:
+        return text
+    ends = sorted((abs(gap["low"]), abs(gap["high"])))
+    return f"{text} [{', '.join(gap_text(decider, end).split()[0] for end in ends)}]"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Rank correlation of a judge's mean stage with people's mean: tau-b and Spearman's.
 
 Neither is a function of sums over items, so that the jackknife deletes each cluster exactly, from
-the signs of all pairs of items (quadratic in items, in blocks that fit in memory).
+the signs of all pairs of items (quadratic in distinct values, in blocks that fit in memory).
 """
 
 from collections.abc import Iterator
@@ -179,21 +179,39 @@ def _ratio(sums: Floats) -> Floats:
 def _tau_sums(x: Floats, y: Floats, codes: Codes) -> tuple[Floats, Floats]:
     """Counts concordant less discordant pairs, and pairs untied in x and y: all, and by cluster.
 
-    Items are sorted by cluster. Without a cluster, the pairs of its items are subtracted; those
-    within it were subtracted twice.
+    Without a cluster, the pairs of its items are subtracted; those within it were subtracted twice.
     """
-    starts, group = _starts(codes), np.unique(codes, return_inverse=True)[1]
-    rows, own = np.zeros((3, len(x))), np.zeros((3, len(x)))
-    several = len(starts) < len(x)
-    for block, signs_x, signs_y in _sign_blocks(x, y):
-        for place, product in enumerate((signs_x * signs_y, np.abs(signs_x), np.abs(signs_y))):
-            rows[place, block] = product.sum(axis=1)
-            if several:
-                same = group[block][:, None] == group
-                own[place, block] = (product * same).sum(axis=1)
-    by_cluster = np.add.reduceat(rows - own / 2, starts, axis=1) if len(x) else rows
-    whole = rows.sum(axis=1) / 2
+    cells = _Cells.of(x, y, codes)
+    rows = np.zeros((3, len(cells.x)))
+    for block in _blocks(len(cells.x), len(cells.x)):
+        signs = np.sign(cells.x[block, None] - cells.x), np.sign(cells.y[block, None] - cells.y)
+        rows[:, block] = np.stack(_pair_products(*signs)) @ cells.items
+    starts = _starts(cells.cluster)
+    by_cluster = np.add.reduceat(rows[:, cells.cell] * cells.times, starts, axis=1)
+    if len(starts) < len(cells.cell):
+        by_cluster -= _within_clusters(cells) / 2
+    whole = rows @ cells.items / 2
     return whole, whole[:, None] - by_cluster
+
+
+def _within_clusters(cells: "_Cells") -> Floats:
+    """Sums what `_tau_sums` counts over the ordered pairs within each cluster."""
+    starts = _starts(cells.cluster)
+    sizes = np.diff([*starts, len(cells.cell)])
+    totals = np.zeros((3, len(starts)))
+    for place in np.flatnonzero(sizes > 1):
+        own = slice(starts[place], starts[place] + sizes[place])
+        cell, times = cells.cell[own], cells.times[own]
+        x, y = cells.x[cell], cells.y[cell]
+        for block in _blocks(len(cell), len(cell)):
+            signs = np.sign(x[block, None] - x), np.sign(y[block, None] - y)
+            for kind, product in enumerate(_pair_products(*signs)):
+                totals[kind, place] += times[block] @ product @ times
+    return totals
+
+
+def _pair_products(signs_x: Floats, signs_y: Floats) -> tuple[Floats, Floats, Floats]:
+    return signs_x * signs_y, np.abs(signs_x), np.abs(signs_y)
 
 
 def _rank_sums(x: Floats, y: Floats, codes: Codes) -> tuple[Floats, Floats]:
@@ -202,21 +220,76 @@ def _rank_sums(x: Floats, y: Floats, codes: Codes) -> tuple[Floats, Floats]:
     The doubled distance of a rank, with ties, from the mean rank is the sum of the signs of the
     differences from all items; without a cluster, those from its items are subtracted.
     """
-    starts, group = _starts(codes), np.unique(codes, return_inverse=True)[1]
-    whole, without = np.zeros(3), np.zeros((3, len(starts)))
-    for block, signs_x, signs_y in _sign_blocks(x, y):
-        ranks = np.stack([signs_x.sum(axis=1), signs_y.sum(axis=1)])
-        whole += _products(*ranks).sum(axis=1)
-        left_x = ranks[0][:, None] - np.add.reduceat(signs_x, starts, axis=1)
-        left_y = ranks[1][:, None] - np.add.reduceat(signs_y, starts, axis=1)
-        own = np.arange(len(left_x)), group[block]
-        left_x[own] = left_y[own] = 0.0
-        without += _products(left_x, left_y).sum(axis=1)
-    return whole, without
+    cells = _Cells.of(x, y, codes)
+    ranks = [_sign_sums(side, side, cells.items) for side in (cells.x, cells.y)]
+    starts = _starts(cells.cluster)
+    ends = np.append(starts[1:], len(cells.cell))
+    without = np.zeros((3, len(starts)))
+    # Clusters of one item are alike where their items are in one cell.
+    alike = np.full(len(cells.x), -1)
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        cell, times = cells.cell[start:end], cells.times[start:end]
+        single = end - start == 1 and times[0] == 1
+        if single and alike[cell[0]] >= 0:
+            without[:, place] = without[:, alike[cell[0]]]
+            continue
+        left = [
+            rank - _sign_sums(side, side[cell], times)
+            for rank, side in zip(ranks, (cells.x, cells.y), strict=True)
+        ]
+        count = cells.items.copy()
+        count[cell] -= times
+        without[:, place] = _products(left[0], left[1]) @ count
+        if single:
+            alike[cell[0]] = place
+    return _products(ranks[0], ranks[1]) @ cells.items, without
+
+
+def _sign_sums(values: Floats, others: Floats, times: Floats) -> Floats:
+    """Sums the signs of the differences of each value from others, which occur several times."""
+    order = np.argsort(others, kind="stable")
+    below = np.concatenate([[0.0], np.cumsum(times[order])])
+    smaller = below[np.searchsorted(others[order], values, side="left")]
+    larger = below[-1] - below[np.searchsorted(others[order], values, side="right")]
+    difference: Floats = smaller - larger
+    return difference
 
 
 def _products(x: Floats, y: Floats) -> Floats:
     return np.stack([x * y, x * x, y * y])
+
+
+class _Cells(NamedTuple):
+    """Items with equal values as one: stages are few, and pairs of items many."""
+
+    x: Floats
+    """The first value of each cell."""
+    y: Floats
+    items: Floats
+    """The number of its items."""
+    cell: Codes
+    """The cell of each entry: a cell that a cluster has; sorted by cluster."""
+    cluster: Codes
+    times: Floats
+    """How many items of the cluster are in the cell."""
+
+    @staticmethod
+    def of(x: Floats, y: Floats, codes: Codes) -> "_Cells":
+        """Groups items by their values, and by cluster."""
+        values, cell = np.unique(np.column_stack([x, y]), axis=0, return_inverse=True)
+        cell = cell.reshape(-1)
+        count = np.bincount(cell, minlength=len(values)).astype(float)
+        key = np.unique(codes, return_inverse=True)[1] * max(1, len(values)) + cell
+        entries, times = np.unique(key, return_counts=True)
+        cluster, of_entry = np.divmod(entries, max(1, len(values)))
+        return _Cells(values[:, 0], values[:, 1], count, of_entry, cluster, times.astype(float))
+
+
+def _blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Yields parts of the rows of a matrix that fit in memory."""
+    size = max(1, BLOCK // max(1, columns))
+    for start in range(0, rows, size):
+        yield slice(start, start + size)
 
 
 def _numbered(clusters: Codes | None, items: int) -> Codes:
@@ -227,11 +300,3 @@ def _numbered(clusters: Codes | None, items: int) -> Codes:
 def _starts(codes: Codes) -> npt.NDArray[np.intp]:
     """Returns where each cluster begins among sorted codes."""
     return np.flatnonzero(np.diff(codes, prepend=-1))
-
-
-def _sign_blocks(x: Floats, y: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
-    """Yields the signs of the differences of some items from all items, in x and y."""
-    size = max(1, BLOCK // max(1, len(x)))
-    for start in range(0, len(x), size):
-        block = slice(start, start + size)
-        yield block, np.sign(x[block, None] - x), np.sign(y[block, None] - y)
