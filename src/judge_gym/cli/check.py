@@ -109,11 +109,14 @@ def _check_page(out: Path) -> None:
 
 def _open(check: "Check", out: Path | None) -> None:
     """Opens the page in the browser; without a file of its own it lies in a temporary one."""
+    from judge_gym.analysis.report.page import slug
+    from judge_gym.recorded.check_page import DISAGREEMENTS
+
     page = out
     if page is None or page.suffix != ".html":
         folder = Path(tempfile.mkdtemp(prefix="judge-gym-"))
         page = folder / f"{Path(check.reading.recording.source).stem or 'check'}.html"
         page.write_text(check.page().html(), encoding="utf-8")
     address = page.resolve().as_uri()
-    opened = webbrowser.open(f"{address}#where-do-verdicts-and-labels-differ")
+    opened = webbrowser.open(f"{address}#{slug(DISAGREEMENTS)}")
     typer.echo(f"{'opened' if opened else 'no browser; open'} {page}", err=True)

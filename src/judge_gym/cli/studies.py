@@ -29,6 +29,7 @@ EXAMPLES = {
         )
     },
     "review": {name: name for name in ("review.yaml", "reviews.jsonl", "rubric.json")},
+    "verdicts": {"verdicts.csv": "verdicts.csv"},
     "shaky": {"shaky.yaml": "shaky.yaml"},
     "benchmark": {
         "benchmark.yaml": "benchmark.yaml",
@@ -73,7 +74,7 @@ def init(
         str,
         typer.Option(
             help="support (replies to customers), contested (the blueprint's concepts), review "
-            "(code review), benchmark, or suite (coding tasks)."
+            "(code review), benchmark, suite (coding tasks), or verdicts (a file to check)."
         ),
     ] = "support",
     csv: Annotated[
@@ -123,6 +124,8 @@ def init(
     commands = [f"judge-gym {verb} {study}" for verb in ("plan", "run", "report")]
     if example == "suite":
         commands = [*SUITE_COMMANDS]
+    if example == "verdicts":
+        commands = ["judge-gym check verdicts.csv"]
     if folder != Path():
         commands.insert(0, f"cd {shlex.quote(str(folder))}")
     typer.echo("next: " + "\n      ".join(commands))

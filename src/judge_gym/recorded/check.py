@@ -230,7 +230,7 @@ def check_reading(
         positive=positive,
         simulated=simulation_banner({*map(str, frame["judge.model"])}),
     )
-    table = {**table, "notes": table_notes(table, reading)}
+    table = {**table, "notes": table_notes(table)}
     own = own_rows(frame)
     setups = {setup.name: setup for setup in setups_of(own)}
     ranked = [setups[row["setup"]] for row in table["rows"]]

@@ -18,6 +18,8 @@ from judge_gym.analysis.report.page import (
 from judge_gym.recorded.check import Check, DisagreedItem
 from judge_gym.recorded.options import FileReading
 
+DISAGREEMENTS = "Where do verdicts and labels differ?"
+MISSING = "What does the file not support?"
 LONGEST = 4_000
 """The number of characters of a text or a rationale that the page shows."""
 
@@ -25,22 +27,14 @@ LONGEST = 4_000
 def check_page(check: Check) -> Report:
     """Makes the page of a check, which needs no network and no other file."""
     first, *others = check.sentences
-    parts = {
-        "How good is each judge?": _judges(check, others),
-        "Where do verdicts and labels differ?": _disagreements(check),
-        "What does the file not support?": section(
-            "Missing", "Each line says what would help.", lines=check.result["missing"]
-        ),
-        "How was the file read?": _reading(check.reading),
-    }
+    missing = section(MISSING, "Each line says what would help.", lines=check.result["missing"])
+    parts = (_judges(check, others), _disagreements(check), missing, _reading(check.reading))
     return Report(
         title=check.reading.recording.source,
         banner=check.table["simulated"],
         facts=dict(_facts(check)),
         warnings=check.reading.conflicts,
-        questions=tuple(
-            Question(title, (part,)) for title, part in parts.items() if part is not None
-        ),
+        questions=tuple(Question(part.title, (part,)) for part in parts if part is not None),
         summary=Summary(first),
         judge_table=check.table,
     )
@@ -51,7 +45,7 @@ def _judges(check: Check, sentences: list[str]) -> Section | None:
     if check.table["kind"] is not None:
         lead = check.table["decides"]
     return section(
-        "Judges",
+        "How good is each judge?",
         lead,
         lines=sentences,
         # The sentences have the numbers of the rows, whichever judge was chosen.
@@ -68,7 +62,7 @@ def _disagreements(check: Check) -> Section | None:
     lead = f"{count:,} item{'' if count == 1 else 's'}, the furthest apart first."
     if len(cases) < count:
         lead = f"{count:,} items, of which these {len(cases)} are furthest apart."
-    return section("Disagreements", lead, cases=cases)
+    return section(DISAGREEMENTS, lead, cases=cases)
 
 
 def _case(item: DisagreedItem) -> Disagreement:
@@ -101,7 +95,7 @@ def _reading(reading: FileReading) -> Section | None:
         ]
     )
     return section(
-        "Columns and values",
+        "How was the file read?",
         "Nothing else of the file was used.",
         tables=[
             Table("Columns", "What each column was taken for.", roles),

@@ -264,10 +264,10 @@ def _rounded(count: float) -> int:
     return int(-(-count // step) * step)
 
 
-def table_notes(table: JudgeTable, reading: FileReading) -> list[str]:
+def table_notes(table: JudgeTable) -> list[str]:
     """Lists the notes of a judge table that hold for a file, without advice on studies."""
     notes = [note for note in table["notes"] if "judge-gym" not in note and "study's" not in note]
     for row in table["rows"]:
         if row["failed_calls"]:
             notes.append(f"{row['setup']}: {row['failed_calls']:,} rows without a verdict")
-    return [*notes, *reading.recording.notes, *reading.conflicts]
+    return notes
