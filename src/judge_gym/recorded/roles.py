@@ -101,8 +101,8 @@ class Column:
     @cached_property
     def length(self) -> float:
         """The mean number of characters of its values."""
-        lengths = self.counts.index.str.len().to_numpy(float)
-        return float((lengths * self.counts.to_numpy(float)).sum()) / max(self.filled, 1)
+        total = sum(len(str(value)) * int(number) for value, number in self.counts.items())
+        return total / max(self.filled, 1)
 
     @cached_property
     def numeric(self) -> bool:
