@@ -13,6 +13,7 @@ from playwright.sync_api import sync_playwright
 
 from judge_gym.cli.own_study import own_study
 from judge_gym.lab import Lab
+from judge_gym.recorded import read_file
 from judge_gym.web import serve
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
@@ -34,11 +35,8 @@ def main() -> None:
         folder = Path(name)
         for file in ("replies.csv", "helpfulness.json"):
             shutil.copy(demo / file, folder / file)
-        raters = [f"rater_{number}" for number in (1, 2, 3)]
-        rubric = Path("helpfulness.json")
-        _, text = own_study(folder / "replies.csv", raters, "quality", rubric, [])
-        study = folder / "replies.yaml"
-        study.write_text(text, encoding="utf-8")
+        reading = read_file(folder / "replies.csv", judged=False)
+        study = own_study(reading, "quality", Path("helpfulness.json"), []).write(folder)
         with Lab.open(f"sqlite:///{folder / 'lab.db'}") as lab:
             lab.runs.run(study)
             print(lab.reports.judges(STUDY)["sentence"])

@@ -126,7 +126,7 @@ def test_an_example_goes_from_init_to_report(
 def test_a_csv_file_becomes_a_study(call: Call, tmp_path: Path) -> None:
     rows = ["text,truth,ann,bo", "one,bad,bad,", "two,good,good,bad", "three,good,good,good"]
     (tmp_path / "My Texts.csv").write_text("\n".join(rows))
-    words = ("--csv", "My Texts.csv", "--labels", "ann,bo", "--judge", "sim:strict")
+    words = ("--csv", "My Texts.csv", "--human", "ann", "--human", "bo", "--judge", "sim:strict")
     assert "judge-gym run my-texts.yaml" in succeed(call("init", *words)).out
     plan = succeed(call("plan", "my-texts.yaml", "--json")).json
     assert plan["stages"]["all"]["calls"] == 2 * 3 * 3, "two methods, three items, three repeats"
@@ -134,12 +134,12 @@ def test_a_csv_file_becomes_a_study(call: Call, tmp_path: Path) -> None:
     table = succeed(call("judges", "my-texts.yaml", "--json")).json
     assert (table["kind"], table["known_items"]) == ("accuracy", 3)
     assert "exists already" in call("init", *words).err
-    assert "'ann'" in call("init", "--csv", "My Texts.csv", "--labels", "amy").err
+    assert "'ann'" in call("init", "--csv", "My Texts.csv", "--human", "amy").err
     (tmp_path / "numbers.csv").write_text("text,ann\nx,1\ny,4\n")
-    succeed(call("init", "--csv", "numbers.csv", "--labels", "ann"))
+    succeed(call("init", "--csv", "numbers.csv", "--human", "ann"))
     assert '["1", "2", "3", "4"]' in (tmp_path / "numbers.yaml").read_text(), "no place is missing"
     (tmp_path / "none.csv").write_text("body\nx\n")
-    assert "a column 'text'" in call("init", "--csv", "none.csv").err
+    assert "--text" in call("init", "--csv", "none.csv").err
 
 
 def test_init_refuses_to_overwrite(call: Call, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from browser_pages import PHONE, open_page, open_path, overflow_width, violations
 from judge_gym.cli.own_study import own_study
+from judge_gym.recorded import read_file
 from judge_gym.web.pages.suite_evals import TITLES
 from lab_server import ServedLab
 from made_runs import SLUG
@@ -61,11 +62,9 @@ def run_replies(lab: ServedLab) -> None:
     with as_file(files("judge_gym.demo")) as demo:
         for file in ("replies.csv", "helpfulness.json"):
             shutil.copy(demo / file, lab.folder / file)
-    raters = [f"rater_{number}" for number in (1, 2, 3)]
-    rubric = Path("helpfulness.json")
-    _, text = own_study(lab.folder / "replies.csv", raters, "quality", rubric, [])
-    (lab.folder / "replies.yaml").write_text(text)
-    lab.lab.runs.run(str(lab.folder / "replies.yaml"))
+    reading = read_file(lab.folder / "replies.csv", judged=False)
+    study = own_study(reading, "quality", Path("helpfulness.json"), [])
+    lab.lab.runs.run(str(study.write(lab.folder)))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -61,7 +61,7 @@ def check(
         _check_page(out)
     from judge_gym.recorded.check import check_reading
 
-    reading = read_recorded(file, file_options, json=json)
+    reading = read_recorded(file, file_options)
     result = check_reading(
         reading,
         measure=measure,

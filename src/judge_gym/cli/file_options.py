@@ -1,8 +1,13 @@
-"""The options that say how to read a file of verdicts and labels, for every command that does."""
+"""What a user says about a file of verdicts or labels: the options of every command that reads one.
+
+`takes_file_options` adds all of them to a command. `confirm_reading` asks in a terminal what is
+uncertain about a file, and refuses elsewhere.
+"""
 
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,109 +22,176 @@ if TYPE_CHECKING:
     from judge_gym.recorded.options import FileOptions, FileReading
 
 RECEIVED = "file_options"
-"""The parameter with which a command gets the options."""
+"""The parameter with which a command gets all options of files."""
+
+COLUMN = "COLUMN"
+Item = Annotated[str | None, typer.Option(metavar=COLUMN, help="The column that names items.")]
+Text = Annotated[
+    str | None, typer.Option(metavar=COLUMN, help="The column with the text that is judged.")
+]
+Responses = Annotated[
+    str,
+    typer.Option(metavar="COLUMN,COLUMN", help="The columns with the two responses of a pair."),
+]
+JudgeColumns = Annotated[
+    list[str],
+    typer.Option(
+        "--judge",
+        metavar=COLUMN,
+        help="A column of verdicts, or the one that names who judged; repeatable.",
+    ),
+]
+Human = Annotated[
+    list[str],
+    typer.Option(
+        metavar=COLUMN,
+        help="A column of a person's labels, or the one that names the person; repeatable.",
+    ),
+]
+Truth = Annotated[str | None, typer.Option(metavar=COLUMN, help="The column with known answers.")]
+Repeat = Annotated[
+    str | None, typer.Option(metavar=COLUMN, help="The column that numbers repeats of a judge.")
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(metavar=COLUMN, help="The column with what makes items dependent: a thread."),
+]
+Score = Annotated[
+    str | None,
+    typer.Option(metavar="EXPR", help="Make two labels of a column of numbers: 'score>=4'."),
+]
+Positive = Annotated[
+    str | None, typer.Option(metavar="LABEL", help="The positive one of two labels.")
+]
+Length = Annotated[
+    str | None, typer.Option(metavar=COLUMN, help="The column with the length of the text.")
+]
+Usd = Annotated[str | None, typer.Option(metavar=COLUMN, help="The column with the price.")]
+Seconds = Annotated[
+    str | None, typer.Option(metavar=COLUMN, help="The column with the time of a verdict.")
+]
+System = Annotated[
+    str | None,
+    typer.Option(metavar=COLUMN, help="The column with the system or version that wrote the text."),
+]
+Rationale = Annotated[
+    str | None, typer.Option(metavar=COLUMN, help="The column with the judge's reasons.")
+]
+KnobColumns = Annotated[
+    list[str],
+    typer.Option(
+        "--knob", metavar=COLUMN, help="A column with a setting of the judge; repeatable."
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A second file with people's labels, joined by item."),
+]
+Order = Annotated[
+    str,
+    typer.Option(metavar="LABEL,...", help="The labels from the lowest; 'none': without order."),
+]
+Same = Annotated[
+    list[str],
+    typer.Option(metavar="VALUE=LABEL", help="What a spelling means; repeatable."),
+]
+Missing = Annotated[
+    list[str], typer.Option(metavar="WORD", help="A word that stands for no label; repeatable.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Accept what is uncertain as it is proposed.")]
 
 
-def _declared(
+def read_words(text: str) -> tuple[str, ...]:
+    """Reads words that are separated by commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def read_pair(text: str) -> tuple[str, str] | None:
+    """Reads the two columns of `--responses`."""
+    words = read_words(text)
+    if not words:
+        return None
+    if len(words) != 2:
+        raise DesignError(f"--responses {text!r} names {len(words)} columns; a pair has two")
+    return words[0], words[1]
+
+
+def read_same(pairs: Sequence[str]) -> dict[str, str]:
+    """Reads what spellings mean."""
+    split = [pair.rpartition("=") for pair in pairs]
+    for pair, (value, sign, label) in zip(pairs, split, strict=True):
+        if not sign or not value.strip() or not label.strip():
+            raise DesignError(f"--same {pair!r} is not VALUE=LABEL, such as Helpfull=helpful")
+    return {value.strip(): label.strip() for value, _, label in split}
+
+
+def confirm_reading(reading: "FileReading") -> None:
+    """Shows how a file was read, and asks about what is uncertain.
+
+    Raises:
+        DesignError: outside of a terminal if something is uncertain, or if the user says no.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        reading.refuse_open_questions()
+    typer.echo(reading.roles_text(), err=True)
+    for question in reading.questions:
+        if not typer.confirm(question.text, default=True, err=True):
+            raise DesignError(f"say what it is with an option instead of {question.option}")
+
+
+# --- all options of a file for one command --------------------------------------------------------
+
+
+def _file_options(
     *,
-    judge: Annotated[
-        list[str],
-        typer.Option(
-            "--judge",
-            metavar="COLUMN",
-            help="A column with a judge's verdicts, or the one that names the judge of its row; "
-            "repeatable.",
-        ),
-    ] = NONE,
-    human: Annotated[
-        list[str],
-        typer.Option(
-            "--human",
-            metavar="COLUMN",
-            help="A column with a person's labels, or the one that names the person; repeatable.",
-        ),
-    ] = NONE,
-    truth: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column with known answers.")
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A second file with people's labels, joined by item."),
-    ] = None,
-    item: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column with the item's id.")
-    ] = None,
-    text: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column with what is judged.")
-    ] = None,
-    responses: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN,COLUMN", help="The columns of the two responses of a pair."),
-    ] = None,
-    repeat: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column with the repeat's number.")
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="What makes items dependent, such as a conversation or a topic."
-        ),
-    ] = None,
-    system: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Which system, or version, wrote the judged text."),
-    ] = None,
-    knob: Annotated[
-        list[str],
-        typer.Option(
-            "--knob",
-            metavar="COLUMN",
-            help="What varied between verdicts, such as the prompt; repeatable.",
-        ),
-    ] = NONE,
-    score: Annotated[
-        str | None,
-        typer.Option(metavar="'NAME>=4'", help="Make pass and fail of numbers: 'score>=4'."),
-    ] = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(metavar="LABEL", help="The positive one of two labels, such as pass."),
-    ] = None,
-    order: Annotated[
-        str | None,
-        typer.Option(metavar="LABEL,...", help="The labels from the lowest to the highest."),
-    ] = None,
-    same: Annotated[
-        list[str],
-        typer.Option(
-            "--same", metavar="SPELLING=LABEL", help="Count a spelling as a label; repeatable."
-        ),
-    ] = NONE,
-    missing: Annotated[
-        list[str],
-        typer.Option("--missing", metavar="WORD", help="A word for no label; repeatable."),
-    ] = NONE,
-    length: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The length of the text; default: counted."),
-    ] = None,
-    usd: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The price of a verdict in US dollars.")
-    ] = None,
-    seconds: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The time of a verdict.")
-    ] = None,
-    rationale: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The judge's reasons.")
-    ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Take what is uncertain about the file as proposed.")
-    ] = False,
-) -> None:
-    """Declares the options."""
+    judge: JudgeColumns = NONE,
+    human: Human = NONE,
+    truth: Truth = None,
+    labels: Labels = None,
+    item: Item = None,
+    text: Text = None,
+    responses: Responses = "",
+    repeat: Repeat = None,
+    cluster: Cluster = None,
+    system: System = None,
+    knob: KnobColumns = NONE,
+    score: Score = None,
+    positive: Positive = None,
+    order: Order = "",
+    same: Same = NONE,
+    missing: Missing = NONE,
+    length: Length = None,
+    usd: Usd = None,
+    seconds: Seconds = None,
+    rationale: Rationale = None,
+    yes: Yes = False,
+) -> "FileOptions":
+    """Returns what a user says about a file."""
+    from judge_gym.recorded.options import FileOptions
 
-
-PARAMETERS = tuple(inspect.signature(_declared).parameters.values())
+    return FileOptions(
+        judges=tuple(judge),
+        people=tuple(human),
+        truth=truth,
+        labels=labels,
+        item=item,
+        text=text,
+        responses=read_pair(responses),
+        repeat=repeat,
+        cluster=cluster,
+        system=system,
+        knobs=tuple(knob),
+        score=score,
+        positive=positive,
+        order=read_words(order),
+        same=read_same(same),
+        missing=tuple(missing),
+        length=length,
+        usd=usd,
+        seconds=seconds,
+        rationale=rationale,
+        accept=yes,
+    )
 
 
 def takes_file_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -128,72 +200,23 @@ def takes_file_options(command: Callable[..., None]) -> Callable[..., None]:
     An option that the command declares itself, such as `positive`, keeps its own help; the command
     gets it in both places.
     """
-    own = [one for name, one in inspect.signature(command).parameters.items() if name != RECEIVED]
+    of_files = inspect.signature(_file_options).parameters.values()
+    own = [
+        one for name, one in inspect.signature(command).parameters.items() if name != RECEIVED
+    ]
     names = {one.name for one in own}
-    added = [one for one in PARAMETERS if one.name not in names]
+    added = [one for one in of_files if one.name not in names]
 
     @wraps(command)
     def with_options(**arguments: Any) -> None:
-        given = {one.name: arguments.get(one.name, one.default) for one in PARAMETERS}
-        for one in added:
-            arguments.pop(one.name, None)
-        command(**arguments, **{RECEIVED: _file_options(**given)})
+        values = {one.name: arguments[one.name] for one in of_files}
+        rest = {one.name: arguments[one.name] for one in own}
+        command(**rest, **{RECEIVED: _file_options(**values)})
 
     every = [*own, *added]
     with_options.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
     with_options.__annotations__ = {one.name: one.annotation for one in every}
     return with_options
-
-
-def _file_options(
-    *,
-    judge: Sequence[str],
-    human: Sequence[str],
-    labels: Path | None,
-    responses: str | None,
-    knob: Sequence[str],
-    order: str | None,
-    same: Sequence[str],
-    missing: Sequence[str],
-    yes: bool,
-    **columns: Any,
-) -> "FileOptions":
-    from judge_gym.recorded.options import FileOptions
-
-    return FileOptions(
-        judges=tuple(judge),
-        people=tuple(human),
-        labels=labels,
-        responses=_two_columns(responses),
-        knobs=tuple(knob),
-        order=tuple(_listed(order)),
-        same=dict(map(_spelling, same)),
-        missing=tuple(missing),
-        accept=yes,
-        **columns,
-    )
-
-
-def _listed(text: str | None) -> list[str]:
-    return [word.strip() for word in (text or "").split(",") if word.strip()]
-
-
-def _two_columns(text: str | None) -> tuple[str, str] | None:
-    if text is None:
-        return None
-    names = _listed(text)
-    if len(names) != 2:
-        raise DesignError(
-            f"--responses {text!r}: two columns are needed, as in response_a,response_b"
-        )
-    return names[0], names[1]
-
-
-def _spelling(text: str) -> tuple[str, str]:
-    spelling, separator, label = text.rpartition("=")
-    if not (separator and spelling.strip() and label.strip()):
-        raise DesignError(f"--same {text!r}: write SPELLING=LABEL, as in Helpfull=helpful")
-    return spelling.strip(), label.strip()
 
 
 def is_recorded_file(target: str | None) -> bool:
@@ -209,8 +232,6 @@ def refuse_file_options(options: "FileOptions", target: str) -> None:
     Raises:
         DesignError: if any is given beside `--positive`, which studies have too.
     """
-    from dataclasses import replace
-
     from judge_gym.recorded.options import FileOptions
 
     if replace(options, positive=None) != FileOptions():
@@ -220,36 +241,11 @@ def refuse_file_options(options: "FileOptions", target: str) -> None:
         )
 
 
-def read_recorded(
-    file: Path, options: "FileOptions", *, json: bool, tell: bool = False
-) -> "FileReading":
-    """Reads a file; what is uncertain is asked in a terminal, and refused elsewhere.
-
-    Args:
-        file: the file.
-        options: what the user says about it.
-        json: whether a document is printed, so that nobody is asked.
-        tell: whether to print how the file was read.
-
-    Raises:
-        DesignError: if something uncertain was neither confirmed nor accepted with `--yes`.
-    """
-    from judge_gym.recorded.check import refuse_uncertain
+def read_recorded(file: Path, options: "FileOptions") -> "FileReading":
+    """Reads a file, and has what is uncertain about it confirmed."""
     from judge_gym.recorded.file import read_file
 
     reading = read_file(file, options)
-    if json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        refuse_uncertain(reading)
-    else:
-        _ask(reading)
-    if tell and not json:
-        typer.echo(f"{reading.roles_text()}\n")
+    if reading.questions:
+        confirm_reading(reading)
     return reading
-
-
-def _ask(reading: "FileReading") -> None:
-    for question in reading.questions:
-        if not typer.confirm(question.text, default=True):
-            raise DesignError(
-                f"say what is right with options; as proposed it is {question.option}"
-            )

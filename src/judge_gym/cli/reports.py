@@ -24,7 +24,7 @@ from judge_gym.records.judge_table import MeasureName
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from judge_gym.recorded.options import FileOptions
+    from judge_gym.recorded.options import FileOptions, FileReading
     from judge_gym.records.judge_table import JudgeTable
 
 USAGE_DETAILS = ("imported", "attempts", "cached_tokens", "seconds")
@@ -76,7 +76,7 @@ def report(
             file,
             gates=gates,
             summary_only=summary_only,
-            read=lambda path: read_recorded(path, file_options, json=json, tell=True),
+            read=lambda path: _read_and_tell(path, file_options, quiet=json),
         )
     elif target is not None and file is None:
         refuse_file_options(file_options, target)
@@ -155,8 +155,16 @@ def _judges_of_file(
     from judge_gym.recorded.check import check_reading
 
     declared, costs = checked_decider(measure, loss)
-    reading = read_recorded(file, options, json=json, tell=True)
+    reading = _read_and_tell(file, options, quiet=json)
     return check_reading(reading, measure=declared, loss=costs, positive=options.positive).table
+
+
+def _read_and_tell(file: Path, options: "FileOptions", *, quiet: bool) -> "FileReading":
+    """Reads a file, and prints how unless a document is printed."""
+    reading = read_recorded(file, options)
+    if not quiet:
+        typer.echo(f"{reading.roles_text()}\n")
+    return reading
 
 
 def _judges_of_lab(

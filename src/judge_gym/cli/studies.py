@@ -9,13 +9,32 @@ import typer
 
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, open_lab, read_lab
+from judge_gym.cli.file_options import (
+    Cluster,
+    Human,
+    Item,
+    Labels,
+    Missing,
+    Order,
+    Positive,
+    Responses,
+    Same,
+    Score,
+    Text,
+    Truth,
+    Yes,
+    confirm_reading,
+    read_pair,
+    read_same,
+    read_words,
+)
 from judge_gym.cli.options import NONE, AsJson, Samples, Series, Set, Target, parse_pairs
-from judge_gym.cli.own_study import own_study
 from judge_gym.cli.plan_display import exceeded_limits, planned_cost, show_endpoints
 from judge_gym.errors import ConflictError, DesignError, unknown
 from judge_gym.records.inputs import STUDY_SUFFIXES
 
 if TYPE_CHECKING:
+    from judge_gym.recorded.options import FileOptions
     from judge_gym.records.planning import NextPurchase, PowerPlan
 
 
@@ -80,35 +99,54 @@ def init(
     csv: Annotated[
         Path | None,
         typer.Option(
-            help="Instead: a study of your own texts, the column 'text' of this file; a column "
-            "'truth' has known answers."
+            metavar="FILE",
+            help="Instead: a study of your own texts or pairs, with people's labels: CSV, JSON, "
+            "JSONL, parquet or Excel. The options below are for it.",
         ),
     ] = None,
-    labels: Annotated[
-        str,
-        typer.Option(metavar="COLUMN,...", help="With --csv: columns of people's labels."),
-    ] = "",
-    about: Annotated[str, typer.Option(help="With --csv: what is judged.")] = "quality",
+    about: Annotated[str, typer.Option(help="What is judged.")] = "quality",
     rubric: Annotated[
         Path | None,
-        typer.Option(help="With --csv: the rubric; default: the values of answers and labels."),
+        typer.Option(help="The rubric; default: the labels of people and known answers."),
     ] = None,
     judge: Annotated[
         list[str],
-        typer.Option(help="With --csv: a judge; repeatable; default: simulated ones."),
+        typer.Option(metavar="MODEL", help="A judge; repeatable; default: simulated ones."),
     ] = NONE,
+    item: Item = None,
+    text: Text = None,
+    responses: Responses = "",
+    human: Human = NONE,
+    truth: Truth = None,
+    cluster: Cluster = None,
+    score: Score = None,
+    positive: Positive = None,
+    labels: Labels = None,
+    order: Order = "",
+    same: Same = NONE,
+    missing: Missing = NONE,
+    yes: Yes = False,
 ) -> None:
-    """Write a commented study with evidence, or a suite of coding tasks, to start from."""
+    """Write a commented study with its items, or a suite of coding tasks, to start from."""
     if csv is not None:
-        columns = [name.strip() for name in labels.split(",") if name.strip()]
-        name, text = own_study(csv, columns, about, rubric, judge)
-        path = csv.with_name(f"{name}.yaml")
-        if path.exists():
-            raise ConflictError(f"{path} exists already; edit it, or delete it first")
-        path.write_text(text, encoding="utf-8")
-        typer.echo(f"wrote {path}")
-        study = shlex.quote(str(path))
-        typer.echo(f"next: judge-gym run {study}\n      judge-gym judges {study}")
+        from judge_gym.recorded.options import FileOptions
+
+        options = FileOptions(
+            item=item,
+            text=text,
+            responses=read_pair(responses),
+            people=tuple(human),
+            truth=truth,
+            cluster=cluster,
+            score=score,
+            positive=positive,
+            labels=labels,
+            order=read_words(order),
+            same=read_same(same),
+            missing=tuple(missing),
+            accept=yes,
+        )
+        _init_own_study(csv, options, about, rubric, judge)
         return
     if example not in EXAMPLES:
         raise DesignError(unknown("example", example, EXAMPLES), choices=EXAMPLES)
@@ -129,6 +167,26 @@ def init(
     if folder != Path():
         commands.insert(0, f"cd {shlex.quote(str(folder))}")
     typer.echo("next: " + "\n      ".join(commands))
+
+
+def _init_own_study(
+    file: Path, options: "FileOptions", about: str, rubric: Path | None, judges: list[str]
+) -> None:
+    """Writes a study of a user's own file next to it."""
+    from judge_gym.cli.own_study import own_study
+    from judge_gym.recorded.file import read_file
+
+    reading = read_file(file, options, judged=False)
+    study = own_study(reading, about, rubric, judges)
+    for path in (file.with_name(f"{study.name}.yaml"), file.with_name(study.items_file)):
+        if path.exists():
+            raise ConflictError(f"{path} exists already; edit it, or delete it first")
+    confirm_reading(reading)
+    path = study.write(file.parent)
+    notes(*study.notes)
+    typer.echo(f"wrote {path} and {file.with_name(study.items_file)}")
+    name = shlex.quote(str(path))
+    typer.echo(f"next: judge-gym run {name}\n      judge-gym judges {name}")
 
 
 @app.command()

@@ -153,7 +153,9 @@ def people_sentences(table: JudgeTable) -> Iterator[str]:
         yield text
     if length is not None:
         text = length["sentence"]
-        yield text if len(table["rows"]) < 2 else f"{length['setup']}. {text}"
+        if len(table["rows"]) > 1:
+            text = text.replace(":", f", by {length['setup']}:", 1)
+        yield text
 
 
 def system_sentence(a: str, b: str, gap: SystemDifference, *, unit: str = "points") -> str:

@@ -30,7 +30,10 @@ def read_export(table: Table, options: FileOptions) -> FileReading:
     Raises:
         DesignError: if its cells contradict each other, or it is about several questions.
     """
-    frame = tidy(table.frame.replace("", np.nan), source=table.name)
+    samples = table.frame.replace("", np.nan)
+    if table.frame["evidence"].str.fullmatch(r"\d{1,15}").all():
+        samples["evidence"] = samples["evidence"].astype("int64")
+    frame = tidy(samples, source=table.name)
     notes = [*table.notes]
     if frame["is_swap"].any():
         number = int(frame["is_swap"].sum())
@@ -87,7 +90,7 @@ def read_export(table: Table, options: FileOptions) -> FileReading:
     recording = Recording(
         source=table.name,
         format="file",
-        question=questions[0],
+        question=frame["concept"].iloc[0] or questions[0],
         scale=scale,
         items=complete_columns(items, ITEM_COLUMNS),
         verdicts=complete_columns(verdicts, VERDICT_COLUMNS),

@@ -56,10 +56,18 @@ class _Gathered:
     questions: list[Question] = field(default_factory=list)
 
 
-def read_file(source: Path | pd.DataFrame, options: FileOptions = DEFAULTS) -> FileReading:
+def read_file(
+    source: Path | pd.DataFrame, options: FileOptions = DEFAULTS, *, judged: bool = True
+) -> FileReading:
     """Reads a file of verdicts and labels, or a frame, and says what was taken for granted.
 
     Nothing is asked: what is uncertain is read as proposed, and stands under `questions`.
+
+    Args:
+        source: the file or the frame.
+        options: what the user says about it.
+        judged: whether it has verdicts; of items that are still to be judged, labels without a
+            judge's name are people's.
 
     Raises:
         DesignError: with all problems of the file, each with its line and item.
@@ -68,7 +76,7 @@ def read_file(source: Path | pd.DataFrame, options: FileOptions = DEFAULTS) -> F
     if is_export(table):
         return read_export(table, options)
     labels_table = read_table(options.labels) if options.labels else None
-    layout = find_layout(table, _options_of_verdicts(options, table, labels_table))
+    layout = find_layout(table, _options_of_verdicts(options, table, labels_table), judged=judged)
     gathered = _Gathered(problems=[*layout.problems], notes=[*table.notes])
     items, ids = _items(table, layout, gathered)
     verdicts, labels = _verdicts(table, layout, ids, gathered), _labels(table, layout, ids)

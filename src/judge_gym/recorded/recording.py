@@ -1,6 +1,6 @@
 """What a reader of recorded verdicts returns, whatever the format, and the samples made of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -40,9 +40,10 @@ VERDICT_COLUMNS: Mapping[str, Any] = {
 }
 """The columns of verdicts, with the value of a column that a format does not have.
 
-`repeat` counts from 0. `label` is empty without a score; of a pair it names the response by its
-identity, also where `flipped` says that the pair was shown in reverse. `prompt` is the JSON list of
-messages, `answer` what the judge wrote, `rationale` the reasons it gave, where they were recorded.
+`repeat` counts from 0. `label` is empty without a score; several are
+joined by " | ". Of a pair it names the response by its identity, also where `flipped` says that the
+pair was shown in reverse. `prompt` is the JSON list of messages, `answer` what the judge wrote,
+`rationale` the reasons it gave, where they were recorded.
 `call` names the call, if several verdicts share one. Further columns are knobs: a path of a design
 such as `judge.temperature`, or `foreign.NAME`.
 """
@@ -97,6 +98,18 @@ def complete_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.Data
     return frame.assign(**missing)[[*columns, *others]].reset_index(drop=True)
 
 
+def _stage_numbers(labels: Iterable[str], stages: Mapping[str, int]) -> dict[str, str]:
+    """Returns the stages of each label as samples have them; a verdict may name several labels."""
+    return {
+        label: " ".join(
+            str(stages[name])
+            for name in ([label] if label in stages else label.split(NAMES_APART))
+            if name in stages
+        )
+        for label in labels
+    }
+
+
 def as_samples(recording: Recording) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Makes the samples of a recording, for `analysis.frames.tidy`, and people's labels of them.
 
@@ -113,7 +126,7 @@ def as_samples(recording: Recording) -> tuple[pd.DataFrame, pd.DataFrame]:
             "concept": recording.question,
             "replicate": rows["repeat"],
             "status": rows["status"],
-            "stages": rows["label"].map(stages).astype("Int64").astype("string").fillna(""),
+            "stages": rows["label"].map(_stage_numbers(rows["label"].unique(), stages)),
             "n_stages": len(scale.labels),
             "stage_names": NAMES_APART.join(scale.labels),
             "rubric_kind": "ordinal" if scale.ordered else "nominal",

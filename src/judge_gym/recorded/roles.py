@@ -91,18 +91,15 @@ class Column:
     @cached_property
     def full(self) -> float:
         """The share of cells that hold a value, no word for a missing one."""
-        missing = sum(
-            number
-            for value, number in self.counts.head(MOST_NAMES).items()
-            if str(value).casefold() in MISSING_WORDS
-        )
-        return (self.filled - missing) / max(len(self.values), 1)
+        values = self.counts.head(MOST_NAMES).items()
+        missing = sum(int(n) for value, n in values if str(value).casefold() in MISSING_WORDS)
+        return float(self.filled - missing) / max(len(self.values), 1)
 
     @cached_property
     def length(self) -> float:
         """The mean number of characters of its values."""
-        lengths = self.counts.index.str.len().to_numpy(float)
-        return float((lengths * self.counts.to_numpy(float)).sum()) / max(self.filled, 1)
+        total = sum(len(str(value)) * int(number) for value, number in self.counts.items())
+        return total / max(self.filled, 1)
 
     @cached_property
     def numeric(self) -> bool:
@@ -185,22 +182,26 @@ SINGLE: tuple[RoleName, ...] = (
 )
 
 
-def find_layout(table: Table, options: FileOptions, *, labels_only: bool = False) -> Layout:
+def find_layout(
+    table: Table, options: FileOptions, *, labels_only: bool = False, judged: bool = True
+) -> Layout:
     """Finds the role of each column.
 
     Args:
         table: the table.
         options: what the user says; other roles are proposed.
         labels_only: whether the table has people's labels alone.
+        judged: whether it has verdicts; otherwise labels without a judge's name are people's.
     """
-    return _Finder(table, options, labels_only).find()
+    return _Finder(table, options, labels_only, judged).find()
 
 
 class _Finder:
     """Finds roles one after the other; a column has one role."""
 
-    def __init__(self, table: Table, options: FileOptions, labels_only: bool) -> None:
-        self.table, self.options, self.labels_only = table, options, labels_only
+    def __init__(self, table: Table, options: FileOptions, labels_only: bool, judged: bool) -> None:
+        self.table, self.options = table, options
+        self.labels_only, self.judged = labels_only, judged
         self.columns = {str(name): Column(str(name), table.frame[name]) for name in table.frame}
         self.rows = len(table.frame)
         self.layout = Layout()
@@ -326,14 +327,19 @@ class _Finder:
         self._take_single(best.name, "text", f"long texts{others}", certain=alone)
 
     def _is_text(self, column: Column) -> bool:
-        if column.numeric or (column.labels and len(column.values) >= 8):
+        if column.numeric or (column.labels and self.rows >= 8):
             return False
+        if column.words == {"text"}:
+            return True
         named = bool(column.words & {*TEXT_NAMES, *QUESTION_NAMES})
         if column.named("item") and "id" in column.words:
             return False
         spaces = column.values[column.values != ""].head(200).str.contains(" ").mean()
         long = column.length >= LONG_TEXT and spaces > 0.5
-        return long or (named and spaces > 0.3 and len(column.counts) > 2)
+        if long or (named and spaces > 0.3 and len(column.counts) > 2):
+            return True
+        plain = "text" in column.words or (named and len(column.counts) > self.rows / 2)
+        return plain and not column.labels & LABEL_WORDS and len(column.counts) > 1
 
     # --- long tables -----------------------------------------------------------------------------
 
@@ -586,42 +592,35 @@ class _Finder:
         for column in self._free(lambda c: c.name.startswith(PERSON_PREFIX) and bool(c.labels)):
             self._take_labels(column, "person", "people's labels in an export", certain=True)
         group = self._label_group()
-        explicit = bool(self.layout.judges), bool(self.layout.raters)
-        fullest = max((c.full for c in group), default=0.0)
-        fullest = max([fullest, *(self.columns[name].full for name in self.layout.judges)])
         for column in group:
-            if self.labels_only:
-                self._take_labels(column, "person", _share(column), certain=True)
-                continue
-            if self.layout.who is not None:
-                if self._constant_by_item(column):
-                    certain = column.named("person") or column.full < NEARLY_FULL
-                    self._take_labels(
-                        column, "person", f"{_share(column)}, the same for an item", certain=certain
-                    )
-                continue
-            sparse = column.full < min(NEARLY_FULL, 0.9 * fullest)
-            person, judge = (
-                column.named("person"),
-                bool(MODEL_NAME.search(column.name)) or column.named("judge"),
-            )
-            if sparse:
-                self._take_labels(
-                    column,
-                    "person",
-                    f"{_share(column)}, fewer than others",
-                    certain=not judge or person,
-                )
-            elif person and not judge:
-                self._take_labels(column, "person", f"{_share(column)}, by its name", certain=True)
-            elif judge and not person:
-                self._take_labels(column, "judge", f"{_share(column)}, by its name", certain=True)
-            else:
-                known = explicit[1] or any(
-                    c.named("person") or c.full < 0.9 * fullest for c in group if c is not column
-                )
-                self._take_labels(column, "judge", _share(column), certain=known and not person)
+            self._take_by_values(column, group)
         self._number_repeats()
+
+    def _take_by_values(self, column: Column, group: Sequence[Column]) -> None:
+        """Takes a column as a judge's or a person's: people label fewer rows than judges."""
+        share = _share(column)
+        person = column.named("person")
+        judge = bool(MODEL_NAME.search(column.name)) or column.named("judge")
+        sparse = column.full < NEARLY_FULL
+        if self.labels_only:
+            self._take_labels(column, "person", share, certain=True)
+        elif self.layout.who is not None:
+            if self._constant_by_item(column):
+                reason = f"{share}, the same for an item"
+                self._take_labels(column, "person", reason, certain=person or sparse)
+        elif person != judge:
+            role: RoleName = "person" if person else "judge"
+            self._take_labels(column, role, f"{share}, by its name", certain=person or not sparse)
+        elif sparse:
+            self._take_labels(column, "person", f"{share}, fewer than a judge's", certain=not judge)
+        else:
+            others = self.layout.raters or any(
+                other.named("person") or other.full < NEARLY_FULL
+                for other in group
+                if other is not column
+            )
+            role = "judge" if self.judged else "person"
+            self._take_labels(column, role, share, certain=bool(others) and self.judged)
 
     def _declared_labels(self) -> Iterable[tuple[Column, RoleName]]:
         """Yields the columns that the user names as judges' or people's."""

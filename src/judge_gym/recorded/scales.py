@@ -485,8 +485,22 @@ def usual_order(labels: Sequence[str]) -> list[str]:
 
 def _pair_order(labels: Sequence[str]) -> tuple[str, ...]:
     """Returns the labels of a pair: the first response, the second, then others."""
-    ranks = {word: rank for rank, words in enumerate(PAIR_WORDS) for word in words}
-    return tuple(sorted(labels, key=lambda label: (ranks.get(_folded(label), 3), _folded(label))))
+    last = len(PAIR_WORDS)
+
+    def place(label: str) -> int:
+        number = pair_place(label)
+        return last if number is None else number
+
+    return tuple(sorted(labels, key=lambda label: (place(label), _folded(label))))
+
+
+def pair_place(label: str) -> int | None:
+    """Returns 0 for a label of the first response, 1 of the second, 2 of neither.
+
+    >>> [pair_place(label) for label in ("A", "model_b", "Tie", "unclear")]
+    [0, 1, 2, None]
+    """
+    return next((n for n, words in enumerate(PAIR_WORDS) if _folded(label) in words), None)
 
 
 def _some(text: str) -> str:

@@ -128,7 +128,9 @@ def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any
         bare = str(model).partition(":")[2] or str(model)
         parts = [bare if short[bare] == 1 else str(model)]
         for knob, level in zip(knobs, levels, strict=True):
-            if level is None or level_name(level) == level_name(usual[knob]):
+            # A setting that others recorded has no default, so that no level goes without saying.
+            is_usual = level_name(level) == level_name(usual[knob]) and not is_foreign(knob)
+            if level is None or is_usual:
                 continue
             end = knob.rpartition(".")[2]
             text = level_name(level)
