@@ -201,9 +201,7 @@ def takes_file_options(command: Callable[..., None]) -> Callable[..., None]:
     gets it in both places.
     """
     of_files = inspect.signature(_file_options).parameters.values()
-    own = [
-        one for name, one in inspect.signature(command).parameters.items() if name != RECEIVED
-    ]
+    own = [one for name, one in inspect.signature(command).parameters.items() if name != RECEIVED]
     names = {one.name for one in own}
     added = [one for one in of_files if one.name not in names]
 

@@ -21,7 +21,6 @@ from judge_gym.analysis.judges.systems import SystemDifference, SystemItems, sys
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.measures.scales import propose_positive
 from judge_gym.analysis.report.page import simulation_banner
-from judge_gym.errors import DesignError
 from judge_gym.recorded.check_sentences import (
     answer,
     missing,
@@ -182,24 +181,8 @@ def check(
 def read_certain(source: "Path | pd.DataFrame", options: FileOptions = DEFAULTS) -> FileReading:
     """Reads a file about which nothing is uncertain, or whose proposals are accepted."""
     reading = read_file(source, options)
-    refuse_uncertain(reading)
+    reading.refuse_open_questions()
     return reading
-
-
-def refuse_uncertain(reading: FileReading) -> None:
-    """Refuses a file about which something is uncertain, with what was proposed.
-
-    Raises:
-        DesignError: with every question, and the option that answers it as proposed.
-    """
-    if not reading.questions:
-        return
-    lines = [f"{question.text} As proposed: {question.option}" for question in reading.questions]
-    raise DesignError(
-        f"{reading.recording.source} can be read in several ways; say which, or take all as "
-        "proposed with --yes:\n- " + "\n- ".join(lines),
-        choices=[question.option for question in reading.questions],
-    )
 
 
 def check_reading(

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from judge_gym.analysis.judges.sentence import (
     MEASURES,
     gap_text,
@@ -169,13 +171,13 @@ def system_sentence(a: str, b: str, gap: SystemDifference, *, unit: str = "point
 
     judged, corrected = 100 * gap.judged.value, 100 * gap.corrected.value
     text = f"{a} minus {b}: judge says {judged:+.1f} {unit}"
-    if gap.corrected.n and corrected == corrected:
+    if gap.corrected.n and not np.isnan(corrected):
         text += f", corrected {corrected:+.1f}{ends(gap.corrected, '+.1f', 100)}"
         if gap.withheld:
             text += f" (no interval: {gap.withheld})"
     else:
         text += "; no label corrects it"
-    if gap.length.known:
+    if not np.isnan(gap.length.value):
         text += f"; mean length {gap.length.value:+,.0f}{ends(gap.length, '+,.0f', 1)}"
     over = "items that both answered" if gap.shared else "items, different ones of each system"
     return f"{text}. On {gap.items:,} {over}."

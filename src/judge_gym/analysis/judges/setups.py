@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from judge_gym.analysis.frames import JUDGE, first_rows, level_name, usual_levels, varied_knobs
+from judge_gym.analysis.frames import (
+    JUDGE,
+    first_rows,
+    is_foreign,
+    level_name,
+    usual_levels,
+    varied_knobs,
+)
 from judge_gym.axes import TaskTrait, find_knob
 
 NOT_ASKED = ("probe.", "rubric.critic", "prompt.slots.prober.", "prompt.slots.critic.")

@@ -1,0 +1,154 @@
+"""The command check: from a file to the answer, without a lab, a study or a network."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conftest import Call, succeed
+from judge_gym.recorded.check import check
+
+ITEMS = 80
+KEYS = [
+    *("sentence", "roles", "scale", "judges", "people", "rate", "length", "systems"),
+    *("disagreements", "missing"),
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Replies that two judges passed or failed, and two people, partly."""
+    rng = np.random.default_rng(1)
+    good = rng.random(ITEMS) < 0.6
+
+    def words(right: float) -> np.ndarray:
+        return np.where((rng.random(ITEMS) < right) == good, "pass", "fail")
+
+    frame = pd.DataFrame(
+        {
+            "id": [f"case {number}" for number in range(ITEMS)],
+            "reply": ["a reply of some words " * int(n) + str(n) for n in rng.permutation(ITEMS)],
+            "gpt": words(0.85),
+            "haiku": words(0.8),
+            "human_1": np.where(rng.random(ITEMS) < 0.8, words(0.95), ""),
+            "human_2": np.where(rng.random(ITEMS) < 0.4, words(0.95), ""),
+        }
+    )
+    path = tmp_path / "cases.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_answer_stands_first_and_the_roles_are_printed(call: Call, file: Path) -> None:
+    text = succeed(call("check", file)).out
+    done = check(file)
+    assert one_line(text).startswith(one_line(" ".join(done.sentences[:-1])))
+    assert f"{done.result['disagreements']} disagreements of" in one_line(text)
+    assert ": --open" in text
+    assert text.index("standing") < text.index("What the file does not support:")
+    for column in ("gpt", "haiku", "human_1", "human_2"):
+        assert f"  {column} " in text[text.index("was read as") :]
+
+
+def test_the_document_has_the_keys_of_the_contract(call: Call, file: Path) -> None:
+    result = call("check", file, "--json").json
+    assert [*result] == KEYS
+    assert result == json.loads(json.dumps(check(file).result))
+    assert [*result["rate"]] == ["judge", "raw", "corrected", "method", "rogan_gladen", "labels"]
+    assert {*result["judges"][0]} == {"judge", "measures", "consistency", "usd_per_1000"}
+
+
+def test_nothing_is_written_unless_a_page_is_asked_for(
+    call: Call, file: Path, tmp_path: Path
+) -> None:
+    for words in (["check", file], ["judges", file], ["report", file], ["check", file, "--json"]):
+        succeed(call(*words))
+    assert [path.name for path in tmp_path.iterdir()] == ["cases.csv"]
+    assert "wrote page.html" in succeed(call("check", file, "--out", "page.html")).out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cases.csv", "page.html"]
+    assert "Where do verdicts and labels differ?" in (tmp_path / "page.html").read_text()
+
+
+def test_the_page_opens_in_the_browser(
+    call: Call, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: bool(opened.append(address)) or True)
+    succeed(call("check", file, "--out", "page.html", "--open"))
+    assert opened == [f"{(file.parent / 'page.html').as_uri()}#where-do-verdicts-and-labels-differ"]
+    assert 'id="where-do-verdicts-and-labels-differ"' in Path("page.html").read_text()
+
+
+def test_judges_and_report_read_the_same_file_with_the_same_options(call: Call, file: Path) -> None:
+    options = ["--judge", "gpt", "--judge", "haiku", "--human", "human_1"]
+    checked = call("check", file, *options, "--json").json
+    table = call("judges", file, *options, "--json").json
+    report = call("report", file, *options, "--json").json
+    from_report = call("report", "--from", file, *options, "--json").json
+    best = checked["judges"][0]
+    row = next(row for row in table["rows"] if row["setup"] == best["judge"])
+    for name, quantity in best["measures"].items():
+        assert row["measures"][name]["value"] == quantity["value"]
+    assert table["sentence"] == report["sentence"]
+    assert from_report == report
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["check", "nothing.csv"], "there is no file nothing.csv"),
+        (["check", "cases.csv", "--measure", "f1"], "unknown measure 'f1'; choose 'exact'"),
+        (["check", "cases.csv", "--out", "page.pdf"], "unknown kind of page '.pdf'"),
+        (["check", "cases.csv", "--out", "no/page.html"], "there is no folder no"),
+        (["check", "cases.csv", "--human", "carol"], "carol"),
+        (["check", "cases.csv", "--same", "pass"], "--same 'pass' is not VALUE=LABEL"),
+        (["judges", "a-study", "--human", "ann"], "are for files of verdicts"),
+        (["judges", "cases.csv", "a-study"], "is a file of verdicts, which is shown alone"),
+    ],
+)
+def test_bad_input_is_refused_with_the_choices(
+    call: Call, file: Path, words: list[str], message: str
+) -> None:
+    done = call(*words)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_what_is_uncertain_is_refused_unless_it_is_accepted(call: Call, tmp_path: Path) -> None:
+    rows = [
+        f"{n},{'low mid high'.split()[n % 3]},{'mid high low'.split()[n % 3]}" for n in range(30)
+    ]
+    (tmp_path / "levels.csv").write_text("\n".join(["id,gpt,human", *rows]))
+    refused = call("check", "levels.csv", "--json")
+    assert refused.code == 2
+    assert "--order low,mid,high" in json.loads(refused.out or refused.err)["error"]["message"]
+    accepted = call("check", "levels.csv", "--yes", "--json").json
+    assert accepted["scale"]["kind"] == "ordinal"
+    named = call("check", "levels.csv", "--order", "high,mid,low", "--json").json
+    assert named["scale"]["labels"] == ["high", "mid", "low"]
+
+
+def test_labels_of_a_second_file_are_joined(call: Call, file: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(file, dtype=str, keep_default_na=False)
+    people = ["human_1", "human_2"]
+    frame.drop(columns=people).to_csv(tmp_path / "verdicts.csv", index=False)
+    frame[["id", *people]].to_csv(tmp_path / "labels.csv", index=False)
+    judges = ["--judge", "gpt", "--judge", "haiku"]
+    apart = call("check", "verdicts.csv", "--labels", "labels.csv", *judges, "--json").json
+    whole = call("check", file, *judges, "--json").json
+    assert apart["judges"] == whole["judges"]
+    assert apart["rate"] == whole["rate"]
+
+
+def test_the_example_of_verdicts_is_checked_without_options(call: Call) -> None:
+    said = succeed(call("init", "--example", "verdicts")).out
+    assert "next: judge-gym check verdicts.csv" in said
+    text = one_line(succeed(call("check", "verdicts.csv")).out)
+    assert text.startswith("All judges were simulated")
+    assert "hasty is worse than careful in balanced accuracy by" in text
