@@ -342,3 +342,20 @@ def test_the_published_numbers_of_pandalm_are_reproduced() -> None:
     found = measures(judge_table(tidy(frame)), "gpt")
     assert found["exact"] == pytest.approx(0.7107, abs=5e-5)
     assert found["macro_f1"] == pytest.approx(0.5755, abs=5e-5)
+
+
+def test_an_unreadable_verdict_is_not_positive_in_a_judges_rate() -> None:
+    rng = np.random.default_rng(6)
+    truth = 1 + (rng.random(200) < 0.6)
+    said = np.where(rng.random(200) < 0.9, truth, 3 - truth).astype(object)
+    said[:40] = "parse_failed"
+    labels = raters_of({"ann": truth})
+    table = judge_table(
+        tidy(frame_of({"a": said}, 2, "fail | pass")), labels[labels["evidence"] < 120]
+    )
+    rate = table["rate"]
+    assert rate is not None
+    assert rate["raw"]["value"] == (said == 2).mean()
+    assert rate["raw"]["n"] == 200
+    found = rate["rogan_gladen"]
+    assert found is not None and found["low"] is not None
