@@ -97,7 +97,7 @@ def read_file(
     gathered.problems += _value_problems(scale, verdicts, labels, items)
     _refuse(table.name, gathered.problems)
     values = _value_counts(scale, verdicts, labels, items)
-    items["truth"] = items["truth"].map(scale.meanings).fillna("")
+    items["truth"] = _meanings(items["truth"], scale.meanings)
     verdicts = _read_verdicts(verdicts, scale, gathered)
     labels = _read_labels(labels, scale, gathered)
     _find_equal_texts(items, labels, gathered)
@@ -188,7 +188,7 @@ def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFr
     if len(items) < len(rows):
         for name in items.columns.difference(["item", "id", "place"]):
             filled = rows[rows[name] != ""].drop_duplicates("item").set_index("item")[name]
-            items[name] = items["item"].map(filled).fillna("")
+            items[name] = _meanings(items["item"], filled.to_dict())
     items["place"] = [table.place(row) for row in items["place"]]
     if "truth" not in items:
         items["truth"] = ""
@@ -450,6 +450,12 @@ def _compare_scores(
             frame.loc[rows, "raw"] = frame.loc[rows, "raw"].replace(meanings)
 
 
+def _meanings(values: pd.Series, meanings: Mapping[str, str]) -> pd.Series:
+    """Returns what each value means; empty for one without a meaning."""
+    words = [meanings.get(value, "") for value in values]
+    return pd.Series(words, values.index, dtype=object)
+
+
 # --- what values mean ----------------------------------------------------------------------------
 
 
@@ -494,7 +500,7 @@ def _read_verdicts(
     verdicts: pd.DataFrame, scale: ScaleReading, gathered: _Gathered
 ) -> pd.DataFrame:
     """Returns verdicts with their label, one for each judge, item, repeat and setting."""
-    frame = verdicts.assign(label=verdicts["raw"].map(scale.meanings).fillna(""))
+    frame = verdicts.assign(label=_meanings(verdicts["raw"], scale.meanings))
     frame.loc[frame["status"] != "scored", "label"] = ""
     frame.loc[(frame["status"] == "scored") & (frame["label"] == ""), "status"] = "parse_failed"
     key = ["judge", "item", "repeat", *knob_columns(frame)]
@@ -514,7 +520,7 @@ def _read_verdicts(
 
 def _read_labels(labels: pd.DataFrame, scale: ScaleReading, gathered: _Gathered) -> pd.DataFrame:
     """Returns labels, one for each item and rater."""
-    frame = labels.assign(label=labels["raw"].map(scale.meanings).fillna(""))
+    frame = labels.assign(label=_meanings(labels["raw"], scale.meanings))
     frame = frame[frame["label"] != ""]
     frame = _without_conflicts(frame, ["rater", "item"], gathered, "rater")
     return frame[["item", "rater", "label"]].reset_index(drop=True)
