@@ -133,7 +133,7 @@ def as_samples(recording: Recording) -> tuple[pd.DataFrame, pd.DataFrame]:
             "truth": rows["truth"].map(stages),
             "cluster": rows["cluster"],
             "length": rows["length"],
-            "pair": rows["response_a"] != "",
+            "pair": recording.paired,
             "flipped": rows["flipped"],
             "usd": rows["usd"],
             "seconds": rows["seconds"],
