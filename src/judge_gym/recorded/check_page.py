@@ -28,13 +28,20 @@ def check_page(check: Check) -> Report:
     """Makes the page of a check, which needs no network and no other file."""
     first, *others = check.sentences
     missing = section(MISSING, "Each line says what would help.", lines=check.result["missing"])
-    parts = (_judges(check, others), _disagreements(check), missing, _reading(check.reading))
+    parts = {
+        "How good is each judge?": _judges(check, others),
+        DISAGREEMENTS: _disagreements(check),
+        MISSING: missing,
+        "How was the file read?": _reading(check.reading),
+    }
     return Report(
         title=check.reading.recording.source,
         banner=check.table["simulated"],
         facts=dict(_facts(check)),
-        warnings=check.reading.conflicts,
-        questions=tuple(Question(part.title, (part,)) for part in parts if part is not None),
+        warnings=(),
+        questions=tuple(
+            Question(title, (part,)) for title, part in parts.items() if part is not None
+        ),
         summary=Summary(first),
         judge_table=check.table,
     )
@@ -45,7 +52,7 @@ def _judges(check: Check, sentences: list[str]) -> Section | None:
     if check.table["kind"] is not None:
         lead = check.table["decides"]
     return section(
-        "How good is each judge?",
+        "Judges",
         lead,
         lines=sentences,
         # The sentences have the numbers of the rows, whichever judge was chosen.
@@ -62,7 +69,7 @@ def _disagreements(check: Check) -> Section | None:
     lead = f"{count:,} item{'' if count == 1 else 's'}, the furthest apart first."
     if len(cases) < count:
         lead = f"{count:,} items, of which these {len(cases)} are furthest apart."
-    return section(DISAGREEMENTS, lead, cases=cases)
+    return section("Disagreements", lead, cases=cases)
 
 
 def _case(item: DisagreedItem) -> Disagreement:
@@ -95,13 +102,13 @@ def _reading(reading: FileReading) -> Section | None:
         ]
     )
     return section(
-        "How was the file read?",
+        "Columns and values",
         "Nothing else of the file was used.",
         tables=[
             Table("Columns", "What each column was taken for.", roles),
             Table("Values", "How often each value occurs, and the label that it means.", values),
         ],
-        lines=reading.recording.notes,
+        lines=(*reading.recording.notes, *reading.conflicts),
     )
 
 

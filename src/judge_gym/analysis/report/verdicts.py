@@ -117,8 +117,11 @@ def stage_of_items(stages: OrdinalFrame) -> pd.DataFrame:
     titles = first.drop_duplicates("evidence").set_index("evidence")["evidence_title"].astype(str)
     repeated = titles.duplicated(keep=False)
     item = titles.where(~repeated, titles + " (" + titles.index.astype(str) + ")")
-    named = first.assign(item=first["evidence"].map(item))
-    return stage_by_item(named, ["task", "item", JUDGE]).rename(columns={"value": "mean"})
+    # Items as groups would make a matrix of items by items.
+    cells = stage_by_item(first, ["task", JUDGE]).rename(columns={"value": "mean"})
+    columns = ["task", "item", JUDGE, "evidence", "cluster", "mean"]
+    cells = cells.assign(item=cells["evidence"].map(item))[columns]
+    return cells.sort_values(["task", "item", JUDGE], ignore_index=True)
 
 
 def consistency_across_repeats(given: ReportInput) -> Section | None:
