@@ -117,6 +117,8 @@ class Column:
         values = [str(value) for value in self.counts.index[: 2 * MOST_LABELS]]
         if len(self.counts) > 2 * MOST_LABELS or any(len(v) > LONGEST_LABEL for v in values):
             return frozenset()
+        if self.length >= LONG_TEXT and len(values) > self.filled / 2:
+            return frozenset()  # texts, of which some stand twice
         folded = {fold(value) for value in values} - MISSING_WORDS
         repeated = len(self.counts) < self.filled or len(self.values) < 8
         return frozenset(folded) if repeated and len(folded) <= MOST_LABELS else frozenset()
