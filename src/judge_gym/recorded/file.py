@@ -57,14 +57,17 @@ class _Gathered:
 
 
 def read_file(
-    source: Path | pd.DataFrame, options: FileOptions = DEFAULTS, *, judged: bool = True
+    source: Path | pd.DataFrame | Table,
+    options: FileOptions = DEFAULTS,
+    *,
+    judged: bool = True,
 ) -> FileReading:
     """Reads a file of verdicts and labels, or a frame, and says what was taken for granted.
 
     Nothing is asked: what is uncertain is read as proposed, and stands under `questions`.
 
     Args:
-        source: the file or the frame.
+        source: the file, the frame, or a table that was read.
         options: what the user says about it.
         judged: whether it has verdicts; of items that are still to be judged, labels without a
             judge's name are people's.
@@ -72,7 +75,7 @@ def read_file(
     Raises:
         DesignError: with all problems of the file, each with its line and item.
     """
-    table = read_table(source)
+    table = source if isinstance(source, Table) else read_table(source)
     if is_export(table):
         return read_export(table, options)
     labels_table = read_table(options.labels) if options.labels else None
@@ -86,7 +89,7 @@ def read_file(
         labels = pd.concat([labels, further.rows], ignore_index=True)
         roles += further.roles
     _refuse(table.name, gathered.problems)
-    _compare_scores(verdicts, labels, items, options)
+    options = _compare_scores(verdicts, labels, items, options)
     scale = read_scale(
         Counter(verdicts.loc[verdicts["status"] == "scored", "raw"]),
         Counter(labels["raw"]),
@@ -188,7 +191,7 @@ def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFr
     if len(items) < len(rows):
         for name in items.columns.difference(["item", "id", "place"]):
             filled = rows[rows[name] != ""].drop_duplicates("item").set_index("item")[name]
-            items[name] = _meanings(items["item"], filled.to_dict())
+            items[name] = _meanings(items["item"], dict(zip(filled.index, filled, strict=True)))
     items["place"] = [table.place(row) for row in items["place"]]
     if "truth" not in items:
         items["truth"] = ""
@@ -299,7 +302,9 @@ def _verdicts(table: Table, layout: Layout, ids: pd.Series, gathered: _Gathered)
     for value, status in distinct.items():
         if status != "scored":
             number = int((verdicts["raw"] == value).sum())
-            gathered.notes.append(f"{value!r} is no verdict ({number:,} times): {status}.")
+            gathered.notes.append(
+                f"{value!r} in {number:,} rows is no verdict but the status {status}."
+            )
     return verdicts.drop(columns="asked").reset_index(drop=True)
 
 
@@ -417,11 +422,14 @@ def _shared_column(
 
 def _compare_scores(
     verdicts: pd.DataFrame, labels: pd.DataFrame, items: pd.DataFrame, options: FileOptions
-) -> None:
-    """Makes labels of numbers by the comparisons that the user declares."""
+) -> FileOptions:
+    """Makes labels of numbers by the comparisons that the user declares.
+
+    They are people's words, if there are two; the options then name the positive one.
+    """
     comparisons = read_comparisons(options.score)
     if not comparisons:
-        return
+        return options
     scored = {part.column for part in comparisons}
     frames = [frame for frame in (verdicts, labels) if not frame.empty]
     columns = {str(name) for frame in frames for name in frame["column"].unique()}
@@ -448,6 +456,7 @@ def _compare_scores(
                 if (number := as_number(value)) is not None
             }
             frame.loc[rows, "raw"] = frame.loc[rows, "raw"].replace(meanings)
+    return options if options.positive else replace(options, positive=yes)
 
 
 def _meanings(values: pd.Series, meanings: Mapping[str, str]) -> pd.Series:

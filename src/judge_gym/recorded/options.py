@@ -36,9 +36,9 @@ ROLE_WORDS: Mapping[RoleName, str] = {
     "text": "the text that is judged",
     "response_a": "the first response of a pair",
     "response_b": "the second response of a pair",
-    "judge": "a judge",
+    "judge": "a judge's verdicts",
     "verdict": "verdicts",
-    "person": "a person",
+    "person": "a person's labels",
     "label": "people's labels",
     "truth": "the known answer",
     "repeat": "the repeat",
@@ -50,6 +50,8 @@ ROLE_WORDS: Mapping[RoleName, str] = {
     "rationale": "the judge's reasons",
     "knob": "a setting of the judge",
 }
+WHO_REASON = "names "
+"""The reason for a column that names who judged or labelled begins so."""
 LISTED = 8
 """The values and contradictions that are listed."""
 
@@ -114,12 +116,15 @@ class Role:
     @property
     def words(self) -> str:
         """What it is taken for, in words: `labels of a person: pass, fail in 30% of rows`."""
+        if self.role in ("judge", "person") and self.reason.startswith(WHO_REASON):
+            who = "who judged" if self.role == "judge" else "who labelled"
+            return f"{who}: {self.reason.removeprefix(WHO_REASON)}"
         return f"{ROLE_WORDS[self.role]}: {self.reason}"
 
     @property
     def sentence(self) -> str:
         """The column and what it is taken for."""
-        return f"{self.column}: {ROLE_WORDS[self.role]} ({self.reason})"
+        return f"{self.column}: {self.words}"
 
 
 @dataclass(frozen=True, slots=True)

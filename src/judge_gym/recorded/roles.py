@@ -10,7 +10,7 @@ import pandas as pd
 
 from judge_gym.axes import FOREIGN, Design
 from judge_gym.errors import nearest, unknown
-from judge_gym.recorded.options import FileOptions, Role, RoleName
+from judge_gym.recorded.options import WHO_REASON, FileOptions, Role, RoleName
 from judge_gym.recorded.scales import (
     LONGEST_LABEL,
     MISSING_WORDS,
@@ -26,12 +26,15 @@ from judge_gym.recorded.tables import Table
 NEARLY_FULL = 0.9
 """The share of rows from which a column of labels looks like a judge's."""
 MOST_NAMES = 200
+CONTRADICTIONS = 0.2
+"""The share of items on which a person may say two things in a long table."""
 LONG_TEXT = 20
 """The mean number of characters from which cells are texts."""
 NAMES: Mapping[str, frozenset[str]] = {
     role: frozenset(words.split())
     for role, words in {
-        "item": "id item items uid uuid key case example sample ticket row question instance index",
+        "item": "id item items uid uuid key case example sample ticket row question instance index "
+        "title name",
         "judge": "judge judges llm model models evaluator grader autorater autograder verdict "
         "verdicts prediction predictions pred predicted gpt chatgpt claude haiku sonnet opus "
         "gemini gemma llama mistral mixtral qwen deepseek grok phi command nova o1 o3 o4 ai bot",
@@ -114,6 +117,8 @@ class Column:
         values = [str(value) for value in self.counts.index[: 2 * MOST_LABELS]]
         if len(self.counts) > 2 * MOST_LABELS or any(len(v) > LONGEST_LABEL for v in values):
             return frozenset()
+        if self.length >= LONG_TEXT and len(values) > self.filled / 2:
+            return frozenset()  # texts, of which some stand twice
         folded = {fold(value) for value in values} - MISSING_WORDS
         repeated = len(self.counts) < self.filled or len(self.values) < 8
         return frozenset(folded) if repeated and len(folded) <= MOST_LABELS else frozenset()
@@ -121,7 +126,8 @@ class Column:
     @cached_property
     def words(self) -> frozenset[str]:
         """The words of its name."""
-        return frozenset(name_words(self.name))
+        words = name_words(self.name)
+        return frozenset(words) | {word.rstrip("0123456789") for word in words} - {""}
 
     def named(self, role: str) -> bool:
         """Whether its name suggests a role."""
@@ -312,7 +318,9 @@ class _Finder:
     def _find_texts(self) -> None:
         texts = self._free(self._is_text)
         if self.layout.responses is None:
-            pair = next((pair for pair in _pairs(texts)), None)
+            named = self._free(lambda c: not c.numeric and bool(c.words & {*TEXT_NAMES}))
+            parts = [*texts, *(c for c in named if c not in texts and not self._many_labels(c))]
+            pair = next((pair for pair in _pairs(parts)), None)
             if pair:
                 reason = "texts whose names are a pair"
                 self._take_pair((pair[0].name, pair[1].name), reason, certain=True)
@@ -326,8 +334,12 @@ class _Finder:
         others = "" if len(texts) == 1 else f"; not {', '.join(c.name for c in ranked[1:])}"
         self._take_single(best.name, "text", f"long texts{others}", certain=alone)
 
+    def _many_labels(self, column: Column) -> bool:
+        """Whether a column repeats few values, in a table long enough to say so."""
+        return bool(column.labels) and self.rows >= 8
+
     def _is_text(self, column: Column) -> bool:
-        if column.numeric or (column.labels and self.rows >= 8):
+        if column.numeric or self._many_labels(column):
             return False
         if column.words == {"text"}:
             return True
@@ -357,17 +369,22 @@ class _Finder:
         ]
         if len(declared) == 1 and named:
             people = named[0] in options.people
-            self._take_who(named[0], "as you say", certain=True, everybody=people)
+            self._take_who(named[0], certain=True, everybody=people)
             return
         found = self._free(
             lambda c: self._names_raters(c) and (c.named("judge") or c.named("person"))
         )
-        verdicts = self._free(lambda c: bool(c.labels) and c not in found)
+        scores = {part.column for part in read_comparisons(self.options.score)}
+        verdicts = self._free(
+            lambda c: (
+                c not in found
+                and (bool(c.labels) or c.name in scores or (c.numeric and c.named("verdict")))
+            )
+        )
         if found and verdicts:
             who = max(found, key=lambda c: len(c.counts))
             everybody = who.named("person") and not who.named("judge")
-            reason = f"names {_few(who.counts.index)}"
-            self._take_who(who.name, reason, certain=len(found) == 1, everybody=everybody)
+            self._take_who(who.name, certain=len(found) == 1, everybody=everybody)
 
     def _names_raters(self, column: Column) -> bool:
         """Whether values are names rather than labels, numbers or texts."""
@@ -388,7 +405,7 @@ class _Finder:
         ]
         return not shared and (len(values) < self.rows or self.rows < 3)
 
-    def _take_who(self, column: str, reason: str, *, certain: bool, everybody: bool) -> None:
+    def _take_who(self, column: str, *, certain: bool, everybody: bool) -> None:
         names = [str(name) for name in self.columns[column].counts.index]
         declared = {*self.options.people} & {*names}
         judges = {*self.options.judges} & {*names}
@@ -400,15 +417,18 @@ class _Finder:
             people = people - judges
         elif everybody and models and not self.labels_only and not declared:
             people = people - {*models}
-            reason, certain = f"{_few(models)} judge, {_few(sorted(people))} are people", False
+            certain = False
         self.layout.who, self.layout.people = column, frozenset(people)
         if len(people) < len(names):
-            self._take(column, "judge", reason, f"--judge {shlex.quote(column)}", certain=certain)
+            judging = [name for name in names if name not in people]
+            option = f"--judge {shlex.quote(column)}"
+            self._take(column, "judge", f"{WHO_REASON}{_few(judging)}", option, certain=certain)
         if people:
             option = f"--human {shlex.quote(column)}"
             if len(people) < len(names):
                 option = " ".join(f"--human {shlex.quote(name)}" for name in sorted(people))
-            self._take(column, "person", reason, option, certain=certain)
+            labelling = f"{WHO_REASON}{_few(name for name in names if name in people)}"
+            self._take(column, "person", labelling, option, certain=certain)
 
     def _find_long_verdict(self) -> None:
         """Finds the column of a long table that has the verdict of each row."""
@@ -478,13 +498,15 @@ class _Finder:
 
     def _is_item(self, column: Column) -> bool:
         """Whether values name items: each once, or once for each judge, system or setting."""
-        if column.full < 1 or column.length > LONGEST_LABEL or column.named("repeat"):
+        full = column.full >= NEARLY_FULL if column.named("item") else column.full == 1
+        if not full or column.length > LONGEST_LABEL or column.named("repeat"):
             return False
         if column.numeric and any("." in str(value) for value in column.counts.index[:50]):
             return False
         distinct = len(column.counts)
         if distinct == self.rows:
-            return column.named("item") or not column.named("verdict")
+            rated = any(column.named(role) for role in ("verdict", "person", "judge"))
+            return column.named("item") or not rated
         if distinct <= 2 or column.labels & LABEL_WORDS:
             return False
         if column.named("item") and not column.labels:
@@ -503,13 +525,14 @@ class _Finder:
         key = self._item_key
         return key is not None and len(self.columns[key].counts) < self.rows
 
-    def _constant_by_item(self, column: Column) -> bool:
-        """Whether a column has one value for each item."""
+    def _constant_by_item(self, column: Column, exceptions: float = 0) -> bool:
+        """Whether a column has one value for each item, up to a share of exceptions."""
         key = self._item_key
         if key is None or not self._items_repeat():
             return True
         filled = self.table.frame.loc[column.values != "", [key, column.name]]
-        return bool(filled.drop_duplicates()[key].is_unique)
+        distinct = filled.drop_duplicates()[key]
+        return bool(distinct.duplicated().sum() <= exceptions * distinct.nunique())
 
     # --- repeats, systems, settings and clusters --------------------------------------------------
 
@@ -605,7 +628,7 @@ class _Finder:
         if self.labels_only:
             self._take_labels(column, "person", share, certain=True)
         elif self.layout.who is not None:
-            if self._constant_by_item(column):
+            if self._constant_by_item(column, CONTRADICTIONS):
                 reason = f"{share}, the same for an item"
                 self._take_labels(column, "person", reason, certain=person or sparse)
         elif person != judge:
@@ -649,25 +672,44 @@ class _Finder:
         fixed = [self.columns[name] for name in (*self.layout.judges, *self.layout.raters)]
         fixed += [self.columns[name] for name in (self.layout.verdict, self.layout.truth) if name]
         group = [column for column in fixed if column.labels] or self._likeliest_group(found)
-        # A judge's numbers and people's words are one group if names say so.
-        strong = [
+        group = self._with_alike(group, found)
+        group += [
             column
             for column in found
-            if column.name in scores
-            or (
-                self.layout.who is None
-                and (column.named("person") or column.named("judge"))
-                and self._known_labels(column)
-            )
+            if column not in group
+            and (column.name in scores or (self.layout.who is None and self._rated(column)))
         ]
-        group = [*group, *strong]
+        group = self._with_alike(group, found)
+        full = any(column.full >= NEARLY_FULL for column in group) or self.layout.verdict
+        sparse = any(column.full < NEARLY_FULL or column.named("person") for column in group)
+        if not (full and sparse):  # a judge's numbers and people's words are one group
+            group += [
+                column
+                for column in found
+                if column not in group
+                and (
+                    any(_same_polarity(column, other) for other in group)
+                    or bool(column.labels and column.labels <= LABEL_WORDS)
+                )
+            ]
+            group = self._with_alike(group, found)
+        return [column for column in found if column in group]
+
+    def _with_alike(self, group: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
+        """Adds the columns that hold the same labels as one of a group."""
+        whole = [*group]
         while more := [
             column
-            for column in found
-            if column not in group and any(_alike(column, other) for other in group)
+            for column in columns
+            if column not in whole and any(_alike(column, other) for other in whole)
         ]:
-            group += more
-        return [column for column in found if column in group]
+            whole += more
+        return whole
+
+    def _rated(self, column: Column) -> bool:
+        """Whether its name says that a judge or person gave its labels."""
+        named = column.named("person") or column.named("judge")
+        return named and self._known_labels(column)
 
     def _likeliest_group(self, columns: Sequence[Column]) -> list[Column]:
         """Returns the columns of which most says that they are verdicts and labels."""
@@ -765,8 +807,11 @@ def _alike(column: Column, other: Column) -> bool:
     if not column.labels or not other.labels:
         return False
     shared = len(column.labels & other.labels)
-    if shared:
-        return shared >= min(len(column.labels), len(other.labels)) / 2
+    return shared > 0 and shared >= min(len(column.labels), len(other.labels)) / 2
+
+
+def _same_polarity(column: Column, other: Column) -> bool:
+    """Whether two columns hold two labels each, one of which is known to be positive."""
     both = [positive_of(sorted(c.labels)) if len(c.labels) == 2 else None for c in (column, other)]
     return None not in both  # 0 and 1 beside fail and pass
 

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from judge_gym.errors import DesignError, unknown
@@ -211,7 +211,7 @@ def _propose_missing(found: _Findings, counts: Counter[str], options: FileOption
             found.meanings[value] = ""
             found.questions.append(
                 Question(
-                    f"{value!r} ({counts[value]} times) means no label?",
+                    f"{value!r} ({_times(counts[value])}) means no label?",
                     f"--missing {shlex.quote(value)}",
                 )
             )
@@ -282,7 +282,8 @@ def _propose_spellings(found: _Findings, counts: Counter[str], options: FileOpti
         how = "case" if _folded(label) == _folded(same) else "a letter"
         found.questions.append(
             Question(
-                f"{label!r} ({totals[label]} times) and {same!r} ({totals[same]}) differ by {how}: "
+                f"{label!r} ({_times(totals[label])}) and {same!r} ({_times(totals[same])}) "
+                f"differ by {how}: "
                 "the same label?",
                 f"--same {shlex.quote(f'{label}={same}')}",
             )
@@ -374,7 +375,7 @@ def _scale(
             f"has {MOST_LABELS} at most"
         )
     if len(labels) <= 2:
-        return _binary(found, labels, options)
+        return _binary(found, labels, options, positive_of(labels))
     return _words(found, labels, options)
 
 
@@ -394,17 +395,18 @@ def _declared(found: _Findings, labels: list[str], options: FileOptions) -> Labe
     return LabelScale("ordinal", tuple(order))
 
 
-def _binary(found: _Findings, labels: list[str], options: FileOptions) -> LabelScale:
-    positive = options.positive
-    if positive is not None:
-        same = [label for label in labels if _folded(label) == _folded(positive)]
-        if not same and labels:
-            if len(labels) < 2:
-                return LabelScale("binary", (*labels, positive), positive)
-            raise DesignError(unknown("label", positive, labels, "--positive"), choices=labels)
-        positive = same[0] if same else positive
-    else:
-        positive = positive_of(labels)
+def _binary(
+    found: _Findings, labels: list[str], options: FileOptions, proposed: str | None
+) -> LabelScale:
+    """Makes a scale of two labels, of which the positive one is declared or proposed."""
+    positive = proposed
+    if options.positive is not None:
+        same = [label for label in labels if _folded(label) == _folded(options.positive)]
+        if not same and len(labels) != 1:
+            message = unknown("label", options.positive, labels, "--positive")
+            raise DesignError(message, choices=labels)
+        positive = same[0] if same else options.positive
+        labels = labels if same else [*labels, positive]
     if positive is None and len(labels) == 2:
         found.notes.append(
             f"Which of {labels[0]} and {labels[1]} is the positive label is not known: "
@@ -419,9 +421,9 @@ def _numeric(found: _Findings, labels: list[str], options: FileOptions) -> Label
     values = sorted({float(label) for label in labels})
     words = [number_word(value) for value in values]
     if words in (["0", "1"], ["0"], ["1"]):
-        return _binary(found, ["0", "1"], options)
+        return _binary(found, ["0", "1"], options, "1")
     if options.positive is not None and len(words) == 2:
-        return _binary(found, words, options)
+        return _binary(found, words, options, None)
     steps = {round(after - before, 6) for before, after in itertools.pairwise(values)}
     step = 1.0 if all(value == int(value) for value in values) else min(steps, default=1.0)
     count = (values[-1] - values[0]) / step + 1
@@ -439,7 +441,7 @@ def _numeric(found: _Findings, labels: list[str], options: FileOptions) -> Label
             f"Nobody used {', '.join(unused)}, which the scale {whole[0]} to {whole[-1]} has."
         )
     if len(whole) == 2:
-        return _binary(found, whole, replace(options, positive=options.positive or ""))
+        return _binary(found, whole, options, None)
     return LabelScale("ordinal", tuple(whole))
 
 
@@ -501,6 +503,10 @@ def pair_place(label: str) -> int | None:
     [0, 1, 2, None]
     """
     return next((n for n, words in enumerate(PAIR_WORDS) if _folded(label) in words), None)
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"
 
 
 def _some(text: str) -> str:

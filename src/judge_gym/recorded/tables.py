@@ -22,6 +22,7 @@ from judge_gym.errors import DesignError, MissingFileError
 
 MARKS = ",;\t|"
 """What may separate cells."""
+MARK_WORDS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 LARGEST_FILE = 512 * 2**20
 LARGEST_LINE = 64 * 2**20
 LARGEST_PART = 2**22
@@ -35,6 +36,11 @@ PART = 200_000
 BATCH = 10_000
 """The rows of parquet that are read at a time."""
 SAMPLE = 2**16
+FITS = 0.5
+"""The share of rows from which a text may be a table."""
+LONGEST_NAME = 40
+HEADER_NAMES = {"text", "id", "item", "output", "input", "response", "answer", "label", "truth"}
+"""Names of columns that only a header has."""
 LISTED = 5
 """The problems of one kind that a message lists."""
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -114,6 +120,38 @@ def read_table(source: Path | pd.DataFrame) -> Table:
         file.seek(0)
         with io.TextIOWrapper(file, encoding, newline="") as text:
             return _read_text(source, text, notes)
+
+
+def parse_table(text: str, name: str) -> Table:
+    """Reads a table from text: delimited, JSON or JSON Lines."""
+    return _read_text(Path(name), io.StringIO(text, newline=""), ())
+
+
+def looks_like_table(text: str) -> tuple[bool, bool]:
+    r"""Returns whether a text looks like a table with a header, and whether that is certain.
+
+    >>> looks_like_table("id,text,ann\n1,Hello,pass\n2,Bye,fail")
+    (True, True)
+    >>> looks_like_table("Thank you, that was quick.\nNo idea, read the manual.")
+    (False, False)
+    >>> looks_like_table("Thank you.\nNo idea.")
+    (False, True)
+    """
+    sample = text.lstrip("\ufeff \t\r\n")[:SAMPLE]
+    if sample.startswith(("{", "[{")):
+        return True, True
+    mark, _ = _find_mark(sample)
+    several, fitting, width = _fit(sample, mark)
+    header = next(csv.reader([sample.partition("\n")[0]], delimiter=mark), [])
+    names = [name.strip() for name in header]
+    plain = all(name and len(name) <= LONGEST_NAME and name[-1].isalnum() for name in names)
+    one_row = "\n" not in sample.strip()
+    if several and plain and not one_row and HEADER_NAMES & {name.lower() for name in names}:
+        return True, True
+    if not several or fitting < 1:
+        return False, not several or fitting < FITS
+    certain = plain and (mark == "\t" or width > 2 or all(" " not in name for name in names))
+    return plain and not one_row, certain and not one_row
 
 
 def _find_encoding(name: str, file: BinaryIO, head: bytes) -> tuple[str, tuple[str, ...]]:
@@ -200,7 +238,8 @@ def _read_delimited(name: str, text: TextIO, sample: str, notes: tuple[str, ...]
     if long:
         raise DesignError(
             f"{name}: {_listed(long)} {'has' if len(long) == 1 else 'have'} more cells than the "
-            f"header's {len(names)}; put a cell that contains {mark!r} in quotation marks"
+            f"header's {len(names)}; put a cell that contains {MARK_WORDS.get(mark, mark)} in "
+            "quotation marks"
         )
     if short and short[-1] == reader.line_num and not last.text.endswith(("\n", "\r")):
         raise DesignError(f"{name}: line {short[-1]} is cut off; the file is not complete")

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from judge_gym.axes import CONTESTED, PROTOCOLS, Design, Knob
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import ASSISTANTS, JUDGES
+from judge_gym.recorded.pasted import read_pasted
 from judge_gym.records import TaskType
 from judge_gym.studies import Study
 from judge_gym.studies.file import MODEL_KNOBS, Caps
@@ -93,6 +94,22 @@ def new_study(
         caps=list(Caps.model_fields),
         defaults=defaults,
     )
+
+
+class PastedBody(BaseModel):
+    """Texts that were pasted into the form, and what the user says about them."""
+
+    texts: str
+    table: bool | None = None
+    roles: dict[str, str] | None = None
+    accept: bool = False
+
+
+@router.post("/new/texts")
+def read_texts(body: PastedBody) -> dict[str, Any]:
+    """Reads pasted texts as the command `init` reads a file."""
+    pasted = read_pasted(body.texts, table=body.table, roles=body.roles, accept=body.accept)
+    return {**pasted._asdict(), "columns": [column._asdict() for column in pasted.columns]}
 
 
 def groups(model: type[BaseModel] = Design, path: str = "") -> Iterator[Group]:

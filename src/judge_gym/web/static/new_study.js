@@ -11,7 +11,9 @@ const KEPT = `new study ${location.search}`; // what was typed is kept for the t
 let owners = []; // for every line of the file, the part of the form that it comes from
 let edited = false; // by hand: then the text counts instead of the form
 let asked = 0, timer = 0, planned = null;
-let pasted = { items: [], columns: [], pairs: false, error: "" };
+const NOTHING = { ask: "", items: [], columns: [], raters: [], stages: [], questions: [], notes: [], error: "", table: false, certain: true, ordered: true };
+let pasted = NOTHING; // what the server read of the pasted texts
+let reading = ""; // the request whose answer is awaited, if any
 
 // --- the file ------------------------------------------------------------------------------------
 
@@ -28,17 +30,20 @@ const chosen = (name) => new FormData(form).get(name);
 const tasks = () => [...form.querySelectorAll(".task")].map((row) => Object.fromEntries(
   [...row.querySelectorAll("[name]")].map((input) => [input.name.slice("task.".length), input.value.trim()])));
 const judges = () => { const values = new FormData(form); return [...values.getAll("judge"), ...lines(values.get("judges") || "")]; };
-const labels = () => [...form.querySelectorAll("[name=column]:checked")].map((input) => input.value).filter((name) => pasted.columns.includes(name));
+const pairs = () => pasted.items.some((item) => item.responses);
 
-function itemLine(item, raters) {
-  const { response_a: first, response_b: second, ...fields } = item;
-  const own = Object.entries(fields).filter(([name]) => FIELDS.includes(name) || raters.includes(name));
-  const other = Object.entries(fields).filter(([name]) => !FIELDS.includes(name) && !raters.includes(name));
-  if (!pasted.pairs && own.length === 1 && !other.length) return JSON.stringify(item.text);
-  const entries = own.map(([name, value]) => [name, JSON.stringify(value)]);
-  if (pasted.pairs) entries.push(["responses", list([first || "", second || ""].map((text) => JSON.stringify(text)))]);
-  if (other.length) entries.push(["metadata", map(other.map(([name, value]) => [name, JSON.stringify(value)]))]);
-  return map(entries);
+/** Returns an item as YAML: a bare text, or a map of its fields. */
+function itemLine(item) {
+  if (Object.keys(item).length === 1) return JSON.stringify(item.text);
+  return map(Object.entries(item).map(([name, value]) => [name, Array.isArray(value) ? list(value.map((text) => JSON.stringify(text))) : JSON.stringify(value)]));
+}
+
+/** Returns answers as a rubric; those of a table without an order are options. */
+function rubricOf(stages) {
+  const same = stages.map((stage) => stage.split(":")[0].trim()).sort().join("\n") === [...pasted.stages].sort().join("\n");
+  if (pasted.ordered || !same) return list(stages.map((stage) => JSON.stringify(stage)));
+  const options = stages.map((stage) => { const [label, ...rest] = stage.split(":"); return [label.trim(), rest.join(":").trim() || label.trim()]; });
+  return map([["kind", "nominal"], ["stages", list(options.map(([label, text]) => map([["label", JSON.stringify(label)], ["criteria", list([JSON.stringify(text)])]])))]]);
 }
 
 const OPTIONS = [["first", "The first response is better."], ["second", "The second response is better."], ["tie", "Both are equally good."]];
@@ -54,14 +59,14 @@ function build() {
   say(`seed: ${number(get("seed"))}`, part("study"));
   say(`samples: ${number(get("samples"))}`, part("judges"));
 
-  const asks = tasks(), pastes = get("source") === "paste", raters = labels();
+  const asks = tasks(), pastes = get("source") === "paste", { raters } = pasted;
   const pool = (task) => task.evidence || (pastes ? "texts" : get("pool"));
   say("evidence:", part("evidence"));
   for (const name of new Set(asks.map(pool))) {
     if (name !== "texts" || !pastes) { say(`  ${word(name)}: {pool: ${word(name)}}`, part("evidence")); continue; }
     say("  texts:", part("evidence"));
     say("    items:", part("evidence"));
-    for (const item of pasted.items) say(`      - ${itemLine(item, raters)}`, part("evidence"));
+    for (const item of pasted.items) say(`      - ${itemLine(item)}`, part("evidence"));
     if (raters.length) say(`    labels: ${list(raters.map(word))}`, part("evidence"));
     if (get("protocol") && get("country")) say(`    window: {country: ${word(get("country"))}}`, part("evidence"));
   }
@@ -72,8 +77,8 @@ function build() {
     if (task.type) fields.unshift(["type", task.type]);
     if (task.dose) fields.push(["dose", number(task.dose)]);
     if (task.rubric) fields.push(["rubric", word(task.rubric)]);
-    else if (pastes && pasted.pairs && pool(task) === "texts") fields.push(["rubric", PAIR_RUBRIC]);
-    else if (stages.length) fields.push(["rubric", list(stages.map((stage) => JSON.stringify(stage)))]);
+    else if (pastes && pairs() && pool(task) === "texts") fields.push(["rubric", PAIR_RUBRIC]);
+    else if (stages.length) fields.push(["rubric", pastes ? rubricOf(stages) : list(stages.map((stage) => JSON.stringify(stage)))]);
     if (task.value || task.source) fields.push(["truth", map([["source", word(task.source)], ["value", number(task.value)]])]);
     say(`  - ${map(fields)}`, part("tasks"));
   }
@@ -111,6 +116,7 @@ function lacking() {
   const lacks = {};
   if (chosen("source") === "paste") {
     if (pasted.error) lacks.evidence = "a table that can be read";
+    else if (pasted.questions.length) lacks.evidence = "a look at the columns of the table";
     else if (!pasted.items.length) lacks.evidence = "texts";
     else if (chosen("protocol") && !chosen("country").trim()) lacks.evidence = "the country that the texts are about";
   } else if (!chosen("pool")) lacks.evidence = "a pool";
@@ -162,7 +168,7 @@ function duration(seconds) {
 const dollars = (usd) => (usd === null ? "unknown" : `$${usd && usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`);
 
 function clear() {
-  for (const place of document.querySelectorAll(".error")) place.textContent = "";
+  for (const place of document.querySelectorAll(".error:not(#texts-read)")) place.textContent = "";
   planned = null;
   for (const id of ["experiments", "calls", "usd", "time"]) at(id).textContent = "–";
   for (const id of ["known", "warnings"]) at(id).textContent = "";
@@ -223,6 +229,7 @@ function show(estimate) {
 
 async function plan() {
   const number = ++asked;
+  if (reading && !edited) return; // planned when the texts are read
   const lacks = edited ? [] : Object.values(lacking());
   if (!start || lacks.length) {
     clear();
@@ -262,34 +269,62 @@ function changed() {
 
 // --- what the form shows -------------------------------------------------------------------------
 
-/** Reads the pasted texts, says what was read, and offers columns of unknown meaning as labels. */
+/** What a column may be taken for; the server proposes, the user corrects. */
+const ROLES = [["", "not used"], ["text", "the text that is judged"], ["response_a", "first response of a pair"], ["response_b", "second response of a pair"],
+  ["person", "a person's labels"], ["truth", "known answers"], ["item", "names the item"], ["cluster", "what makes items dependent"]];
+
+/** Has the server read the pasted texts, if they or what is said about them have changed. */
 function read() {
-  pasted = readTexts(field("texts").value);
-  const place = at("texts-read"), known = [...form.querySelectorAll("[name=column]")].map((input) => input.value);
-  const kinds = pasted.items.filter((item) => item.truth).length;
-  const parts = [`${count(pasted.items.length)} ${pasted.pairs ? "pair" : "text"}${pasted.items.length === 1 ? "" : "s"}`];
-  if (kinds) parts.push(`${count(kinds)} with a known answer`);
-  place.className = pasted.error ? "error" : "note";
-  place.textContent = pasted.error || (pasted.items.length ? `Read: ${parts.join(", ")}.` : "");
-  if (known.join("\n") !== pasted.columns.join("\n"))
-    at("columns").replaceChildren(at("columns").firstElementChild, ...pasted.columns.map((column) => {
-      const label = Object.assign(document.createElement("label"), { className: "tick" });
-      const input = Object.assign(document.createElement("input"), { type: "checkbox", name: "column", value: column });
-      input.defaultChecked = looksLikeLabels(pasted.items, column);
-      label.append(input, ` ${column}`);
-      return label;
-    }));
+  const texts = field("texts").value;
+  const ask = texts.trim() && JSON.stringify({ texts, table: { lines: false, table: true }[chosen("layout")] ?? null, roles: JSON.parse(field("roles").value || "null"), accept: field("accept").checked });
+  if (ask === (reading || pasted.ask)) return;
+  reading = ask;
+  if (!ask) { showPasted(NOTHING); return; }
+  setTimeout(async () => {
+    if (reading !== ask) return;
+    const answer = await lab.ask("POST", "/new/texts", JSON.parse(ask)).catch((error) => ({ ...NOTHING, error: error.message }));
+    if (reading !== ask) return; // what was typed meanwhile is read instead
+    reading = "";
+    showPasted({ ...answer, ask, header: texts.split("\n", 1)[0] });
+    changed();
+  }, WAIT);
+}
+
+/** Says what was read, with what each column was taken for. */
+function showPasted(answer) {
+  pasted = answer;
+  const known = pasted.items.filter((item) => item.truth !== undefined).length, noun = pairs() ? "pair" : "text";
+  const parts = [`${count(pasted.items.length)} ${noun}${pasted.items.length === 1 ? "" : "s"}`];
+  if (known) parts.push(`${count(known)} with a known answer`);
+  if (pasted.raters.length) parts.push(`labels of ${pasted.raters.join(", ")}`);
+  at("texts-read").className = pasted.error ? "error" : "note";
+  at("texts-read").textContent = pasted.error || (pasted.items.length ? `Read: ${parts.join(", ")}.` : "");
+  at("layout").hidden = pasted.certain && !chosen("layout");
   at("columns").hidden = !pasted.columns.length;
+  at("columns").querySelector("tbody").replaceChildren(...pasted.columns.map(columnRow));
+  at("texts-notes").replaceChildren(...pasted.notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })));
+  at("questions").hidden = !pasted.questions.length && !field("accept").checked;
+  at("questions").querySelector("ul").replaceChildren(...pasted.questions.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
   suggestStages();
+}
+
+function columnRow(column) {
+  const row = document.createElement("tr"), select = document.createElement("select");
+  const roles = ROLES.some(([role]) => role === column.role) ? ROLES : [...ROLES, [column.role, column.role]];
+  select.append(...roles.map(([role, words]) => new Option(words, role, role === column.role, role === column.role)));
+  select.setAttribute("aria-label", `What ${column.name} is`);
+  select.dataset.column = column.name;
+  row.insertCell().textContent = column.name;
+  row.insertCell().append(select);
+  Object.assign(row.insertCell(), { className: "note", textContent: column.certain ? column.reason : `${column.reason}: please check` });
+  return row;
 }
 
 /** Offers the answers that occur in the table as the answers to choose from, until the user writes some. */
 function suggestStages() {
-  const stages = form.querySelector("[name='task.stages']"), columns = ["truth", ...labels()];
+  const stages = form.querySelector("[name='task.stages']");
   if (stages.value && stages.value !== stages.dataset.followed) return;
-  const values = [...new Set(pasted.items.flatMap((item) => columns.map((column) => item[column]).filter(Boolean)))].sort();
-  const usable = !pasted.pairs && values.length > 1 && values.length <= 26 && values.some((value) => !/^\d+$/.test(value));
-  stages.value = stages.dataset.followed = usable ? values.join("\n") : "";
+  stages.value = stages.dataset.followed = !pairs() && pasted.stages.length > 1 ? pasted.stages.join("\n") : "";
 }
 
 function showLevels() {
@@ -394,8 +429,6 @@ function restore() {
     }
   };
   fill();
-  read(); // makes the boxes of the table's columns
-  fill();
   if (kept.yaml !== null) { yaml.value = kept.yaml; setEdited(true); }
   return true;
 }
@@ -414,6 +447,21 @@ function loadAddress() {
 
 // --- what the user does --------------------------------------------------------------------------
 
+/** Forgets what was said about columns, if the header is another one: it was about another table. */
+function forgetColumns() {
+  field("accept").checked = false;
+  if (field("texts").value.split("\n", 1)[0] === pasted.header) return;
+  field("layout").value = "";
+  field("roles").value = "";
+}
+
+/** Returns the text of a file in UTF-8, UTF-16 or Windows-1252. */
+function decode(bytes) {
+  const [first, second] = new Uint8Array(bytes, 0, Math.min(2, bytes.byteLength));
+  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) return new TextDecoder(first === 0xff ? "utf-16le" : "utf-16be").decode(bytes);
+  try { return new TextDecoder("utf-8", { fatal: true }).decode(bytes); } catch { return new TextDecoder("windows-1252").decode(bytes); }
+}
+
 function addTask() {
   const rows = at("tasks"), row = rows.lastElementChild.cloneNode(true);
   for (const input of row.querySelectorAll("input, textarea")) { input.value = ""; delete input.dataset.followed; }
@@ -431,6 +479,10 @@ function setEdited(on) {
 
 form.addEventListener("input", (event) => {
   at("clear").hidden = false;
+  if (event.target.name === "texts") forgetColumns();
+  if (event.target.name === "layout") field("roles").value = "";
+  if (event.target.dataset.column !== undefined)
+    field("roles").value = JSON.stringify(Object.fromEntries([...at("columns").querySelectorAll("select")].map((select) => [select.dataset.column, select.value])));
   if (event.target.name === "preset") applyPreset();
   if (event.target.name === "protocol") followProtocol();
   if (event.target.type !== "file") changed();
@@ -446,7 +498,8 @@ form.addEventListener("click", (event) => {
 at("file").addEventListener("change", async (event) => {
   const [file] = event.target.files;
   if (!file) return;
-  field("texts").value = await file.text();
+  field("texts").value = decode(await file.arrayBuffer());
+  forgetColumns();
   changed();
 });
 yaml.addEventListener("input", () => { at("clear").hidden = false; setEdited(true); changed(); });

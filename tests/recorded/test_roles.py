@@ -1,0 +1,159 @@
+from collections.abc import Mapping
+
+import pandas as pd
+import pytest
+
+from judge_gym.recorded.options import FileOptions
+from judge_gym.recorded.roles import Layout, find_layout
+from judge_gym.recorded.tables import read_table
+
+N = 40
+TEXTS = [f"The reply number {n} says what to do." for n in range(N)]
+VERDICTS = ["pass" if n % 3 else "fail" for n in range(N)]
+SPARSE = [("pass" if n % 2 else "fail") if n % 3 == 0 else "" for n in range(N)]
+NUMBERS = [f"T{n}" for n in range(N)]
+
+
+def find(columns: Mapping[str, object], **options: object) -> Layout:
+    table = read_table(pd.DataFrame(columns))
+    return find_layout(table, FileOptions(**options))  # type: ignore[arg-type]  # by name
+
+
+def uncertain(layout: Layout) -> set[str]:
+    return {role.column for role in layout.roles if not role.certain}
+
+
+def test_columns_without_telling_names_are_told_by_their_values() -> None:
+    layout = find({"ticket": NUMBERS, "body": TEXTS, "v1": VERDICTS, "mk": SPARSE, "jd": SPARSE})
+    assert (layout.item, layout.text) == ("ticket", "body")
+    assert set(layout.raters) == {"mk", "jd"}, "few rows have their labels"
+    assert set(layout.judges) == {"v1"}
+    assert uncertain(layout) == set()
+
+
+def test_two_sparse_columns_alone_are_people() -> None:
+    layout = find({"body": TEXTS, "one": SPARSE, "two": SPARSE})
+    assert (set(layout.raters), layout.judges, uncertain(layout)) == ({"one", "two"}, {}, set())
+
+
+def test_two_full_columns_may_be_judges_or_people() -> None:
+    layout = find({"body": TEXTS, "ann": VERDICTS, "bob": VERDICTS})
+    assert set(layout.judges) == uncertain(layout) == {"ann", "bob"}
+    said = find({"body": TEXTS, "ann": VERDICTS, "bob": VERDICTS}, people=("ann", "bob"))
+    assert (set(said.raters), uncertain(said)) == ({"ann", "bob"}, set())
+
+
+def test_a_sparse_column_with_the_name_of_a_model_is_asked_about() -> None:
+    assert "gpt" in uncertain(find({"body": TEXTS, "haiku": VERDICTS, "gpt": SPARSE}))
+
+
+@pytest.mark.parametrize("name", ["human", "gold_label", "Annotator1", "expert", "rater_2"])
+def test_a_full_column_with_the_name_of_a_person_is_a_person(name: str) -> None:
+    layout = find({"id": NUMBERS, "body": TEXTS, "gpt": VERDICTS, name: VERDICTS})
+    assert (set(layout.judges), set(layout.raters)) == ({"gpt"}, {name})
+    assert uncertain(layout) == set()
+
+
+def test_columns_that_are_no_labels_are_left_out() -> None:
+    topics = ["billing" if n % 2 else "refund" for n in range(N)]
+    days = [f"2026-01-{1 + n % 28:02}" for n in range(N)]
+    layout = find({"id": NUMBERS, "gpt": VERDICTS, "topic_": topics, "day": days})
+    assert set(layout.judges) == {"gpt"}
+    assert {"day"} <= set(layout.unused)
+
+
+def test_numbered_columns_are_repeats_of_a_judge() -> None:
+    layout = find({"id": NUMBERS, "gpt_1": VERDICTS, "gpt_2": VERDICTS, "ann": SPARSE})
+    assert layout.judges == {"gpt_1": ("gpt", 0), "gpt_2": ("gpt", 1)}
+
+
+@pytest.mark.parametrize("names", [("llama_2", "llama_3"), ("gpt_4", "gpt_5")])
+def test_numbers_of_a_version_are_no_repeats(names: tuple[str, str]) -> None:
+    layout = find({"id": NUMBERS, names[0]: VERDICTS, names[1]: VERDICTS, "human": SPARSE})
+    assert [judge for judge, _ in layout.judges.values()] == list(names)
+
+
+def test_numbered_judges_are_asked_about_and_numbered_raters_are_people() -> None:
+    columns = {"judge_1": VERDICTS, "judge_2": VERDICTS, "rater_1": VERDICTS, "rater_2": VERDICTS}
+    layout = find({"id": NUMBERS, **columns})
+    assert {judge for judge, _ in layout.judges.values()} == {"judge_1", "judge_2"}
+    assert uncertain(layout) == {"judge_1", "judge_2"}
+    assert set(layout.raters) == {"rater_1", "rater_2"}
+    said = find({"id": NUMBERS, **columns}, judges=("judge",))
+    assert set(said.judges.values()) == {("judge", 0), ("judge", 1)}
+
+
+LONG = {
+    "ref": [number for number in NUMBERS for _ in range(2)],
+    "who": ["gpt", "haiku"] * N,
+    "verdict": [verdict for verdict in VERDICTS for _ in range(2)],
+}
+
+
+def test_a_long_table_names_who_judged() -> None:
+    columns = {"ref": LONG["ref"], "judge": LONG["who"], "verdict": LONG["verdict"]}
+    layout = find(columns)
+    assert (layout.item, layout.who, layout.verdict) == ("ref", "judge", "verdict")
+    assert (layout.people, layout.judges) == (frozenset(), {})
+    assert find(LONG, judges=("who",)).who == "who"
+
+
+def test_a_persons_column_beside_a_long_table_is_the_same_for_an_item() -> None:
+    human = [label for label in SPARSE for _ in range(2)]
+    columns = {"ref": LONG["ref"], "judge": LONG["who"], "verdict": LONG["verdict"]}
+    layout = find({**columns, "human": human})
+    assert (layout.verdict, set(layout.raters)) == ("verdict", {"human"})
+
+
+def test_people_and_judges_in_one_column_are_told_by_name_and_asked_about() -> None:
+    columns = {"ref": LONG["ref"], "annotator": ["gpt-5", "mia"] * N, "label": LONG["verdict"]}
+    layout = find(columns)
+    assert (layout.who, layout.people) == ("annotator", frozenset({"mia"}))
+    assert uncertain(layout) == {"annotator"}
+    said = find(columns, people=("mia",))
+    assert (said.people, uncertain(said)) == (frozenset({"mia"}), set())
+
+
+def test_a_version_whose_texts_differ_is_a_system_and_a_prompt_is_a_setting() -> None:
+    ref, verdict = LONG["ref"], LONG["verdict"]
+    version = ["v1", "v2"] * N
+    same = [text for text in TEXTS for _ in range(2)]
+    other = [text + version[n] for n, text in enumerate(same)]
+    system = find({"ref": ref, "version": version, "reply": other, "gpt": verdict})
+    assert (system.item, system.system, system.knobs) == ("ref", "version", {})
+    setting = find({"ref": ref, "prompt": version, "reply": same, "gpt": verdict})
+    assert (setting.system, setting.knobs) == (None, {"prompt": "foreign.prompt"})
+
+
+def test_prices_times_lengths_reasons_and_clusters_are_found() -> None:
+    layout = find(
+        {
+            "id": NUMBERS,
+            "gpt": VERDICTS,
+            "reasoning": TEXTS,
+            "cost_usd": [n / 1000 for n in range(N)],
+            "latency": [n / 10 for n in range(N)],
+            "n_tokens": range(N),
+            "conversation_id": [f"c{n // 4}" for n in range(N)],
+        }
+    )
+    assert (layout.usd, layout.seconds, layout.length) == ("cost_usd", "latency", "n_tokens")
+    assert (layout.rationale, layout.cluster, layout.text) == ("reasoning", "conversation_id", None)
+
+
+def test_texts_of_a_pair_are_found_by_their_names() -> None:
+    columns = {"prompt": TEXTS, "answer_a": TEXTS[::-1], "answer_b": TEXTS, "winner": VERDICTS}
+    layout = find(columns)
+    assert (layout.text, layout.responses) == ("prompt", ("answer_a", "answer_b"))
+
+
+def test_two_texts_without_a_telling_name_are_asked_about() -> None:
+    layout = find({"alpha": TEXTS, "beta": TEXTS[::-1], "gpt": VERDICTS})
+    assert uncertain(layout) == {layout.text}
+    assert find({"alpha": TEXTS, "output": TEXTS[::-1], "gpt": VERDICTS}).text == "output"
+
+
+def test_an_unknown_column_is_a_problem_with_the_choices() -> None:
+    layout = find({"id": NUMBERS, "gpt": VERDICTS}, item="ref", people=("ann",))
+    assert len(layout.problems) == 2
+    assert "choose 'id' or 'gpt'" in layout.problems[0]
