@@ -63,7 +63,7 @@ def test_other_items_of_each_system_are_independent_estimates() -> None:
     assert found.corrected.value == pytest.approx(rates[0].value - rates[1].value)
     halves = [(rate.high - rate.low) / 2 for rate in rates]
     half = (found.corrected.high - found.corrected.low) / 2
-    assert half == pytest.approx(np.hypot(*halves), rel=0.02)
+    assert half == pytest.approx(np.hypot(halves[0], halves[1]), rel=0.02)
 
 
 def test_labels_of_different_items_are_not_compared_item_by_item() -> None:

@@ -1,6 +1,7 @@
 """The command check: from a file to the answer, without a lab, a study or a network."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_the_page_opens_in_the_browser(
     call: Call, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", lambda address: bool(opened.append(address)) or True)
+    monkeypatch.setattr("webbrowser.open", opened.append)
     succeed(call("check", file, "--out", "page.html", "--open"))
     assert opened == [f"{(file.parent / 'page.html').as_uri()}#where-do-verdicts-and-labels-differ"]
     assert 'id="where-do-verdicts-and-labels-differ"' in Path("page.html").read_text()
@@ -152,3 +153,18 @@ def test_the_example_of_verdicts_is_checked_without_options(call: Call) -> None:
     text = one_line(succeed(call("check", "verdicts.csv")).out)
     assert text.startswith("All judges were simulated")
     assert "hasty is worse than careful in balanced accuracy by" in text
+
+
+def test_the_docs_page_shows_what_the_example_prints(call: Call) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"^```text\n(.*?)^```", page, flags=re.S | re.M)
+    succeed(call("init", "--example", "verdicts"))
+    said = succeed(call("check", "verdicts.csv")).out
+    assert one_line(said).startswith(one_line(shown))
+
+
+def test_the_docs_page_names_every_option(call: Call) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
+    options = {*re.findall(r"--[a-z]+", call("check", "--help").out)} - {"--help"}
+    assert len(options) > 20
+    assert {name for name in options if name not in page} == set()

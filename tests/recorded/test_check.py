@@ -312,3 +312,40 @@ def test_the_page_shows_both_verdicts_the_text_and_the_reasons() -> None:
     assert "http://" not in page.replace("http://www.w3.org", "") and "src=" not in page
     for text in ("finds “pass”", "Verdicts and labels", "people</strong>: ", done.sentences[0]):
         assert text in page
+
+
+def test_items_without_a_verdict_count_in_the_rate_of_all_items() -> None:
+    frame = binary_file(raters=1).frame
+    # The judge was not asked about what comes last, of which people pass more.
+    order = np.argsort(frame["human_1"] == "pass", kind="stable")
+    frame = frame.iloc[order].reset_index(drop=True)
+    frame["strict"] = np.where(frame.index < 300, frame["strict"], "")
+    done = check(frame, judges=["strict"], people=["human_1"])
+    rate = done.result["rate"]
+    assert rate is not None
+    assert rate["labels"]["value"] == pytest.approx((frame["human_1"] == "pass").mean())
+    assert rate["labels"]["n"] == ITEMS
+    judged = frame[frame["strict"] != ""]
+    assert rate["raw"]["value"] == pytest.approx((judged["strict"] == "pass").mean())
+    exact = (judged["strict"] == judged["human_1"]).mean()
+    measured = measures_of(done.result, "strict")["exact"]
+    assert measured["n"] == 300
+    assert measured["value"] == pytest.approx(exact)
+    assert any("no verdict on 100 items" in note for note in done.table["notes"])
+
+
+def test_labels_of_items_that_nobody_judged_are_named() -> None:
+    frame = binary_file(raters=1).frame
+    first = frame.index < 200
+    frame["strict"] = np.where(first, frame["strict"], "")
+    frame["human_1"] = np.where(first, "", frame["human_1"])
+    done = check(frame[["id", "strict", "human_1"]], judges=["strict"], people=["human_1"])
+    assert done.result["missing"][0] == (
+        "None of the 200 items with labels has a verdict: judge those"
+    )
+
+
+def test_a_file_with_one_label_is_refused() -> None:
+    frame = pd.DataFrame({"id": np.arange(30), "judge": "pass", "human": "pass"})
+    with pytest.raises(DesignError, match="has a single label, 'pass'"):
+        check(frame, judges=["judge"], people=["human"])

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray
-from judge_gym.analysis.frames import own_rows, tidy
+from judge_gym.analysis.frames import JUDGE, knob_columns, own_rows, tidy
 from judge_gym.analysis.judges.quantities import as_quantity
 from judge_gym.analysis.judges.rate import judged_items
 from judge_gym.analysis.judges.setups import Setup, setups_of
@@ -21,6 +21,7 @@ from judge_gym.analysis.judges.systems import SystemDifference, SystemItems, sys
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.measures.scales import propose_positive
 from judge_gym.analysis.report.page import simulation_banner
+from judge_gym.errors import DesignError
 from judge_gym.recorded.check_sentences import (
     answer,
     missing,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 NEAR = 1.0
 """The distance in stages up to which an ordinal verdict is no disagreement."""
+MOST_UNJUDGED = 0.9
+"""The share of the file's items from which a judge without verdicts on them was not asked."""
 SHOWN = 200
 """The number of disagreements with their texts."""
 ROW = "recorded_row"
@@ -201,8 +204,15 @@ def check_reading(
         loss: what a `miss` and a `false_alarm` cost; expected loss then decides.
     """
     recording = reading.recording
+    if len(recording.scale.labels) < 2:
+        raise DesignError(
+            f"{recording.source} has a single label, {', '.join(recording.scale.labels)!r}; name "
+            "one that nobody gave with --order, as in --order fail,pass",
+            choices=recording.scale.labels,
+        )
     samples, people = as_samples(recording)
-    frame = tidy(samples.assign(**{ROW: np.arange(len(samples))}), source=recording.source)
+    samples[ROW] = np.arange(len(samples))
+    frame = tidy(_with_unjudged(samples, recording), source=recording.source)
     if positive is None and propose_positive(recording.scale.labels) != recording.scale.positive:
         positive = recording.scale.positive
     table = judge_table(
@@ -263,6 +273,45 @@ def check_reading(
         effect = _quantity(length["effect"])
         result["length"] = {"judge": length["setup"], "per_doubling": effect}
     return Check(result, table, tuple(sentences), tuple(cases), reading, frame, people)
+
+
+def _with_unjudged(samples: pd.DataFrame, recording: Recording) -> pd.DataFrame:
+    """Adds a failed call for each item that a judge of many items has no verdict on.
+
+    What people would say of all items of the file includes those.
+    """
+    items = recording.items.set_index("item")
+    parts = [samples]
+    by = [JUDGE, *(name for name in knob_columns(samples) if name != JUDGE)]
+    for _, rows in samples.groupby(by, sort=False, dropna=False, observed=True):
+        lacking = items.index.difference(pd.Index(rows["evidence"].unique()), sort=False)
+        if not len(lacking) or len(lacking) > MOST_UNJUDGED * len(items):
+            continue
+        about = items.loc[lacking]
+        unjudged = pd.DataFrame({name: rows[name].iloc[0] for name in samples}, index=lacking)
+        parts.append(
+            unjudged.assign(
+                evidence=lacking,
+                evidence_title=about["title"].where(about["title"] != "", lacking),
+                replicate=0,
+                status="provider_error",
+                stages="",
+                truth=about["truth"].map(_stages(recording)),
+                cluster=about["cluster"],
+                length=about["length"],
+                flipped=False,
+                usd=np.nan,
+                seconds=np.nan,
+                answer="",
+                call_id=np.nan,
+                **{ROW: -1},
+            )
+        )
+    return pd.concat(parts, ignore_index=True) if len(parts) > 1 else samples
+
+
+def _stages(recording: Recording) -> dict[str, int]:
+    return {label: number for number, label in enumerate(recording.scale.labels, 1)}
 
 
 # --- the parts of the result ---------------------------------------------------------------------
@@ -363,7 +412,7 @@ def _reference_labels(
     """Returns people's labels, or the known answers in their form where these lead."""
     if table["kind"] != "accuracy":
         return people
-    stages = {label: number for number, label in enumerate(recording.scale.labels, 1)}
+    stages = _stages(recording)
     items = recording.items.assign(stage=recording.items["truth"].map(stages)).dropna(
         subset=["stage"]
     )
@@ -423,7 +472,7 @@ def _disagreements(
 def _distribution(rows: pd.DataFrame, items: pd.Index, stages: int) -> FloatArray:
     """Counts the verdicts on each item: those without a score first, then each stage."""
     rows = rows[rows["status"] != "provider_error"]
-    place = items.get_indexer(rows["evidence"].astype(str).to_numpy())
+    place = items.get_indexer(pd.Index(rows["evidence"].astype(str)))
     mask = rows["mask"].to_numpy()
     stage = np.where(mask > 0, np.log2(np.maximum(mask, 1)) + 1, 0).astype(np.int64)
     counts = np.zeros((len(items), stages + 1))
@@ -465,7 +514,7 @@ def _cases(
     rationale: dict[str, str] = {}
     for setup in ranked:
         rows = own.iloc[setup.index]
-        rows = rows[rows["evidence"].astype(str).isin(words)]
+        rows = rows[rows["evidence"].astype(str).isin(words) & (rows[ROW] >= 0)]
         recorded = verdicts.iloc[rows[ROW].to_numpy(dtype=np.int64)]
         for item, part in recorded.groupby("item", sort=False):
             said = Counter(

@@ -190,7 +190,10 @@ def missing(reading: FileReading, table: JudgeTable) -> Iterator[str]:
     """Yields what the file does not support, and which column or how many labels would."""
     roles = {role.role for role in reading.roles}
     recording, rows = reading.recording, table["rows"]
-    if table["kind"] is None:
+    labelled = recording.labels["item"].nunique()
+    if table["kind"] is None and labelled:
+        yield f"None of the {labelled:,} items with labels has a verdict: judge those"
+    elif table["kind"] is None:
         yield (
             f"No labels: how good a judge is needs people's labels of about {LABELS} items "
             "(--human COLUMN, or --labels FILE), or known answers (--truth COLUMN)"
@@ -273,5 +276,9 @@ def table_notes(table: JudgeTable) -> list[str]:
     notes = [note for note in table["notes"] if "judge-gym" not in note and "study's" not in note]
     for row in table["rows"]:
         if row["failed_calls"]:
-            notes.append(f"{row['setup']}: {row['failed_calls']:,} rows without a verdict")
+            count = row["failed_calls"]
+            notes.append(
+                f"{row['setup']}: no verdict on {count:,} item{'' if count == 1 else 's'}, which "
+                "count in the corrected rate alone"
+            )
     return notes

@@ -34,11 +34,19 @@ class JudgedUnits(NamedTuple):
 
 
 def judged_units(
-    verdicts: Verdicts, index: int, compared: Compared, scale: LabelScale
+    verdicts: Verdicts, index: int, compared: Compared, scale: LabelScale, labels: FloatArray
 ) -> JudgedUnits | None:
     """Puts the verdicts of a setup beside labels; None where labels have no mean.
 
-    Of two labels the share of the positive one is meant, of ordered stages their mean.
+    Of two labels the share of the positive one is meant, of ordered stages their mean. Units whose
+    calls all failed have their label too.
+
+    Args:
+        verdicts: the verdicts of setups.
+        index: the setup.
+        compared: its verdicts on units with labels.
+        scale: the scale of the labels.
+        labels: the share of each label by row of the verdicts; zeros without a label.
     """
     if scale.kind == "nominal" or (scale.kind == "binary" and scale.positive is None):
         return None
@@ -51,8 +59,10 @@ def judged_units(
     values = np.arange(scale.stages) / (scale.stages - 1)
     if scale.kind == "binary":
         values = (np.arange(2) == scale.positive).astype(float)
+    own = (verdicts.setup == index) & np.isin(verdicts.unit, units)
+    rows = np.flatnonzero(own & labels.any(axis=1))
     label = np.full(len(units), np.nan)
-    label[np.searchsorted(units, compared.units)] = compared.label @ values
+    label[np.searchsorted(units, verdicts.unit[rows])] = labels[rows, : scale.stages] @ values
     is_rate = scale.kind == "binary"
     # What cannot be read is not positive, but is no stage either.
     unscored = np.full(len(UNSCORED), 0.0 if is_rate else np.nan)
@@ -70,7 +80,9 @@ def rate_of(setup: str, judged: JudgedUnits, clusters: IntArray, scale: LabelSca
         is_rate=judged.is_rate,
     )
     positive = "" if scale.positive is None else scale.names[scale.positive]
-    quantity = f"{positive} rate" if judged.is_rate else "mean stage (0 the lowest, 1 the highest)"
+    quantity = f"{positive} rate" if positive.isalpha() else f"rate of “{positive}”"
+    if not judged.is_rate:
+        quantity = "mean stage (0 the lowest, 1 the highest)"
     return {
         "setup": setup,
         "quantity": quantity,

@@ -729,7 +729,8 @@ def _beside_people(
     if basis is None or basis.scale is None or chosen is None:
         return entries
     verdicts, scale = basis.verdicts, basis.scale
-    judged = judged_units(verdicts, chosen, basis.on_test[chosen], scale)
+    labels = np.where(basis.test[:, None], basis.reference.labels, 0.0)
+    judged = judged_units(verdicts, chosen, basis.on_test[chosen], scale, labels)
     if judged is not None:
         name = setups[chosen].name
         # Where all answers are known there is no rate to estimate.
