@@ -223,7 +223,10 @@ def check_reading(
         positive=positive,
         simulated=simulation_banner({*map(str, frame["judge.model"])}),
     )
+    unsupported = [*missing(reading, table)]
     table = {**table, "notes": table_notes(table)}
+    if table["kind"] is None:  # its own sentence names commands on studies
+        table["sentence"] = f"{' '.join(answer(table))} {unsupported[0]}."
     own = own_rows(frame)
     setups = {setup.name: setup for setup in setups_of(own)}
     ranked = [setups[row["setup"]] for row in table["rows"]]
@@ -255,7 +258,7 @@ def check_reading(
         "length": None,
         "systems": systems[0][1] if systems else None,
         "disagreements": differing,
-        "missing": [*missing(reading, table)],
+        "missing": unsupported,
     }
     if table["people"] is not None:
         result["people"] = {"measures": _quantities(table["people"]["measures"])}
