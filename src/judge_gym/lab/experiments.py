@@ -42,10 +42,13 @@ from judge_gym.records.inputs import STUDY_SUFFIXES
 from judge_gym.records.responses import (
     AnswerRow,
     Counts,
+    CrossedLabels,
     ExperimentSummary,
+    ItemChoices,
     JudgedItem,
     JudgedItemDetail,
     ProbeRow,
+    RaterLabel,
     RubricRow,
     RunCounts,
     RunSummary,
@@ -315,9 +318,7 @@ class Experiments:
         The text is empty if it had no file. A declaration of its analysis (a contrast, a hypothesis
         or a margin) comes with the number of answers that the study had when it was declared.
         """
-        if not self._store.experiments.page(limit=1, study=name).rows:
-            known = [row["study"] for row in self.list_studies() if row["study"]]
-            raise NotFoundError(unknown("study", name, known), choices=known)
+        self.check_study(name)
         text = self._store.studies.file(name) or ""
         return {
             "study": name,
@@ -333,6 +334,12 @@ class Experiments:
                 for one in self._store.studies.declarations(name).declared
             ],
         }
+
+    def check_study(self, name: str) -> None:
+        """Raises if there is no study of this name."""
+        if not self._store.experiments.page(limit=1, study=name).rows:
+            known = [row["study"] for row in self.list_studies() if row["study"]]
+            raise NotFoundError(unknown("study", name, known), choices=known)
 
     # --- finding ---------------------------------------------------------------------------------
 
@@ -546,6 +553,10 @@ class Experiments:
         task: str | None = None,
         status: str | None = None,
         wrong: bool = False,
+        differs: bool = False,
+        verdict: str | None = None,
+        label: str | None = None,
+        truth: str | None = None,
         search: str | None = None,
         setups: Sequence[str] = (),
     ) -> Sequence[JudgedItem]:
@@ -553,15 +564,23 @@ class Experiments:
 
         Args:
             study: the study's name.
-            sort: `disagreement`, or `position` for the order of the pool.
+            sort: `disagreement`, `people` for those furthest from people's labels, or `position`
+                for the order of the pool.
             task: items of this task alone.
             status: items with a verdict of this status.
             wrong: items on which a setup's usual verdict is not the known one.
+            differs: items on which a setup's usual verdict is not what most people said.
+            verdict: items on which this is a setup's usual verdict, such as `pass` or `abstained`.
+            label: items to which most people gave this label; `divided` where several are as
+                frequent.
+            truth: items with this known answer.
             search: words in the title, the text or an answer.
             setups: compare these alone.
         """
-        page = partial(self.page_items, study, sort=sort, task=task, status=status, wrong=wrong)
-        return cast(Sequence[JudgedItem], all_rows(partial(page, search=search, setups=setups)))
+        query = {"sort": sort, "task": task, "status": status, "wrong": wrong, "differs": differs}
+        words = {"verdict": verdict, "label": label, "truth": truth, "search": search}
+        page = partial(self.page_items, study, **query, **words, setups=setups)
+        return cast(Sequence[JudgedItem], all_rows(page))
 
     def page_items(
         self, study: str, *, after: str | None = None, limit: int = 100, **query: Any
@@ -582,6 +601,10 @@ class Experiments:
         sort: str = "disagreement",
         status: str | None = None,
         wrong: bool = False,
+        differs: bool = False,
+        verdict: str | None = None,
+        label: str | None = None,
+        truth: str | None = None,
         search: str | None = None,
         setups: Sequence[str] = (),
     ) -> JudgedItemDetail:
@@ -589,12 +612,36 @@ class Experiments:
 
         The other arguments are those of `list_items`, and select the list.
         """
-        query = {"sort": sort, "status": status, "wrong": wrong, "search": search}
-        return self._items.show(study, task, evidence, **query, setups=setups)
+        query = {"sort": sort, "status": status, "wrong": wrong, "differs": differs}
+        words = {"verdict": verdict, "label": label, "truth": truth, "search": search}
+        return self._items.show(study, task, evidence, **query, **words, setups=setups)
 
     def list_tasks(self, study: str) -> Sequence[str]:
         """Returns the names of a study's tasks, as its items have them."""
         return self._items.tasks(study)
+
+    def item_choices(self, study: str) -> ItemChoices:
+        """Returns the verdicts, labels and known answers by which a study's items are chosen."""
+        return self._items.choices(study)
+
+    def crossed_labels(
+        self, study: str, setup: str, *, truth: bool = False
+    ) -> CrossedLabels | None:
+        """Counts items by a setup's usual verdict and by what most people said.
+
+        Args:
+            study: the study's name.
+            setup: the setup.
+            truth: count known answers in place of people's labels.
+
+        Returns:
+            The counts; None where tasks have different scales, or there is nothing to count.
+        """
+        return self._items.crossed(study, setup, truth=truth)
+
+    def item_labels(self, tag: str, evidence: int) -> Sequence[RaterLabel]:
+        """Returns the labels that people gave to an item of an experiment."""
+        return self._items.labels(tag, evidence)
 
     def list_probes(self, tag: str) -> Sequence[ProbeRow]:
         """Returns probes with the probability of expert agreement; null if unreadable."""

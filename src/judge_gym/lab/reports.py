@@ -216,7 +216,8 @@ class Reports:
         names = [in_pair[tuple(row["tags"])] for row in sides]
         own = own_rows(frame)
         setups = {setup.name: setup for setup in setups_of(own)}
-        verdicts = of_setups(own, [setups[name] for name in names])
+        people = self._labels.frame_of(found)
+        verdicts = of_setups(own, [setups[name] for name in names], people)
         stage = comparison.stage_difference(verdicts)
         contrast = comparison.main_contrast(pair, names[0], names[1], stage)
         titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))

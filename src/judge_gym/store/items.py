@@ -86,6 +86,41 @@ class Items:
         with self._database.read() as connection:
             return {id: (kind, scale) for id, kind, scale in connection.execute(query)}
 
+    def given_stages(self, tags: Sequence[str]) -> dict[str, list[str]]:
+        """Returns the names of the stages of experiments whose task gives the rubric, by tag."""
+        query = (
+            sa.select(t.tags.c.tag, t.rubrics.c.stages)
+            .join(t.experiments, t.experiments.c.digest == t.tags.c.digest)
+            .join(t.rubrics, t.rubrics.c.id == t.experiments.c.rubric_id)
+            .where(t.tags.c.tag.in_(tags))
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return {tag: [name for name, *_ in stages] for tag, stages in rows}
+
+    def label_counts(self, pools: Iterable[int], concept: str) -> Sequence[tuple[int, str, int]]:
+        """Returns how many people gave each item of pools each stage, for a concept or for any."""
+        label, member = t.labels.c, t.pool_items.c
+        items = sa.select(member.evidence_id).where(member.pool_id.in_([*pools]))
+        query = (
+            sa.select(label.evidence_id, label.stage, sa.func.count(label.rater.distinct()))
+            .where(label.evidence_id.in_(items), label.concept.in_(["", concept]))
+            .group_by(label.evidence_id, label.stage)
+        )
+        with self._database.read() as connection:
+            return [(item, stage, count) for item, stage, count in connection.execute(query)]
+
+    def labels_of(self, evidence: int, concept: str) -> list[tuple[str, str]]:
+        """Returns who gave an item which stage, for a concept or for any."""
+        label = t.labels.c
+        query = (
+            sa.select(label.rater, label.stage)
+            .where(label.evidence_id == evidence, label.concept.in_(["", concept]))
+            .order_by(label.rater, label.id)
+        )
+        with self._database.read() as connection:
+            return [(rater, stage) for rater, stage in connection.execute(query)]
+
     def judged_pools(self, limit: int) -> list[dict[str, Any]]:
         """Returns the pools that runs judged, by study, the most recently judged first."""
         g, i = t.tags.c, t.pool_items.c
