@@ -1,9 +1,10 @@
 """The noun `lab.experiments`: studies, experiments and what was judged in them."""
 
+import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.resources import files
@@ -16,6 +17,7 @@ from judge_gym.axes import CONTESTED, Design
 from judge_gym.engine import FINISHED, Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import all_rows, read_row
+from judge_gym.lab.export_columns import requested_columns
 from judge_gym.lab.items import StudyItems
 from judge_gym.lab.prepare import (
     PreparedStudy,
@@ -32,6 +34,7 @@ from judge_gym.lab.sample_frames import (
     exported_samples,
     file_format,
     stored_samples,
+    write_csv,
     write_samples,
 )
 from judge_gym.lab.texts import check_folder, files_of, new_file, prepare_text
@@ -577,9 +580,9 @@ class Experiments:
             search: words in the title, the text or an answer.
             setups: compare these alone.
         """
-        query = {"sort": sort, "task": task, "status": status, "wrong": wrong, "differs": differs}
-        words = {"verdict": verdict, "label": label, "truth": truth, "search": search}
-        page = partial(self.page_items, study, **query, **words, setups=setups)
+        page = partial(self.page_items, study, sort=sort, task=task, status=status, wrong=wrong)
+        page = partial(page, differs=differs, verdict=verdict, label=label, truth=truth)
+        page = partial(page, search=search, setups=setups)
         return cast(Sequence[JudgedItem], all_rows(page))
 
     def page_items(
@@ -612,9 +615,20 @@ class Experiments:
 
         The other arguments are those of `list_items`, and select the list.
         """
-        query = {"sort": sort, "status": status, "wrong": wrong, "differs": differs}
-        words = {"verdict": verdict, "label": label, "truth": truth, "search": search}
-        return self._items.show(study, task, evidence, **query, **words, setups=setups)
+        return self._items.show(
+            study,
+            task,
+            evidence,
+            sort=sort,
+            status=status,
+            wrong=wrong,
+            differs=differs,
+            verdict=verdict,
+            label=label,
+            truth=truth,
+            search=search,
+            setups=setups,
+        )
 
     def list_tasks(self, study: str) -> Sequence[str]:
         """Returns the names of a study's tasks, as its items have them."""
@@ -656,36 +670,59 @@ class Experiments:
         """Returns a tidy row per sample with a column per knob, of tags, studies or everything."""
         return stored_samples(self._store, self.find(*targets))
 
-    def sample_parts(self, *targets: str) -> Iterator["pd.DataFrame"]:
+    def sample_parts(
+        self, *targets: str, include: Collection[str] = ()
+    ) -> Iterator["pd.DataFrame"]:
         """Returns the rows of `samples`, one experiment at a time; at least one part."""
+        every = self.find(*targets)
+        columns = requested_columns(self._store, every, include)
         by_digest: dict[str, list[dict[str, Any]]] = {}
-        for row in self.find(*targets):
+        for row in every:
             by_digest.setdefault(row["digest"], []).append(row)
         for rows in by_digest.values() or [[]]:
-            yield exported_samples(self._store, rows)
+            yield exported_samples(self._store, rows, columns)
 
-    def exported_samples(self, *targets: str) -> "pd.DataFrame":
-        """Returns the rows of `samples` with what is read from answers, such as verdict lines."""
-        return exported_samples(self._store, self.find(*targets))
+    def exported_samples(self, *targets: str, include: Collection[str] = ()) -> "pd.DataFrame":
+        """Returns the rows of `samples` with what is read from answers, such as verdict lines.
 
-    def export_csv(self, targets: Sequence[str]) -> UntrustedText:
+        Args:
+            targets: tags or studies; everything where none is given.
+            include: what is added: `labels` (columns `label.RATER`, in the words of the labels),
+                `text` (of the item), `answer` (the judge's words).
+        """
+        rows = self.find(*targets)
+        columns = requested_columns(self._store, rows, include)
+        return exported_samples(self._store, rows, columns)
+
+    def export_csv(self, targets: Sequence[str], include: Collection[str] = ()) -> UntrustedText:
         """Returns the tidy rows of experiments as CSV."""
-        return str(self.exported_samples(*targets).to_csv(index=False))
+        text = io.StringIO(newline="")
+        write_csv(self.exported_samples(*targets, include=include), text)
+        return text.getvalue()
 
-    def export(self, targets: Sequence[str], out: Path, *, format: str | None = None) -> int:
+    def export(
+        self,
+        targets: Sequence[str],
+        out: Path,
+        *,
+        format: str | None = None,
+        include: Collection[str] = (),
+    ) -> int:
         """Writes tidy rows to a file and returns how many."""
         chosen = file_format(out, format)
         check_folder(out)
-        frame = self.exported_samples(*targets)
+        frame = self.exported_samples(*targets, include=include)
         if frame.empty:
             raise ConflictError("there are no samples to export yet; run a study first")
         write_samples(frame, out, chosen)
         return len(frame)
 
-    def export_file(self, targets: Sequence[str], path: str) -> WrittenFile:
+    def export_file(
+        self, targets: Sequence[str], path: str, include: Collection[str] = ()
+    ) -> WrittenFile:
         """Writes the tidy rows of studies and experiments to a new file below the lab's folder."""
         file = new_file(path, self._folder, (".csv", ".parquet"))
-        rows = self.export(targets, file)
+        rows = self.export(targets, file, include=include)
         return {"path": path, "bytes": file.stat().st_size, "rows": rows}
 
     def template(self) -> StudyTemplate:

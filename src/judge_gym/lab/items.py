@@ -159,7 +159,7 @@ class StudyItems:
         """Returns the verdicts, labels and known answers by which items can be chosen."""
         known = self._read(study)
         found: dict[str, dict[str, None]] = {"verdicts": {}, "labels": {}, "truths": {}}
-        used = known.grid.labels.any(axis=0).nonzero()[0]
+        used = known.grid.labels.sum(axis=0).nonzero()[0]
         truths = sorted({*known.grid.truths.tolist()} - {0})
         for task in range(len(known.tasks)):
             for verdict in known.grid.verdicts:
@@ -455,7 +455,7 @@ class StudyItems:
             for evidence, stage, count in self._store.items.label_counts(pools, concept):
                 for task in about:
                     item = items.get((task, evidence))
-                    number = _stage_number(stage, stages[task], scales[task])
+                    number = stage_number(stage, stages[task], scales[task])
                     if item is not None and number:
                         counts[item, number - 1] += count
         return counts
@@ -501,11 +501,11 @@ def _stages_of_items(known: _Study, label: str) -> "npt.NDArray[np.int64]":
 
 def _label_name(stage: str, names: Sequence[str]) -> str:
     """Returns the name of a stage that a person may have given by its number."""
-    number = _stage_number(stage, names, len(names))
+    number = stage_number(stage, names, len(names))
     return names[number - 1] if number else stage
 
 
-def _stage_number(stage: str, names: Sequence[str], scale: int) -> int:
+def stage_number(stage: str, names: Sequence[str], scale: int) -> int:
     """Returns the number of a stage that a person named or numbered; 0 if the scale lacks it."""
     if stage in names:
         return names.index(stage) + 1

@@ -14,7 +14,7 @@ from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.power import study_sizes
 from judge_gym.lab.prepare import PreparedStudy
-from judge_gym.lab.sample_frames import read_samples, stored_samples
+from judge_gym.lab.sample_frames import people_of, read_samples, stored_samples
 from judge_gym.lab.texts import check_folder, new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
@@ -600,6 +600,7 @@ def report_file(
         name,
         samples,
         None,
+        people=people_of(samples),
         questions=questions,
         appendix=appendix,
         summary_only=summary_only,

@@ -302,10 +302,22 @@ class Cleanup(OfExperiment):
     force: Annotated[bool, Field(description="Even if it may be running.")] = False
 
 
+ExportColumn = Literal["labels", "text", "answer"]
+"""A column that an export has on request."""
+Include = Annotated[
+    Sequence[ExportColumn],
+    Field(
+        max_length=3,
+        description="Add people's labels (`label.RATER`), the item's text, the judge's words.",
+    ),
+]
+
+
 class ExportCsv(VerbRequest):
     """Which experiments are exported."""
 
     targets: Annotated[Sequence[Target], Field(min_length=1, max_length=1000)]
+    include: Include = ()
 
 
 NewFile = Annotated[Name, Field(description="A new file below the lab's folder.")]
@@ -316,6 +328,7 @@ class ExportFile(VerbRequest):
 
     targets: Annotated[Sequence[Target], Field(min_length=1, max_length=1000)]
     path: NewFile
+    include: Include = ()
 
 
 class WriteReport(OfTarget):
