@@ -38,7 +38,7 @@ PAGES = {
     "as in the pool": "?sort=position",
     "furthest from people": "?sort=people",
     "disagreements": "?differs=1",
-    "a cell of the confusion table": "?setup=sim%3A0&verdict=pass&label=fail",
+    "a cell of the confusion table": "?setup=0&verdict=pass&label=fail",
 }
 
 

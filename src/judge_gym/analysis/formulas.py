@@ -23,8 +23,8 @@ def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     for name, column in frame.items():
         if column.dtype.kind in "biufM":
             continue
-        if column.dtype == object:  # whose values need not be hashable
-            values = column.map(_escape)
+        if column.dtype == object:  # whose values need not be hashable, nor of one type
+            values = pd.Series([*map(_escape, column)], column.index, dtype=object)
         else:
             codes, texts = pd.factorize(column)  # each distinct text once
             guarded = pd.Series([*map(_escape, texts), None], dtype=object)

@@ -634,6 +634,10 @@ class Experiments:
         """Returns the names of a study's tasks, as its items have them."""
         return self._items.tasks(study)
 
+    def given_stages(self, tags: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Returns the names of the stages of experiments whose task gives the rubric, by tag."""
+        return self._store.items.given_stages(tags)
+
     def item_choices(self, study: str) -> ItemChoices:
         """Returns the verdicts, labels and known answers by which a study's items are chosen."""
         return self._items.choices(study)

@@ -25,7 +25,7 @@ from judge_gym.records.judge_table import (
 from judge_gym.web.analysis_cache import Analyses
 from judge_gym.web.api.parameters import Cursor, Name, OpenLab
 from judge_gym.web.pages.filters import EMPTY_IS_NONE
-from judge_gym.web.pages.items import item_view, study_page
+from judge_gym.web.pages.items import item_view, stage_words, study_page
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -198,13 +198,17 @@ def answers(
 ) -> Response:
     """Shows what judges answered, word for word."""
     page = lab.experiments.page_answers(name, status=status, after=after, limit=ANSWERS)
+    stages = lab.experiments.given_stages([*{row["tag"] for row in page.rows}])
     return render(
         request,
         "answers.html.j2",
         study=name,
         statuses=STATUSES,
         chosen=status,
-        answers=page.rows,
+        answers=[
+            {**row, "verdict": stage_words(row["stages"], stages.get(row["tag"], []))}
+            for row in page.rows
+        ],
         next=page.next,
         first=after is None,
         longest=LONGEST,
