@@ -55,10 +55,27 @@ def write_study(folder: Path) -> Path:
     return folder / "study.yaml"
 
 
+def write_known_answers(folder: Path) -> Path:
+    answers = [{"title": title, "text": text, "truth": "fail"} for title, text in TEXTS.items()]
+    (folder / "known.jsonl").write_text("\n".join(map(json.dumps, answers)))
+    task = {"type": "benchmark", "concept": "quality", "evidence": "texts", "rubric": "rubric.json"}
+    study = {
+        "study": "known",
+        "samples": 1,
+        "evidence": {"texts": {"files": "known.jsonl"}},
+        "tasks": [task],
+        "judges": ["sim:balanced"],
+        "probe": False,
+    }
+    (folder / "known.yaml").write_text(json.dumps(study))
+    return folder / "known.yaml"
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
     with serve_lab(tmp_path_factory.mktemp("people"), run=False) as opened:
         opened.lab.runs.run(str(write_study(opened.folder)))
+        opened.lab.runs.run(str(write_known_answers(opened.folder)))
         yield opened
 
 
@@ -230,3 +247,33 @@ def test_an_unknown_column_of_an_export_is_refused(lab: ServedLab) -> None:
     query = {"target": "checks", "include": "labls"}
     refused = lab.ask("GET", "/api/samples/file", params=query)
     assert refused.status_code == 422 and "labels" in refused.text
+
+
+def test_what_can_be_chosen_are_the_words_of_the_study(lab: ServedLab) -> None:
+    shown = page(lab, "/studies/checks/items?setup=strict&label=divided")
+    options = {
+        field.get("name"): [option.get("value") for option in field.iter("option")]
+        for field in shown.iter("select")
+    }
+    assert options["label"] == ["", "fail", "pass", "divided"]
+    assert {*options["verdict"]} >= {"", *usual_verdicts(lab, "strict").values()} & {"", *WORDS}
+    assert items(lab, label="divided") == ["tense"]
+    current = [text(link) for link in shown.iter("a") if link.get("aria-current") == "true"]
+    assert current == [], "a list that is narrowed further is none of the saved ones"
+
+
+def test_known_answers_are_crossed_with_verdicts_where_they_decide(lab: ServedLab) -> None:
+    frame = lab.lab.experiments.samples("known")
+    passed = {*frame.loc[frame["stages"] == "2", "evidence_title"]}
+    assert passed, "a judge that is always right tests nothing"
+    table = page(lab, "/parts/study/judges?study=known").find(".//table[@class='crossed']")
+    assert "Known answer" in text(table)
+    [row] = [row for row in table.iterfind(".//tbody/tr") if text(row.find("th")) == "pass"]
+    [link] = row.iter("a")
+    assert text(link) == str(len(passed))
+    listed = page(lab, link.get("href")).find(".//table[@id='items']")
+    assert {text(one) for one in listed.iter("a")} == passed
+    wrong = page(lab, "/studies/known/items?wrong=1").find(".//table[@id='items']")
+    assert {text(one) for one in wrong.iter("a")} >= passed
+    known = [text(cell) for cell in wrong.iter("td") if cell.get("data-name") == "known"]
+    assert {*known} == {"fail"}

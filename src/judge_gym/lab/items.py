@@ -127,6 +127,11 @@ class _Study:
             return verdict
         return SEVERAL.join(names[number - 1] for number in numbers)
 
+    def has_stages(self, task: int, verdict: str) -> bool:
+        """Returns whether the stages of a verdict are on the scale of a task that names them."""
+        numbers = [int(stage) for stage in verdict.split() if stage.isdigit()]
+        return not self.stages[task] or max(numbers, default=0) <= len(self.stages[task])
+
     def verdict_of(self, task: int, words: str) -> str:
         """Returns the verdict of a task that some words mean, the reverse of `words`."""
         names = self.stages[task]
@@ -158,19 +163,24 @@ class StudyItems:
     def choices(self, study: str) -> ItemChoices:
         """Returns the verdicts, labels and known answers by which items can be chosen."""
         known = self._read(study)
-        found: dict[str, dict[str, None]] = {"verdicts": {}, "labels": {}, "truths": {}}
-        used = known.grid.labels.sum(axis=0).nonzero()[0]
-        truths = sorted({*known.grid.truths.tolist()} - {0})
-        for task in range(len(known.tasks)):
-            for verdict in known.grid.verdicts:
-                found["verdicts"][known.words(task, verdict)] = None
-            for label in used:
-                found["labels"][known.words(task, str(label + 1))] = None
-            for truth in truths:
-                found["truths"][known.words(task, str(truth))] = None
-        if known.grid.labels.any() and (known.grid.majority < 0).any():
-            found["labels"][DIVIDED_LABEL] = None
-        return cast(ItemChoices, {name: [*words] for name, words in found.items()})
+        grid = known.grid
+        given = {
+            "verdicts": grid.verdicts,
+            "labels": [str(number + 1) for number in grid.labels.sum(axis=0).nonzero()[0]],
+            "truths": [str(stage) for stage in sorted({*grid.truths.tolist()} - {0})],
+        }
+        words = {
+            name: dict.fromkeys(
+                known.words(task, verdict)
+                for task in range(len(known.tasks))
+                for verdict in verdicts
+                if known.has_stages(task, verdict)
+            )
+            for name, verdicts in given.items()
+        }
+        if (grid.majority < 0).any():
+            words["labels"][DIVIDED_LABEL] = None
+        return cast(ItemChoices, {name: [*chosen] for name, chosen in words.items()})
 
     def crossed(self, study: str, setup: str, *, truth: bool) -> CrossedLabels | None:
         """Counts the items of each usual verdict of a setup and each label of most people.

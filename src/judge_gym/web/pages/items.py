@@ -12,6 +12,7 @@ from starlette.responses import Response
 from judge_gym.lab import Lab
 from judge_gym.records import STATUSES, Status
 from judge_gym.records.palette import judge_colours
+from judge_gym.records.responses import ItemChoices
 from judge_gym.web.api.parameters import LARGEST, Name, OpenLab
 from judge_gym.web.pages.evidence import word_differences
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Number, QueryFilter, Text
@@ -102,6 +103,7 @@ def items(
     page = lab.experiments.page_items(name, after=cursor, limit=PAGE, **asked)
     setups = lab.experiments.list_setups(name)
     shown = [one for one in setups if not filters.setup or one["setup"] in filters.setup]
+    choices = lab.experiments.item_choices(name)
     start = filters.after or 0
     opened = of is not None and item is not None
     return render(
@@ -116,8 +118,8 @@ def items(
         statuses=STATUSES,
         filters=filters,
         found=lab.experiments.count_items(name, **asked),
-        choices=lab.experiments.item_choices(name),
-        shortcuts=_shortcuts(lab, name, filters),
+        choices=choices,
+        shortcuts=_shortcuts(lab, name, filters, choices),
         start=start,
         next=page.next,
         previous=None if not start else max(0, start - PAGE),
@@ -125,29 +127,30 @@ def items(
     )
 
 
-def _shortcuts(lab: Lab, study: str, filters: ItemFilter) -> list[dict[str, Any]]:
+def _shortcuts(
+    lab: Lab, study: str, filters: ItemFilter, choices: ItemChoices
+) -> list[dict[str, Any]]:
     """Returns the lists that a link leads to: all items, disagreements with people, wrong ones."""
-    setups, count = filters.setup, lab.experiments.count_items
-    columns = {"setup": setups} if setups else {}
-    lists = [
-        ("All items", {}, count(study, setups=setups)),
-        (
-            "Disagreements with people",
-            {"differs": "1", "sort": "people"},
-            count(study, setups=setups, differs=True),
-        ),
-        ("Wrong verdicts", {"wrong": "1"}, count(study, setups=setups, wrong=True)),
-    ]
-    chosen = {name for name in ("differs", "wrong") if getattr(filters, name)}
+    lists: list[tuple[str, dict[str, str]]] = [("All items", {})]
+    if choices["labels"]:
+        lists.append(("Disagreements with people", {"differs": "1", "sort": "people"}))
+    if choices["truths"]:
+        lists.append(("Wrong verdicts", {"wrong": "1"}))
+    columns = {"setup": filters.setup} if filters.setup else {}
+    narrowed = filters.model_dump(exclude={"setup", "after", "sort"}, exclude_none=True)
     return [
         {
             "title": title,
             "query": urlencode({**columns, **query}, doseq=True),
-            "items": items,
-            "current": {*query} - {"sort"} == chosen,
+            "items": lab.experiments.count_items(
+                study,
+                setups=filters.setup,
+                differs="differs" in query,
+                wrong="wrong" in query,
+            ),
+            "current": {**narrowed, "sort": "people"} == {**query, "sort": "people"},
         }
-        for title, query, items in lists
-        if items or not query or {*query} & chosen
+        for title, query in lists
     ]
 
 
