@@ -17,6 +17,7 @@ from judge_gym.analysis.report import findings, verdicts
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, TokenError
 from judge_gym.lab import Lab
 from judge_gym.lab import sample_frames as rooms
+from judge_gym.lab.reports import report_file
 from judge_gym.lab.sample_frames import people_of
 from judge_gym.store import samples as sample_rows
 from judge_gym.store import tables as t
@@ -372,3 +373,18 @@ def test_labels_of_a_file_are_words_or_numbers_of_its_scale(tmp_path: Path) -> N
     lines[1] = "a,y,0,scored,1,2,fail | pass,,maybe"
     with pytest.raises(DesignError, match="label of ben for y 'maybe'; choose 'fail' or 'pass'"):
         people_of(read_samples(written(tmp_path, *lines, header=header)))
+
+
+def test_a_report_on_an_export_compares_with_the_labels_of_the_lab(
+    filled: Lab, tmp_path: Path
+) -> None:
+    rows = [{"item": title, "rater": "ann", "stage": "2"} for title in TEXTS]
+    filled.labels.add(rows, target="small")
+    for include, kind in ((["labels"], "agreement"), ([], None)):
+        filled.experiments.export(["small"], tmp_path / "s.csv", include=include)
+        table = report_file(tmp_path / "s.csv", summary_only=True).judge_table
+        assert table is not None
+        assert table["kind"] == kind
+        if kind:
+            of_lab = {row["setup"]: row["truth"] for row in filled.reports.judges("small")["rows"]}
+            assert {row["setup"]: row["truth"] for row in table["rows"]} == of_lab
