@@ -7,11 +7,14 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from csv import reader as csv_rows
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from judge_gym.axes import Design
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.lab.export_columns import LABEL, ExportColumns, add_columns
+from judge_gym.lab.items import stage_number
 from judge_gym.records import Display
 from judge_gym.store import Store
 from judge_gym.store.database import NEEDED, open_database
@@ -31,8 +34,6 @@ APART = ["tag", "task", "variant", "series", "rubric", "is_swap", "flipped"]
 ANSWER_COLUMNS = ["verdict_line", "probe_label", "probe_model"]
 """The columns that are read from answers: analyses of many samples do without them."""
 ANSWER_SOURCES = ["tag", "call_id", "rubric", "display", "stages", "flipped", "probe_status"]
-LABEL_PREFIX = "label."
-"""What begins the name of a column with the labels of one person."""
 SHARED_KEY = ["series", "rubric", "evidence", "replicate", "flipped", "is_swap"]
 """The columns that identify a sample of an experiment, whichever study's run it belongs to."""
 
@@ -88,8 +89,18 @@ def _lengths(lengths: Sequence[Mapping[str, Any]], frame: "pd.DataFrame") -> "pd
     return indexed.reindex(pd.MultiIndex.from_frame(frame[key])).set_axis(frame.index)
 
 
-def exported_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
-    """Returns stored samples with `ANSWER_COLUMNS`, which are read from the judges' answers."""
+def exported_samples(
+    store: Store,
+    rows: Sequence[Mapping[str, Any]],
+    columns: ExportColumns = ExportColumns(),  # noqa: B008
+) -> "pd.DataFrame":
+    """Returns stored samples with `ANSWER_COLUMNS`, which are read from the judges' answers.
+
+    Args:
+        store: where they are stored.
+        rows: their experiments.
+        columns: what is added on request.
+    """
     import pandas as pd
 
     frame, parts = stored_samples(store, rows), []
@@ -98,7 +109,7 @@ def exported_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.Dat
         samples = [dict(zip(ANSWER_SOURCES, row, strict=True)) for row in part.to_numpy()]
         parts += answer_columns(store, samples, rows)
     added = pd.DataFrame(parts, index=frame.index, columns=ANSWER_COLUMNS, dtype="str")
-    return pd.concat([frame, added], axis=1)
+    return add_columns(store, pd.concat([frame, added], axis=1), rows, columns)
 
 
 def answer_columns(
@@ -272,13 +283,20 @@ def file_format(file: Path, format: str | None = None) -> str:
     return chosen
 
 
+def write_csv(frame: "pd.DataFrame", out: Path | IO[str]) -> None:
+    """Writes rows as CSV, with an apostrophe before text that a spreadsheet would compute."""
+    from judge_gym.analysis.formulas import escape_formulas
+
+    escape_formulas(frame).to_csv(out, index=False)
+
+
 def write_samples(frame: "pd.DataFrame", out: Path, format: str) -> None:
     """Writes samples as CSV or parquet; the same samples give the same bytes."""
     import pyarrow as pa
     from pyarrow import parquet
 
     if format == "csv":
-        frame.to_csv(out, index=False)
+        write_csv(frame, out)
         return
     # Part by part, because texts that repeat are far larger than their categories.
     texts = {name: "str" for name in frame if frame[name].dtype == "category"}
@@ -341,29 +359,30 @@ def is_export(path: str | Path) -> bool:
         return False
 
 
-def exported_labels(samples: "pd.DataFrame") -> "pd.DataFrame | None":
-    """Returns people's labels of exported samples, from their columns `label.RATER`, if any.
-
-    Columns: tag, evidence, rater, stage. A cell is the name or the number of a stage.
-    """
+def people_of(samples: "pd.DataFrame") -> "pd.DataFrame":
+    """Returns the labels in the columns `label.RATER` of samples: tag, evidence, rater, stage."""
     import pandas as pd
 
     from judge_gym.analysis.frames import NAMES_APART
 
-    items = samples.drop_duplicates(["tag", "evidence"])
-    rows = []
-    for column in [str(name) for name in samples if str(name).startswith(LABEL_PREFIX)]:
-        rated = items[items[column].notna() & (items[column].astype(str) != "")]
-        for tag, evidence, names, label in zip(
-            rated["tag"], rated["evidence"], rated["stage_names"], rated[column], strict=True
-        ):
-            text = str(label).removesuffix(".0")
-            stages = str(names).split(NAMES_APART)
-            stage = stages.index(text) + 1 if text in stages else int(text)
-            rows.append((tag, evidence, column.removeprefix(LABEL_PREFIX), stage))
-    if not rows:
-        return None
-    return pd.DataFrame(rows, columns=["tag", "evidence", "rater", "stage"])
+    label_columns = [name for name in samples if str(name).startswith(LABEL)]
+    about = ["tag", "evidence", "stage_names", "n_stages"]
+    items = samples[[*about, *label_columns]].drop_duplicates(["tag", "evidence"])
+    labels = items.melt(about, label_columns, "rater", "label").fillna({"label": ""})
+    labels = labels[labels["label"] != ""]
+    raters = labels["rater"].str.removeprefix(LABEL)
+    cells = (raters, labels["evidence"], labels["label"], labels["stage_names"], labels["n_stages"])
+    stages = []
+    for rater, item, label, stage_names, scale in zip(*cells, strict=True):
+        names = stage_names.split(NAMES_APART) if stage_names else []
+        stage = stage_number(str(label).strip(), names, scale)
+        if not stage:
+            choices = names or [str(number) for number in range(1, scale + 1)]
+            what = f"label of {rater} for {item}"
+            raise DesignError(unknown(what, str(label), choices), choices=choices)
+        stages.append(stage)
+    found = labels[["tag", "evidence"]].assign(rater=raters, stage=pd.Series(stages, labels.index))
+    return found.reset_index(drop=True)
 
 
 def _csv_table(file: Path) -> Any:
@@ -371,22 +390,28 @@ def _csv_table(file: Path) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
+    from judge_gym.analysis.formulas import restore_formulas
     from judge_gym.analysis.frames import TEXTS
 
     with file.open(encoding="utf-8-sig", errors="replace") as lines:
         header, first = lines.readline(), lines.readline()
     if not first:
         raise DesignError(f"{file.name} has no samples")
+    separator = max(",;\t", key=header.count)
     # Text stays as it is written: a series 07, an item NA, an empty slot.
     kinds = dict.fromkeys(_text_knobs(), pa.dictionary(pa.int32(), pa.string()))
     kinds |= dict.fromkeys(TEXTS, pa.large_string())
-    return csv.read_csv(
+    kinds |= {
+        name: pa.large_string()
+        for name in next(csv_rows([header], delimiter=separator))
+        if name.startswith(LABEL)
+    }
+    table = csv.read_csv(
         file,
-        parse_options=csv.ParseOptions(
-            delimiter=max(",;\t", key=header.count), newlines_in_values=True
-        ),
+        parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         convert_options=csv.ConvertOptions(column_types=kinds),
     )
+    return restore_formulas(table)
 
 
 def _parquet_table(file: Path) -> Any:

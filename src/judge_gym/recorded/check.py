@@ -391,8 +391,7 @@ def _systems(
     if judged is None:
         return []
     about = named.loc[judged.evidence]
-    # The user's item is the cluster of what each system made of it.
-    question = pd.factorize(about["cluster"])[0].astype(np.int64)
+    question = pd.factorize(_without_system(about))[0].astype(np.int64)
     whole = SystemItems(
         items=question,
         labels=judged.labels,
@@ -407,6 +406,14 @@ def _systems(
         for name in systems[1:]
         if len(sides[name].items) and len(sides[systems[0]].items)
     ]
+
+
+def _without_system(items: pd.DataFrame) -> pd.Series:
+    """Returns the user's item of each system's item, which is its name without the system."""
+    pairs = [*zip(items.index.astype(str), items["system"].astype(str), strict=True)]
+    if not all(item.endswith(f" ({system})") for item, system in pairs):
+        return items["cluster"]
+    return pd.Series([item.removesuffix(f" ({system})") for item, system in pairs], items.index)
 
 
 def _reference_labels(
