@@ -101,9 +101,15 @@ def test_what_is_chosen_is_planned_at_once(visit: Visit) -> None:
 def test_a_pasted_table_becomes_items_with_labels_and_answers(visit: Visit) -> None:
     page = visit.open("/new")
     page.fill("#texts", TABLE)
-    expect(page.locator("#texts-read")).to_have_text("Read: 2 texts, 2 with a known answer.")
-    expect(page.locator("[name=column]")).to_have_count(3)
-    page.uncheck("[name=column][value=note]")
+    expect(page.locator("#texts-read")).to_have_text(
+        "Read: 2 texts, 2 with a known answer, labels of ann, bo."
+    )
+    roles = {name: page.locator(f"[data-column='{name}']") for name in ("text", "ann", "note")}
+    for name, role in {"text": "text", "ann": "person", "note": ""}.items():
+        expect(roles[name]).to_have_value(role)
+    expect(page.locator("#reason")).to_contain_text("a look at the columns of the table")
+    page.check("[name=accept]")
+    expect(page.locator("#reason")).to_have_text("Still needed: a question, a judge.")
     go(page, "question")
     expect(page.locator("[name='task.stages']")).to_have_value("polite\nrude")
     page.fill("[name='task.stages']", "rude\npolite: thanks")
@@ -121,7 +127,6 @@ def test_a_pasted_table_becomes_items_with_labels_and_answers(visit: Visit) -> N
             "truth": "polite",
             "ann": "polite",
             "bo": "polite",
-            "metadata": {"note": "a, b"},
         },
         {
             "text": "No idea,\nread the manual.",
@@ -135,7 +140,48 @@ def test_a_pasted_table_becomes_items_with_labels_and_answers(visit: Visit) -> N
     expect(page.locator("[name=study]")).to_have_value("politeness")
     go(page, "evidence")
     page.fill("#texts", "text\ttitle\nonly\ta\tb\n")
-    expect(page.locator("#texts-read")).to_have_text("Row 2 has 3 cells under a header of 2.")
+    expect(page.locator("#texts-read")).to_contain_text("line 2 (3) has more cells")
+
+
+def test_people_s_labels_are_never_shown_to_judges_whatever_the_columns_are_called(
+    visit: Visit,
+) -> None:
+    page = visit.open("/new")
+    page.fill(
+        "#texts",
+        "ticket,reply,mia,opened\n"
+        'T-1,"Thank you for writing, we will help.",good,2026-01-02\n'
+        'T-2,"No idea, read the manual yourself.",bad,2026-01-03\n',
+    )
+    expect(page.locator("#texts-read")).to_have_text("Read: 2 texts, labels of mia.")
+    page.locator("[data-column=ticket]").select_option("")
+    page.locator("[data-column=mia]").select_option("person")
+    expect(page.locator("#reason")).to_have_text("Still needed: a question, a judge.")
+    go(page, "question")
+    page.fill("[name='task.concept']", "tone")
+    spec = read_study(text_of(page).replace("judges: []", "judges: [sim:balanced]"), "").evidence[
+        "texts"
+    ]
+    assert spec.labels == ["mia"]
+    assert spec.items is not None
+    assert [item["text"] for item in spec.items] == [  # type: ignore[index]  # a map
+        "Thank you for writing, we will help.",
+        "No idea, read the manual yourself.",
+    ]
+    page.reload()
+    expect(page.locator("[data-column=ticket]")).to_have_value("")
+
+
+def test_texts_that_may_be_a_table_are_asked_about(visit: Visit) -> None:
+    page = visit.open("/new")
+    page.fill("#texts", "Thank you, that was quick.\nNo idea, read the manual.\n")
+    expect(page.locator("#texts-read")).to_have_text("Read: 2 texts.")
+    page.fill("#texts", "Yes please,thank you\nNo thanks,bye then\n")
+    expect(page.locator("#layout")).to_be_visible()
+    page.select_option("[name=layout]", "lines")
+    expect(page.locator("#texts-read")).to_have_text("Read: 2 texts.")
+    page.fill("#texts", "id,text,label\n1,Thank you for that.,good\n2,No idea at all.,bad\n")
+    expect(page.locator("#texts-read")).to_have_text("Read: 2 texts, labels of label.")
 
 
 def test_pasted_pairs_are_judged_in_both_orders(visit: Visit) -> None:
@@ -148,7 +194,8 @@ def test_pasted_pairs_are_judged_in_both_orders(visit: Visit) -> None:
     page.check("[name=judge][value='sim:balanced']")
     expect(page.locator("#calls")).to_have_text(str(2 * 3))
     items = read_study(text_of(page), "").evidence["texts"].items
-    assert items == [{"text": "2+2?", "truth": "first", "responses": ["four", "five"]}]
+    pair = {"title": "line 2", "text": "2+2?", "responses": ["four", "five"]}
+    assert items == [{**pair, "truth": "first"}]
 
 
 def test_the_file_says_what_the_form_says(visit: Visit) -> None:
@@ -231,7 +278,8 @@ def test_an_error_stands_beside_what_it_concerns(visit: Visit) -> None:
 def test_nothing_typed_is_lost_by_going_back_or_leaving(visit: Visit) -> None:
     page = visit.open("/new")
     page.fill("#texts", TABLE)
-    page.uncheck("[name=column][value=bo]")
+    page.locator("[data-column=bo]").select_option("")
+    expect(page.locator("#texts-read")).to_contain_text("labels of ann.")
     go(page, "question")
     page.fill("[name='task.concept']", "politeness")
     page.click("#more")
@@ -241,7 +289,7 @@ def test_nothing_typed_is_lost_by_going_back_or_leaving(visit: Visit) -> None:
     page.go_back()
     expect(page.locator(".step[data-step=question]")).to_be_visible()
     before = text_of(page)
-    assert "warmth" in before and "labels: [ann, note]" in before
+    assert "warmth" in before and "labels: [ann]" in before
     page.goto(f"{visit.lab.url}/usage")
     page.go_back()
     expect(page.locator("#yaml")).to_have_value(before)

@@ -28,7 +28,7 @@ from judge_gym.recorded.scales import (
     read_comparisons,
     read_scale,
 )
-from judge_gym.recorded.tables import Table, read_table
+from judge_gym.recorded.tables import Table, read_table, refuse_rows
 
 DEFAULTS = FileOptions()
 LISTED = 8
@@ -81,6 +81,8 @@ def read_file(
     labels_table = read_table(options.labels) if options.labels else None
     layout = find_layout(table, _options_of_verdicts(options, table, labels_table), judged=judged)
     gathered = _Gathered(problems=[*layout.problems], notes=[*table.notes])
+    refuse_rows(table.name, len(table.frame) * len(layout.judges), "verdicts")
+    refuse_rows(table.name, len(table.frame) * len(layout.raters), "cells for labels")
     items, ids = _items(table, layout, gathered)
     verdicts, labels = _verdicts(table, layout, ids, gathered), _labels(table, layout, ids)
     roles = [*layout.roles]

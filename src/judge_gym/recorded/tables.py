@@ -24,12 +24,14 @@ MARKS = ",;\t|"
 """What may separate cells."""
 MARK_WORDS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 LARGEST_FILE = 512 * 2**20
-LARGEST_LINE = 64 * 2**20
+LARGEST_LINE = 32 * 2**20
+"""The bytes in memory of a line or cell, of which reading takes several times as much."""
 LARGEST_PART = 2**22
 """The characters of a line that are read at a time."""
 MOST_TEXT = 96 * 2**20
 """The characters that the cells of a file may have, which bounds the memory that it takes."""
 MOST_CELLS = 6_000_000
+MOST_ROWS = 600_000
 MOST_COLUMNS = 1_000
 PART = 200_000
 """The cells that are packed at a time."""
@@ -635,6 +637,7 @@ class _Packer:
 
         if not self._rows:
             return
+        refuse_rows(self._name, len(self._lines))
         _refuse_cells(self._name, len(self._lines), len(self._columns))
         columns = {}
         for name in self._columns:
@@ -675,6 +678,15 @@ def _text(cell: Any) -> str:
     if hasattr(cell, "item"):  # a scalar of numpy
         return _text(cell.item())
     return "" if cell is pd.NA or cell is pd.NaT else str(cell).strip()
+
+
+def refuse_rows(name: str, rows: int, what: str = "rows") -> None:
+    """Refuses a table of more rows, or verdicts, than can be analysed in usual memory."""
+    if rows > MOST_ROWS:
+        raise DesignError(
+            f"{name} has more than {MOST_ROWS:,} {what}, which is the most that can be read; split "
+            "it, or leave out columns"
+        )
 
 
 def _refuse_cells(name: str, rows: int, columns: int) -> None:
