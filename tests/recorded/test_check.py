@@ -1,6 +1,7 @@
 """The check of a file: its numbers against other libraries, and its sentences against the rows."""
 
 import json
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -349,3 +350,39 @@ def test_a_file_with_one_label_is_refused() -> None:
     frame = pd.DataFrame({"id": np.arange(30), "judge": "pass", "human": "pass"})
     with pytest.raises(DesignError, match="has a single label, 'pass'"):
         check(frame, judges=["judge"], people=["human"])
+
+
+def test_systems_are_compared_item_by_item_whatever_the_cluster_is() -> None:
+    frame = system_file(same_labels=True)
+    frame["topic"] = frame["id"].str.extract(r"(\d+)", expand=False).astype(int) % 40
+    compare = partial(
+        check, frame, judges=["gpt"], people=["human"], item="id", system="version", text="answer"
+    )
+    alone = compare().result["systems"]
+    together = compare(cluster="topic")
+    systems = together.result["systems"]
+    assert alone is not None and systems is not None
+    assert systems["judged"]["n"] == ITEMS, "items, not topics"
+    assert systems["judged"]["value"] == pytest.approx(alone["judged"]["value"])
+    assert "On 400 items that both answered." in together.result["sentence"]
+
+
+def test_pairs_are_compared_by_the_better_response() -> None:
+    rng = np.random.default_rng(9)
+    better = rng.random(200) < 0.5
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(200),
+            "question": [f"What should be done about case {n}?" for n in range(200)],
+            "response_a": [f"Answer {n} of the first system" for n in range(200)],
+            "response_b": [f"Answer {n} of the second system" for n in range(200)],
+            "judge": np.where(rng.random(200) < np.where(better, 0.9, 0.3), "a", "b"),
+            "human": np.where(better, "a", "b"),
+        }
+    )
+    done = check(frame, judges=["judge"], people=["human"], accept=True)
+    assert done.result["roles"]["responses"] == ["response_a", "response_b"]
+    exact = (frame["judge"] == frame["human"]).mean()
+    assert f"judge gives {100 * exact:.0f} % [" in done.result["sentence"]
+    case = done.disagreements[0]
+    assert f"A: Answer {case.item} of the first system" in case.text
