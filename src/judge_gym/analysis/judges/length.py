@@ -32,6 +32,8 @@ COUNTED_FROM = 4
 """The ratio of the largest to the smallest number from which whole numbers count by doublings."""
 JACKKNIFE_GROUPS = 250
 MAX_STEPS = 100
+LARGEST_BATCH = 1 << 20
+"""The number of items in all fits of a batch together."""
 Unit = Literal["doubling", "standard deviation"]
 
 
@@ -270,14 +272,23 @@ def _logistic(data: _Data) -> Estimate:
         order = seeded("column effect", len(data.x), clusters).permutation(clusters)
         group = order[group] % JACKKNIFE_GROUPS
     groups = int(group.max()) + 1
-    keep = np.vstack([np.ones(len(group)), np.arange(groups)[:, None] != group])
+    effect = _marginal_effects(data, np.ones((1, len(group))))
+    # A row per group left out, in parts that fit in memory.
+    size = max(1, LARGEST_BATCH // len(group))
+    parts = [np.arange(start, min(start + size, groups)) for start in range(0, groups, size)]
+    without = [_marginal_effects(data, (part[:, None] != group).astype(float)) for part in parts]
+    error = np.sqrt((groups - 1) * np.concatenate(without).var())
+    return _interval(float(effect[0]), float(error), data.freedom, len(data.x))
+
+
+def _marginal_effects(data: _Data, keep: Floats) -> Floats:
+    """Averages the effect over items, for each row of `keep`: 1 for the items that it has."""
     matrix = data.matrix
     coefficients = firth(data.positive, matrix, keep)
     chance = special.expit(coefficients @ matrix.T)
     slopes = keep * chance * (1 - chance) * coefficients[:, 1:2]
-    effects = slopes.sum(axis=1) / keep.sum(axis=1)
-    error = np.sqrt((groups - 1) * effects[1:].var())
-    return _interval(float(effects[0]), float(error), data.freedom, len(data.x))
+    effects: Floats = slopes.sum(axis=1) / keep.sum(axis=1)
+    return effects
 
 
 def firth(y: Floats, matrix: Floats, keep: Floats) -> Floats:
@@ -298,7 +309,7 @@ def firth(y: Floats, matrix: Floats, keep: Floats) -> Floats:
     terms = matrix.shape[1]
     products = (matrix[:, :, None] * matrix[:, None, :]).reshape(-1, terms**2)
     coefficients = np.zeros((len(keep), terms))
-    if len(keep) > 1:  # fits without a few items begin close to their end
+    if not keep.all():  # fits without a few items begin close to their end
         coefficients += firth(y, matrix, np.ones((1, len(y))))
     for _ in range(MAX_STEPS):
         chance = special.expit(coefficients @ matrix.T)
