@@ -128,7 +128,7 @@ def test_a_clear_effect_is_told_in_points_per_doubling() -> None:
     effect = column_effect(*data)
     value, low, high = (f"{100 * part:.0f}" for part in effect.effect[:3])
     assert effect_sentence(effect, "pass") == (
-        f'Length: verdicts are "pass" {value} points [{low}, {high}] more often per doubling, at '
+        f"Length: verdicts are “pass” {value} points [{low}, {high}] more often per doubling, at "
         "equal label of people."
     )
     fewer, lengths, label, codes = data

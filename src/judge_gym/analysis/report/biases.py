@@ -49,7 +49,7 @@ def biases(given: ReportInput) -> Section | None:
                 "decided verdicts minus that of the second, over pairs shown in both orders. "
                 "Place and label: the share of scored verdicts on it minus an equal share, where "
                 "displays were shuffled; of each judge's places and labels the largest, which is "
-                "large by chance, too. Length: how verdicts change at equal label of people.",
+                "large by chance, too. Length: how verdicts change at equal label.",
                 frame,
                 pd.DataFrame(
                     {

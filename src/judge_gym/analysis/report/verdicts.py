@@ -177,7 +177,7 @@ NOTE = (
     "all endpoints and judges. "
 )
 DETAILS = f"Shared: the share of calls that both designs have in common. {MISSING}"
-STAGES_FROM_0_TO_1 = "Stages are from 0, the first, to 1, the last; abstention is a share."
+STAGES_FROM_0_TO_1 = "Stages are from 0, the first, to 1, the last"
 
 
 REVIEW_LEVEL = 0.05
@@ -263,8 +263,8 @@ def choices_and_verdicts(given: ReportInput) -> Section | None:
         tables=[
             Table(
                 "Choices and verdicts",
-                f"Level minus base. {STAGES_FROM_0_TO_1} {NOTE}Intervals are 95 %, over "
-                f"{given.interval_units}.",
+                f"Level minus base. {STAGES_FROM_0_TO_1}; abstention is a share. {NOTE}"
+                f"Intervals are 95 %, over {given.interval_units}.",
                 rows[[*names, *_CONTRAST]].reset_index(drop=True),
                 _contrast_texts(rows, {"knob": "choice", "level": "level", "base": "instead of"}),
             )
@@ -310,13 +310,14 @@ def differences_between_judges(given: ReportInput) -> Section | None:
             f"{many} in the {what} {verb} clear (q < {REVIEW_LEVEL:g})"
             f"{'; the largest: ' if len(known) > 1 else ': '}{largest}."
         )
+    scale = "" if what.startswith("share") else f"{STAGES_FROM_0_TO_1}. "
     return section(
         "Differences between judges",
         lead,
         tables=[
             Table(
                 "Differences between judges",
-                f"One judge minus the other in the {what}. {STAGES_FROM_0_TO_1} {NOTE}"
+                f"One judge minus the other in the {what}. {scale}{NOTE}"
                 f"Intervals are 95 %, over {given.interval_units}.",
                 rows[["task", "at", "level", "base", *_CONTRAST]]
                 .rename(columns={"level": "judge", "base": "other"})
