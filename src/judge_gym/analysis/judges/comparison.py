@@ -1,7 +1,7 @@
 """Compares two setups on the items that both judged: A minus B, in a sentence and item by item."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +88,7 @@ def comparison_sentence(
     value, low, high = difference["value"], difference["low"], difference["high"]
     in_points = endpoint != "stage" and measure in ("exact", "balanced")
 
-    signed = signed_hundredths
+    signed: Callable[[float], str] = signed_hundredths
     if in_points:
         signed = signed_points
     elif endpoint != "stage" and measure in ("weighted", "rank"):
