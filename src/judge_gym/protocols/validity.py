@@ -27,7 +27,6 @@ from judge_gym.analysis.frames import (
     own_rows,
     select_rows,
 )
-from judge_gym.analysis.judges.pairs import pair_table
 from judge_gym.analysis.measures.known_answers import known_answers
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, ErrorPart, cluster_robust
 from judge_gym.analysis.stats.intervals import (
@@ -213,7 +212,7 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
 def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     name, rule = "external benchmark", f"accuracy above {limits.benchmark:g}"
     known = frame[pd.to_numeric(frame["truth"], errors="coerce").notna()]
-    rows = _known_answers(known)
+    rows = known_answers(known, CELL)
     if rows.empty:
         return _row(name, rule, undefined(), LACKING, needs="a benchmark with known answers")
     worst = rows.sort_values("mean").iloc[0]
@@ -304,14 +303,6 @@ CHECKS: tuple[Callable[[pd.DataFrame, Thresholds], dict[str, object]], ...] = (
     _consistency,
     _belief_functions,
 )
-
-
-def _known_answers(known: pd.DataFrame) -> pd.DataFrame:
-    """Returns the accuracy of each judge, for pairs over both orders."""
-    pairs = pair_table(known[known["pair"]], CELL)
-    if len(pairs):
-        pairs = pairs.rename(columns={"accuracy": "mean", "n": "items"})
-    return pd.concat([pairs, known_answers(known[~known["pair"]], CELL)], ignore_index=True)
 
 
 def _slope_over_concepts(means: pd.Series) -> Estimate:
