@@ -4,7 +4,7 @@ Better texts may be longer, so that length is judged at equal label of people: w
 cannot be told from quality.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +14,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 from scipy import special
 
-from judge_gym.analysis.frames import CELL, ITEM, PANEL
+from judge_gym.analysis.frames import ITEM, PANEL
 from judge_gym.analysis.judges.rate import judged_items, mean_scores
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, cluster_robust
 from judge_gym.analysis.stats.intervals import Estimate, Floats, seeded, t_quantile, undefined
@@ -155,25 +155,6 @@ def column_effects(
             is_rate=judged.is_rate,
         )
     return effects
-
-
-def effect_table(effects: Mapping[tuple[str, ...], ColumnEffect]) -> pd.DataFrame:
-    """Lists the effects of `column_effects`, a row per configured judge.
-
-    Columns: CELL, column, unit; value, low and high; the same for items that people failed and
-    passed; items, left_out and withheld.
-    """
-    columns = [*CELL, "column", "unit", "value", "low", "high"]
-    columns += [f"{name}{end}" for name in ("failed", "passed") for end in ("", "_low", "_high")]
-    rows = [
-        (
-            *(*key, effect.column, effect.unit, *effect.effect[:3]),
-            *(*effect.failed[:3], *effect.passed[:3]),
-            *(effect.items, effect.left_out, effect.withheld),
-        )
-        for key, effect in effects.items()
-    ]
-    return pd.DataFrame(rows, columns=[*columns, "items", "left_out", "withheld"])
 
 
 def effect_sentence(
