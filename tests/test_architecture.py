@@ -20,7 +20,7 @@ verbs
 axes client
 studies stages
 analysis
-protocols calibrate
+protocols calibrate recorded
 triage
 models store sources suites
 engine

@@ -16,7 +16,7 @@ import pandas as pd
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from judge_gym.analysis.belief.masses import stage_masks
-from judge_gym.axes import Design, defaults
+from judge_gym.axes import FOREIGN, Design, defaults
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records import STATUSES, TaskType
 
@@ -251,8 +251,9 @@ def _knobs(read: Columns, samples: pd.DataFrame) -> dict[str, pd.Series]:
     for path, knob in Design.knobs().items():
         if path in found and knob.type == "text" and not knob.open:
             read.one_of(path, knob.levels, "")
+    foreign = {str(name): read.levels(str(name)) for name in samples if is_foreign(name)}
     # The rubric's author decides what a difference between judges means.
-    return {**found, "rubric.author": read.levels("rubric.author", "provided")}
+    return {**found, **foreign, "rubric.author": read.levels("rubric.author", "provided")}
 
 
 def _masks(frame: pd.DataFrame, source: str) -> npt.NDArray[np.int64]:
@@ -376,9 +377,22 @@ def task_names(frame: pd.DataFrame) -> pd.Series:
     return _repeated(names, cells, frame)
 
 
+def knob_columns(frame: pd.DataFrame) -> list[str]:
+    """Lists the columns that are knobs: those of a design, then those recorded elsewhere."""
+    return [
+        *(knob for knob in Design.knobs() if knob in frame.columns),
+        *sorted(str(name) for name in frame.columns if is_foreign(name)),
+    ]
+
+
+def is_foreign(column: object) -> bool:
+    """Whether a column is a choice that another tool or paper recorded: `foreign.prompt`."""
+    return str(column).startswith(FOREIGN)
+
+
 def varied_knobs(frame: pd.DataFrame) -> list[str]:
     """Returns the knobs, other than the judge, that take more than one value."""
-    knobs = [knob for knob in Design.knobs() if knob in frame.columns and knob != JUDGE]
+    knobs = [knob for knob in knob_columns(frame) if knob != JUDGE]
     return [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1]
 
 

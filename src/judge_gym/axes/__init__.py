@@ -26,6 +26,7 @@ from judge_gym.records import StageName
 __all__ = [
     "BLUEPRINT_KNOBS",
     "CONTESTED",
+    "FOREIGN",
     "PROTOCOLS",
     "TASK",
     "V1_DEFAULTS",
@@ -40,6 +41,10 @@ __all__ = [
     "find_knob",
     "inactive_knobs",
 ]
+
+
+FOREIGN = "foreign."
+"""What the names of knobs begin with that recorded verdicts have, and no design of ours."""
 
 
 class Design(Axes):
@@ -130,10 +135,28 @@ def find_knob(path: str) -> Knob:
     knobs = Design.knobs()
     if path in knobs:
         return knobs[path]
+    if path.startswith(FOREIGN):
+        return foreign_knob(path)
     group = path.rpartition(".")[0]
     siblings = [name for name in knobs if group and name.startswith(f"{group}.")]
     choices = siblings or sorted({name.split(".")[0] + ".*" for name in knobs})
     raise DesignError(unknown("knob", path, choices), choices=choices)
+
+
+def foreign_knob(path: str) -> Knob:
+    """Returns the knob of a choice that another tool or paper made, which no level is known of."""
+    return Knob(
+        path=path,
+        type="text",
+        default=None,
+        before=None,
+        levels=(),
+        open=True,
+        question=f"Does {path.removeprefix(FOREIGN)}, as it was recorded, change the verdict?",
+        cite="",
+        limits="",
+        inactive={},
+    )
 
 
 def inactive_knobs(levels: Mapping[str, Any], task: Collection[TaskTrait] = ()) -> set[str]:

@@ -20,6 +20,7 @@ from judge_gym.analysis.frames import (
     JUDGE,
     PANEL,
     cluster_codes,
+    knob_columns,
     level_name,
     usual_levels,
     varied_knobs,
@@ -32,7 +33,7 @@ from judge_gym.analysis.stats.clusters import (
 )
 from judge_gym.analysis.stats.intervals import Floats, seeded, t_quantile
 from judge_gym.analysis.stats.paired_tests import among_known, benjamini_hochberg
-from judge_gym.axes import BLUEPRINT_KNOBS, Design
+from judge_gym.axes import BLUEPRINT_KNOBS
 
 COLUMNS = ["model", "term", "estimate", "se", "low", "high", "p", "q", "n", "clusters", "note"]
 QUALITY = "rubric quality"
@@ -98,11 +99,7 @@ def equations(frame: pd.DataFrame) -> list[Equation]:
     """Returns the regressions that the frame has cells for."""
     designs = frame.drop_duplicates(PANEL)
     varied = {knob for _, part in designs.groupby("task") for knob in varied_knobs(part)}
-    knobs = [
-        knob
-        for knob in Design.knobs()
-        if knob in frame and (knob in varied or knob in BLUEPRINT_KNOBS)
-    ]
+    knobs = [knob for knob in knob_columns(frame) if (knob in varied or knob in BLUEPRINT_KNOBS)]
     by = [*CELL, "is_swap", "rubric"]
     rubrics = frame.drop_duplicates(by)
     quality = rubrics[["observability", "discriminability"]].mean(axis=1, skipna=False)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, first_rows, level_name, usual_levels, varied_knobs
-from judge_gym.axes import Design, TaskTrait
+from judge_gym.axes import TaskTrait, find_knob
 
 NOT_ASKED = ("probe.", "rubric.critic", "prompt.slots.prober.", "prompt.slots.critic.")
 """Knobs that act after the verdict, or beside it: they make no other setup."""
@@ -85,7 +85,7 @@ def _varied(own: pd.DataFrame) -> list[str]:
 
 def _inactive(own: pd.DataFrame, knob: str) -> npt.NDArray[np.bool_]:
     """Returns on which samples a knob cannot act (`studies.sweep` sets it to its default there)."""
-    declared = Design.knobs()[knob]
+    declared = find_knob(knob)
     if not declared.inactive:
         return np.zeros(len(own), dtype=bool)
     names = dict.fromkeys([*declared.inactive, "pair", "rubric.author"])
@@ -112,7 +112,7 @@ def _covers(part: Levels, whole: Levels) -> bool:
 def usual_level(own: pd.DataFrame, knob: str) -> Any:
     """Returns the level that names leave out: the default if it occurs, else the most frequent."""
     counts = own[knob].value_counts(dropna=False, sort=True)
-    default = usual_levels(own)[knob]
+    default = usual_levels(own).get(knob)
     if any(level_name(level) == level_name(default) for level in counts.index):
         return default
     return counts.index[0]

@@ -44,7 +44,7 @@ from judge_gym.analysis.stats.paired_tests import (
     benjamini_hochberg,
 )
 from judge_gym.analysis.verdicts import Dataset, Samples, Verdicts, without_draws
-from judge_gym.axes import Design
+from judge_gym.axes import Design, find_knob
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records.numbers import plural
@@ -554,7 +554,7 @@ def ranking(samples: Samples, endpoint: str = "stage") -> pd.DataFrame:
 
 def _is_nested(designs: pd.DataFrame, knob: str, axis: str) -> bool:
     """Whether a knob varies only because it is inactive under a level of the axis."""
-    levels = Design.knobs()[knob].inactive.get(axis)
+    levels = find_knob(knob).inactive.get(axis)
     if levels is None:
         return False
     acting = designs[~designs[axis].isin([*map(level_name, levels)])]
