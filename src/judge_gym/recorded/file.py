@@ -485,7 +485,7 @@ def _value_problems(
                 for row in labels[labels["raw"].isin(wrong)].itertuples()
             ),
             *(f"{row.place} ({row.id})" for row in items[items["truth"].isin(wrong)].itertuples()),
-            *verdicts.loc[verdicts["raw"].isin(wrong), "item"],
+            *verdicts.loc[verdicts["raw"].isin(wrong), "item"].map("item {}".format),
         ]
         problems.append(f"{_listed(places, 3)}: {problem}" if places else problem)
     return problems
