@@ -185,3 +185,10 @@ def test_one_label_for_all_judges_may_be_a_persons() -> None:
     assert uncertain(find({**columns, "label": LONG["verdict"]})) == {"label"}
     different = ["pass" if n % 5 else "fail" for n in range(2 * N)]
     assert uncertain(find({**columns, "label": different})) == set()
+
+
+def test_columns_that_the_user_names_are_all_of_their_kind() -> None:
+    columns = {"id": NUMBERS, "gpt": VERDICTS, "haiku": VERDICTS, "mk": SPARSE, "jd": SPARSE}
+    layout = find(columns, judges=("haiku",), people=("mk",))
+    assert (set(layout.judges), set(layout.raters)) == ({"haiku"}, {"mk"})
+    assert {"gpt", "jd"} <= set(layout.unused)

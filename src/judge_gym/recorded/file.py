@@ -593,7 +593,8 @@ def _role_questions(roles: Sequence[Role]) -> list[Question]:
     questions: dict[str, Question] = {}
     for role in roles:
         if not role.certain and role.option not in questions:
-            questions[role.option] = Question(f"{role.sentence}?", role.option)
+            other = f" (a person's are --human {role.column})" if role.role == "judge" else ""
+            questions[role.option] = Question(f"{role.sentence}?{other}", role.option)
     return list(questions.values())
 
 

@@ -670,16 +670,20 @@ class _Finder:
         judge = bool(MODEL_NAME.search(column.name)) or column.named("judge")
         sparse = column.full < NEARLY_FULL
         if self.labels_only:
-            self._take_labels(column, "person", share, certain=True)
+            self._propose_labels(column, "person", share, certain=True)
         elif self.layout.who is not None:
             if self._constant_by_item(column, CONTRADICTIONS):
                 reason = f"{share}, the same for an item"
-                self._take_labels(column, "person", reason, certain=person or sparse)
+                self._propose_labels(column, "person", reason, certain=person or sparse)
         elif person != judge:
             role: RoleName = "person" if person else "judge"
-            self._take_labels(column, role, f"{share}, by its name", certain=person or not sparse)
+            self._propose_labels(
+                column, role, f"{share}, by its name", certain=person or not sparse
+            )
         elif sparse:
-            self._take_labels(column, "person", f"{share}, fewer than a judge's", certain=not judge)
+            self._propose_labels(
+                column, "person", f"{share}, fewer than a judge's", certain=not judge
+            )
         else:
             others = self.layout.raters or any(
                 other.named("person") or other.full < NEARLY_FULL
@@ -687,7 +691,7 @@ class _Finder:
                 if other is not column
             )
             role = "judge" if self.judged else "person"
-            self._take_labels(column, role, share, certain=bool(others) and self.judged)
+            self._propose_labels(column, role, share, certain=bool(others) and self.judged)
 
     def _declared_labels(self) -> Iterable[tuple[Column, RoleName]]:
         """Yields the columns that the user names as judges' or people's."""
@@ -773,6 +777,13 @@ class _Finder:
 
         likely = [group for group in groups if any(evidence(group)[:2]) or len(group) > 1]
         return max(likely, key=evidence, default=[])
+
+    def _propose_labels(
+        self, column: Column, role: RoleName, reason: str, *, certain: bool
+    ) -> None:
+        """Takes a column, unless the user has named all columns of its role."""
+        if not (self.options.people if role == "person" else self.options.judges):
+            self._take_labels(column, role, reason, certain=certain)
 
     def _take_labels(self, column: Column, role: RoleName, reason: str, *, certain: bool) -> None:
         if role == "person":
