@@ -157,3 +157,38 @@ def test_an_unknown_column_is_a_problem_with_the_choices() -> None:
     layout = find({"id": NUMBERS, "gpt": VERDICTS}, item="ref", people=("ann",))
     assert len(layout.problems) == 2
     assert "choose 'id' or 'gpt'" in layout.problems[0]
+
+
+def test_names_of_writers_questions_and_ids_are_not_taken_for_labels() -> None:
+    writer = find({"id": NUMBERS, "response_model": ["gpt-4o"] * N, "label": VERDICTS})
+    assert (writer.who, set(writer.raters)) == (None, {"label"})
+    raters = find({"id": NUMBERS, "annotator_id": [n % 5 for n in range(N)], "gpt": VERDICTS})
+    assert "annotator_id" in raters.unused
+    pairs = find({"answer1": TEXTS, "answer2": TEXTS[::-1], "label": ["A>B", "B>A"] * (N // 2)})
+    assert pairs.responses == ("answer1", "answer2")
+
+
+def test_a_column_that_alone_tells_rows_apart_is_asked_about() -> None:
+    criteria = ["clarity", "tone"] * N
+    layout = find({"ref": LONG["ref"], "criterion": criteria, "gpt": LONG["verdict"]})
+    assert layout.knobs == {"criterion": "foreign.criterion"}
+    assert uncertain(layout) == {"criterion"}
+
+
+def test_numbered_columns_of_unknown_meaning_are_asked_about() -> None:
+    layout = find({"id": NUMBERS, "q1": VERDICTS, "q2": VERDICTS[::-1], "human": SPARSE})
+    assert uncertain(layout) == {"q1", "q2"}
+
+
+def test_one_label_for_all_judges_may_be_a_persons() -> None:
+    columns = {"ref": LONG["ref"], "judge": LONG["who"]}
+    assert uncertain(find({**columns, "label": LONG["verdict"]})) == {"label"}
+    different = ["pass" if n % 5 else "fail" for n in range(2 * N)]
+    assert uncertain(find({**columns, "label": different})) == set()
+
+
+def test_columns_that_the_user_names_are_all_of_their_kind() -> None:
+    columns = {"id": NUMBERS, "gpt": VERDICTS, "haiku": VERDICTS, "mk": SPARSE, "jd": SPARSE}
+    layout = find(columns, judges=("haiku",), people=("mk",))
+    assert (set(layout.judges), set(layout.raters)) == ({"haiku"}, {"mk"})
+    assert {"gpt", "jd"} <= set(layout.unused)

@@ -111,7 +111,7 @@ def test_numbers_beside_words_are_joined_by_their_positive_one() -> None:
 
 def test_numbers_and_words_of_one_scale_are_a_problem() -> None:
     reading = read("1", "2", "3", "great")
-    assert "mix numbers (1, 2, 3) and words (great)" in reading.problems["2"]
+    assert "mix numbers (1, 2, 3) and words (great)" in reading.problems["great"]
 
 
 def test_many_different_numbers_need_a_comparison() -> None:

@@ -136,7 +136,12 @@ def confirm_reading(reading: "FileReading") -> None:
     typer.echo(reading.roles_text(), err=True)
     for question in reading.questions:
         if not typer.confirm(question.text, default=True, err=True):
-            raise DesignError(f"say what it is with an option instead of {question.option}")
+            raise DesignError(
+                f"say what it is with another option than {question.option}; --same VALUE=VALUE "
+                "keeps a label"
+                if question.option.startswith("--same")
+                else f"say what it is with another option than {question.option}"
+            )
 
 
 # --- all options of a file for one command --------------------------------------------------------

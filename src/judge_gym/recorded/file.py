@@ -485,7 +485,7 @@ def _value_problems(
                 for row in labels[labels["raw"].isin(wrong)].itertuples()
             ),
             *(f"{row.place} ({row.id})" for row in items[items["truth"].isin(wrong)].itertuples()),
-            *verdicts.loc[verdicts["raw"].isin(wrong), "item"],
+            *verdicts.loc[verdicts["raw"].isin(wrong), "item"].map("item {}".format),
         ]
         problems.append(f"{_listed(places, 3)}: {problem}" if places else problem)
     return problems
@@ -593,7 +593,8 @@ def _role_questions(roles: Sequence[Role]) -> list[Question]:
     questions: dict[str, Question] = {}
     for role in roles:
         if not role.certain and role.option not in questions:
-            questions[role.option] = Question(f"{role.sentence}?", role.option)
+            other = f" (a person's are --human {role.column})" if role.role == "judge" else ""
+            questions[role.option] = Question(f"{role.sentence}?{other}", role.option)
     return list(questions.values())
 
 

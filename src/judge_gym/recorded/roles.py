@@ -56,6 +56,11 @@ NAMES: Mapping[str, frozenset[str]] = {
     }.items()
 }
 """Words in names of columns, by the role that they suggest."""
+WHO_WORDS = frozenset(
+    "judge judges llm model evaluator grader autorater autograder annotator rater labeler labeller "
+    "reviewer expert worker coder person".split()
+)
+"""Words in the name of a column that names who judged or labelled."""
 TEXT_NAMES = (
     *("text", "output", "response", "answer", "completion", "reply", "generation", "content"),
     *("message", "summary", "translation", "body", "input", "question", "prompt", "instruction"),
@@ -371,9 +376,7 @@ class _Finder:
             people = named[0] in options.people
             self._take_who(named[0], certain=True, everybody=people)
             return
-        found = self._free(
-            lambda c: self._names_raters(c) and (c.named("judge") or c.named("person"))
-        )
+        found = self._free(lambda c: self._names_raters(c) and self._says_who(c))
         scores = {part.column for part in read_comparisons(self.options.score)}
         verdicts = self._free(
             lambda c: (
@@ -385,6 +388,10 @@ class _Finder:
             who = max(found, key=lambda c: len(c.counts))
             everybody = who.named("person") and not who.named("judge")
             self._take_who(who.name, certain=len(found) == 1, everybody=everybody)
+
+    def _says_who(self, column: Column) -> bool:
+        """Whether a name is that of who judged, not of the model that wrote a response."""
+        return bool(column.words & WHO_WORDS) and not column.words & {*TEXT_NAMES, "system"}
 
     def _names_raters(self, column: Column) -> bool:
         """Whether values are names rather than labels, numbers or texts."""
@@ -468,7 +475,10 @@ class _Finder:
         self.layout.verdict = best.name
         reason = f"{_few(best.counts.index)} of each {self.layout.who}"
         option = f"--judge {shlex.quote(str(self.layout.who))}"
-        self._take(best.name, role, reason, option, certain=not rivals)
+        # One label for all judges of an item may be a person's.
+        judges = not self.columns[str(self.layout.who)].named("person")
+        rated = judges and best.named("person") and constant(best)
+        self._take(best.name, role, reason, option, certain=not rivals and not rated)
 
     def _known_labels(self, column: Column) -> bool:
         return bool(column.labels & LABEL_WORDS) or column.numeric
@@ -514,8 +524,23 @@ class _Finder:
         others = [self.layout.who, self.layout.repeat]
         others += [c.name for c in self._free(lambda c: c.named("system") or c.named("knob"))]
         names = [name for name in others if name is not None and name != column.name]
-        apart = bool(names) and not self.table.frame[[column.name, *names]].duplicated().any()
-        return (apart and not column.labels) or distinct > 0.8 * self.rows
+        if not column.labels and self._unique([column.name, *names]):
+            return True
+        if not column.labels and any(
+            self._unique([column.name, other.name]) for other in self._free(self._may_tell_apart)
+        ):
+            return True
+        return distinct > 0.8 * self.rows
+
+    def _unique(self, names: list[str]) -> bool:
+        """Whether columns together tell all rows apart, where one alone does not."""
+        return len(names) > 1 and not self.table.frame[names].duplicated().any()
+
+    def _may_tell_apart(self, column: Column) -> bool:
+        """Whether a column holds few names, such as criteria, and no labels or numbers."""
+        rated = any(column.named(role) for role in ("verdict", "person", "judge", "cluster"))
+        few = column.full == 1 and 2 <= len(column.counts) <= MOST_LABELS
+        return few and not rated and not column.numeric and not column.labels & LABEL_WORDS
 
     @property
     def _item_key(self) -> str | None:
@@ -545,6 +570,10 @@ class _Finder:
             for column in self._free(lambda c: c.named("system") or c.named("knob")):
                 if self._tells_apart(column):
                     self._take_varying(column)
+            for column in self._free(self._explains_rows):
+                if self._rows_repeat():
+                    reason = f"tells the rows of an item apart: {_few(column.counts.index)}"
+                    self._take_knob(column.name, reason, certain=False)
         if self.layout.system is None:
             found = self._free(lambda c: c.named("system") and 2 <= len(c.counts) <= MOST_LABELS)
             if found and found[0].full == 1:
@@ -579,6 +608,21 @@ class _Finder:
         if len(numbers) < len(column.counts):
             return 2 <= len(column.counts) <= MOST_LABELS and not column.labels & LABEL_WORDS
         return len(numbers) >= 2
+
+    def _key_of_rows(self) -> list[str]:
+        """The columns that tell rows apart, as far as they are known."""
+        layout = self.layout
+        names = [self._item_key, layout.who, layout.repeat, layout.system, *layout.knobs]
+        return [name for name in names if name is not None]
+
+    def _rows_repeat(self) -> bool:
+        return bool(self.table.frame[self._key_of_rows()].duplicated().any())
+
+    def _explains_rows(self, column: Column) -> bool:
+        """Whether rows that seem to repeat each other differ by a column of names."""
+        if not self._may_tell_apart(column) or self._constant_by_item(column):
+            return False
+        return self._unique([*self._key_of_rows(), column.name])
 
     def _tells_apart(self, column: Column) -> bool:
         return (
@@ -626,16 +670,20 @@ class _Finder:
         judge = bool(MODEL_NAME.search(column.name)) or column.named("judge")
         sparse = column.full < NEARLY_FULL
         if self.labels_only:
-            self._take_labels(column, "person", share, certain=True)
+            self._propose_labels(column, "person", share, certain=True)
         elif self.layout.who is not None:
             if self._constant_by_item(column, CONTRADICTIONS):
                 reason = f"{share}, the same for an item"
-                self._take_labels(column, "person", reason, certain=person or sparse)
+                self._propose_labels(column, "person", reason, certain=person or sparse)
         elif person != judge:
             role: RoleName = "person" if person else "judge"
-            self._take_labels(column, role, f"{share}, by its name", certain=person or not sparse)
+            self._propose_labels(
+                column, role, f"{share}, by its name", certain=person or not sparse
+            )
         elif sparse:
-            self._take_labels(column, "person", f"{share}, fewer than a judge's", certain=not judge)
+            self._propose_labels(
+                column, "person", f"{share}, fewer than a judge's", certain=not judge
+            )
         else:
             others = self.layout.raters or any(
                 other.named("person") or other.full < NEARLY_FULL
@@ -643,7 +691,7 @@ class _Finder:
                 if other is not column
             )
             role = "judge" if self.judged else "person"
-            self._take_labels(column, role, share, certain=bool(others) and self.judged)
+            self._propose_labels(column, role, share, certain=bool(others) and self.judged)
 
     def _declared_labels(self) -> Iterable[tuple[Column, RoleName]]:
         """Yields the columns that the user names as judges' or people's."""
@@ -666,7 +714,9 @@ class _Finder:
 
     def _label_group(self) -> list[Column]:
         """Returns the columns without a role that share the labels of verdicts."""
-        found = self._free(lambda c: bool(c.labels) and not c.named("repeat"))
+        found = self._free(
+            lambda c: bool(c.labels) and not c.named("repeat") and not c.words & {"id", "name"}
+        )
         scores = {part.column for part in read_comparisons(self.options.score)}
         found += self._free(lambda c: c not in found and c.name in scores)
         fixed = [self.columns[name] for name in (*self.layout.judges, *self.layout.raters)]
@@ -728,6 +778,13 @@ class _Finder:
         likely = [group for group in groups if any(evidence(group)[:2]) or len(group) > 1]
         return max(likely, key=evidence, default=[])
 
+    def _propose_labels(
+        self, column: Column, role: RoleName, reason: str, *, certain: bool
+    ) -> None:
+        """Takes a column, unless the user has named all columns of its role."""
+        if not (self.options.people if role == "person" else self.options.judges):
+            self._take_labels(column, role, reason, certain=certain)
+
     def _take_labels(self, column: Column, role: RoleName, reason: str, *, certain: bool) -> None:
         if role == "person":
             rater = column.name.removeprefix(PERSON_PREFIX)
@@ -760,12 +817,14 @@ class _Finder:
                     certain=False,
                 )
                 continue
+            certain = bool(MODEL_NAME.search(stem)) or stem in self.options.judges
             for place, number in enumerate(numbers):
                 self.layout.judges[columns[number]] = (stem, place)
             for place, number in enumerate(numbers, 1):
                 self._mark(
                     [columns[number]],
                     f"repeat {place} of {stem}",
+                    certain=certain,
                     option=f"--judge {shlex.quote(stem)}",
                 )
 
@@ -825,12 +884,19 @@ def _pairs(columns: Sequence[Column]) -> Iterable[tuple[Column, Column]]:
     """Yields columns whose names differ in a mark of a pair: response_a, response_b."""
     for first in columns:
         for mark, other in PAIR_MARKS:
-            words = name_words(first.name)
+            words = _letters_and_numbers(first.name)
             if words.count(mark) + words.count("a") < 1 or mark not in words:
                 continue
             place = len(words) - 1 - words[::-1].index(mark)
             mate = [*words[:place], other, *words[place + 1 :]]
-            yield from ((first, second) for second in columns if name_words(second.name) == mate)
+            yield from (
+                (first, second) for second in columns if _letters_and_numbers(second.name) == mate
+            )
+
+
+def _letters_and_numbers(name: str) -> list[str]:
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    return re.findall(r"[a-z]+|\d+", spaced.lower())
 
 
 def _share(column: Column) -> str:

@@ -58,9 +58,33 @@ ORDERS = tuple(
 )
 """Words in the order that they usually have."""
 PAIR_WORDS = (
-    ("a", "1", "first", "left", "response_a", "model_a", "response_1", "output_1", "answer_a"),
-    ("b", "2", "second", "right", "response_b", "model_b", "response_2", "output_2", "answer_b"),
-    ("tie", "both", "equal", "draw", "same", "neither", "c", "0"),
+    (
+        "a",
+        "a>b",
+        "[[a]]",
+        "1",
+        "first",
+        "left",
+        "response_a",
+        "model_a",
+        "response_1",
+        "output_1",
+        "answer_a",
+    ),
+    (
+        "b",
+        "b>a",
+        "[[b]]",
+        "2",
+        "second",
+        "right",
+        "response_b",
+        "model_b",
+        "response_2",
+        "output_2",
+        "answer_b",
+    ),
+    ("tie", "a=b", "[[c]]", "both", "equal", "draw", "same", "neither", "c", "0"),
 )
 """Words for the first response, the second, and neither."""
 COMPARISON = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign>>=|<=|==|>|<)\s*(?P<number>-?\d+(\.\d+)?)\s*")
@@ -352,9 +376,12 @@ def _scale(
     if any(number is not None for number in numbers):
         words = ", ".join(label for label, n in zip(labels, numbers, strict=True) if n is None)
         digits = ", ".join(label for label, n in zip(labels, numbers, strict=True) if n is not None)
+        fewer = [label for label, n in zip(labels, numbers, strict=True) if n is None]
+        if len(fewer) > len(labels) / 2:
+            fewer = [label for label in labels if label not in fewer]
         found.problems.update(
             dict.fromkeys(
-                (value for value in found.meanings if found.meanings[value] in labels),
+                (value for value in found.meanings if found.meanings[value] in fewer),
                 f"the values mix numbers ({_some(digits)}) and words ({_some(words)}); say what "
                 "the words mean with --same WORD=NUMBER or --missing WORD, or make labels of the "
                 "numbers with --score 'COLUMN>=NUMBER'",
