@@ -244,9 +244,11 @@ def _rated(last: Mapping[str, Any], winners: list[str], where: str) -> dict[str,
     text = "\n".join(f"score_{n}: {answer}" for n, (answer, _) in enumerate(answers, 1))
     reason = next((reason for answer, reason in answers if not answer), "")
     return {
+        "flipped": False,
         "status": _status(label, "" if reason else text, reason),
         "label": label,
         "answer": text,
+        "prompt": "",
         "read_status": _status(read, "" if reason else text, reason),
         "read_label": read,
     }
