@@ -95,16 +95,19 @@ def read(path: Path) -> Sequence[Recording]:
     items: dict[str, dict[str, Any]] = {}
     rows: dict[tuple[str, str, str, bool], dict[str, Any]] = {}
     for file in files:
-        for row, where in judged_rows(file, ("question", "response_A", "response_B")):
+        lines = [*judged_rows(file, ("question", "response_A", "response_B"))]
+        judgments = [(row, where, one) for row, where in lines for one in judgments_of(row, where)]
+        judge = next((one.judge for _, _, one in judgments if one.judge), "")
+        judge = judge or judgments[0][2].prompt_name or file.stem
+        for row, where in lines:
             item = _item(row, where)
             if items.setdefault(row["pair_id"], item) != item:
                 raise DesignError(f"{where}: pair {row['pair_id']!r} differs from another file's")
-            for judgment in judgments_of(row, where):
-                name = judgment.judge or judgment.prompt_name or file.stem
-                key = (name, judgment.prompt_name, row["pair_id"], judgment.flipped)
-                if key in rows:
-                    raise DesignError(f"{where}: {name} judged {row['pair_id']!r} before")
-                rows[key] = {"judge": name, "item": row["pair_id"], **_verdict(judgment)}
+        for row, where, judgment in judgments:
+            key = (judge, judgment.prompt_name, row["pair_id"], judgment.flipped)
+            if key in rows:
+                raise DesignError(f"{where}: {judge} judged {row['pair_id']!r} before")
+            rows[key] = {"judge": judge, "item": row["pair_id"], **_verdict(judgment)}
     table = complete_columns(pd.DataFrame([*items.values()]), ITEM_COLUMNS)
     table["cluster"] = question_clusters(table["text"])
     recording = Recording(

@@ -308,8 +308,8 @@ def published_statistics(results: Sequence[Mapping[str, Any]]) -> dict[str, str 
     """Computes `statistics.json` from recorded winners, as the publication does.
 
     Its kappas with the known answers code the winner 1 as 1 and everything else as 0, and compare
-    these codes with answers that are 1 or 2, so that they are far too low: `agreement_kappa` has
-    them right. `kappa_agreement` between the orders does not tell the winner 2 from none.
+    these codes with answers that are 1 or 2, so that they are far too low: `agreement_kappas`
+    has them right. `kappa_agreement` between the orders does not tell the winner 2 from none.
     """
     given, swapped = (_winners(results, order) for order in ORDERS)
     labels = [str(result["label"]) for result in results]
@@ -338,13 +338,14 @@ def published_statistics(results: Sequence[Mapping[str, Any]]) -> dict[str, str 
     }
 
 
-def agreement_kappa(results: Sequence[Mapping[str, Any]]) -> float:
-    """Computes Cohen's kappa of recorded winners and known answers, averaged over the orders."""
+def agreement_kappas(results: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Computes Cohen's kappa of recorded winners and known answers, in each order."""
     answers = np.array([int(result["label"]) for result in results])
-    sides = [
-        np.array([int(winner or 0) for winner in _winners(results, order)]) for order in ORDERS
-    ]
-    return sum(_kappa(side, answers) for side in sides) / 2
+    given, swapped = (
+        _kappa(np.array([int(winner or 0) for winner in _winners(results, order)]), answers)
+        for order in ORDERS
+    )
+    return given, swapped
 
 
 def _winners(results: Sequence[Mapping[str, Any]], order: str) -> list[str | None]:
@@ -366,7 +367,9 @@ def _statistics(file: Path, results: list[Any]) -> _Statistics:
         same = theirs.keys() == ours.keys() and all(
             _equal(theirs[name], value) for name, value in ours.items()
         )
-    return _Statistics(given, same, float(ours["kappa_average"]), agreement_kappa(results))
+    return _Statistics(
+        given, same, float(ours["kappa_average"]), sum(agreement_kappas(results)) / 2
+    )
 
 
 def _equal(theirs: Any, ours: str | float) -> bool:
