@@ -190,4 +190,4 @@ def _notes(order: str, unlabelled: int, unread: int, *, has_texts: bool) -> Iter
     if unread:
         yield f"{unread} annotations of models are empty, and count as unreadable."
     if not has_texts:
-        yield f"There is no {PROMPTS}: the texts are unknown, and items of one text seem independent."
+        yield f"There is no {PROMPTS}: texts are unknown, and items of one text seem independent."

@@ -160,7 +160,7 @@ def _verdict(judgment: Judgment) -> dict[str, Any]:
     }
 
 
-# --- the lines of a file ---------------------------------------------------------------------------
+# --- the lines of a file -------------------------------------------------------------------------
 
 
 def category(source: str) -> str:
@@ -254,7 +254,7 @@ def _recorded(decision: object, where: str) -> Decision | None:
     return read
 
 
-# --- the words of an answer ------------------------------------------------------------------------
+# --- the words of an answer ----------------------------------------------------------------------
 
 
 def read_decision(text: str) -> Decision | None:

@@ -82,7 +82,8 @@ REFUSALS = ("content management policy",)
 
 _OUTPUT = r"\boutput\s\(?(?P<{name}>[ab])\)?"
 _VERDICT = re.compile(
-    rf"(?<!nor )(?<!or )(?<!whether )(?<!if ){_OUTPUT.format(name='better')}\sis\s(?:the\s)?better\b"
+    r"(?<!nor )(?<!or )(?<!whether )(?<!if )"
+    rf"{_OUTPUT.format(name='better')}\sis\s(?:the\s)?better\b"
     r"(?!\s(?:at|for|if|in|when)\b)"  # better in one respect, or on a condition
     rf"|\b(?:choose|select|pick)\s{_OUTPUT.format(name='chosen')}\sas\sthe\sbetter\b",
     re.I,
