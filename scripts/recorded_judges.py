@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from textwrap import fill
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -178,56 +179,72 @@ def wrap(page: str) -> str:
 # --- the questions -------------------------------------------------------------------------------
 
 
-def contrasts(reading: Reading) -> pd.DataFrame:
-    """Compares each strategy with the one from which it differs in a single choice."""
-    rows = []
-    for model in MODELS:
-        for strategy in TRIED:
-            base = llmbar.BASES[strategy]
-            if {(model, strategy), (model, base)} <= {*reading.keys}:
-                result = reading.compare(reading.right, (model, strategy), (model, base))
-                rows.append((model, strategy, base, result.difference, result.p))
-    table = pd.DataFrame(rows, columns=["model", "strategy", "base", "difference", "p"])
-    table["holm"] = among_known(holm, table["p"].to_numpy())
-    table["q"] = among_known(benjamini_hochberg, table["p"].to_numpy())
-    return table
+class Contrast(NamedTuple):
+    """A strategy compared with the one from which it differs in a single choice."""
+
+    model: str
+    strategy: str
+    base: str
+    difference: Estimate
+    p: float
+    holm: float
+    """The p-value after Holm's correction over all contrasts."""
+    q: float
+    """The p-value after Benjamini and Hochberg's correction."""
+
+
+def contrasts(reading: Reading) -> list[Contrast]:
+    """Compares each strategy with its base, for each model that was asked with both."""
+    keys = {*reading.keys}
+    sides = [
+        (model, strategy, llmbar.BASES[strategy])
+        for model in MODELS
+        for strategy in TRIED
+        if {(model, strategy), (model, llmbar.BASES[strategy])} <= keys
+    ]
+    results = [
+        reading.compare(reading.right, (model, strategy), (model, base))
+        for model, strategy, base in sides
+    ]
+    p = [result.p for result in results]
+    corrected = zip(among_known(holm, p), among_known(benjamini_hochberg, p), strict=True)
+    return [
+        Contrast(*side, result.difference, result.p, float(adjusted), float(q))
+        for side, result, (adjusted, q) in zip(sides, results, corrected, strict=True)
+    ]
 
 
 def strategies(data: Data) -> str:
     """How many differences between strategies survive correction."""
-    recorded, table = contrasts(data.recorded), contrasts(data.read)
-    supported = table[table["holm"] < 0.05]
-    better = supported[[one.value > 0 for one in supported["difference"]]]
-    alone = int((table["p"] < 0.05).sum())
-    published = int((recorded["holm"] < 0.05).sum())
-    found = int((table["q"] < 0.05).sum())
-    widest = max(100 * (one.high - one.low) / 2 for one in table["difference"])
+    table = contrasts(data.read)
+    supported = [one.difference.value for one in table if one.holm < 0.05]
+    better = sum(value > 0 for value in supported)
+    alone = sum(one.p < 0.05 for one in table)
+    controlled = sum(one.q < 0.05 for one in table)
+    published = sum(one.holm < 0.05 for one in contrasts(data.recorded))
+    widest = max(100 * (one.difference.high - one.difference.low) / 2 for one in table)
     rows = [
         [
-            row.model,
-            f"{row.strategy} against {row.base}",
-            TRIED[str(row.strategy)],
-            points(row.difference),
-            p_text(row.p),
-            f"**{p_text(row.holm)}**" if row.holm < 0.05 else p_text(row.holm),
+            one.model,
+            f"{one.strategy} against {one.base}",
+            TRIED[one.strategy],
+            points(one.difference),
+            p_text(one.p),
+            f"**{p_text(one.holm)}**" if one.holm < 0.05 else p_text(one.holm),
         ]
-        for row in table.itertuples()
+        for one in table
     ]
     return f"""## How many differences between strategies survive correction?
 
-**{len(supported)} of {len(table)}: {len(better)} strategies are better than what they are
-compared with,
-{len(supported) - len(better)} worse. The other {len(table) - len(supported)} are undecided, which
-does not mean that
-there is no difference.**
+**{len(supported)} of {len(table)}: {better} strategies are better than what they are compared
+with, {len(supported) - better} worse. The other {len(table) - len(supported)} are undecided, which
+does not mean that there is no difference.**
 
 Each strategy is compared with the one from which it differs in a single choice, on the same
 {len(data.recording.items)} items. Holm's correction holds for all {len(table)} comparisons
-together; without it
-{alone} would seem clear, and {found} keep a false discovery rate of 5 %. With the published winners
-{published} survive. An interval reaches up to {widest:.1f} points either way, so that effects of
-that
-size cannot be excluded.
+together; without it {alone} would seem clear, and {controlled} keep a false discovery rate of 5 %.
+With the published winners {published} survive. An interval reaches up to {widest:.1f} points either
+way, so that effects of that size cannot be excluded.
 
 {markdown_table(["model", "strategy", "adds", "accuracy, points", "p", "p, Holm"], rows)}
 
@@ -244,8 +261,8 @@ def thinking(data: Data) -> str:
     readings = (data.recorded, data.read)
     accuracy = [[of.compare(of.right, *side) for of in readings] for side in sides]
     order = [[of.compare(of.dependent, *side) for of in readings] for side in sides]
-    among_all = contrasts(data.read).query("strategy == 'CoT'").set_index("model")["holm"]
-    better, worse = clear_sides(accuracy, among_all.reindex(MODELS).to_numpy())
+    among_all = {one.model: one.holm for one in contrasts(data.read) if one.strategy == "CoT"}
+    better, worse = clear_sides(accuracy, np.array([among_all[model] for model in MODELS]))
     more, less = clear_sides(order, holm([read.p for _, read in order]))
     rows = [
         [model, *(points(one.difference) for one in (*of_accuracy, *of_order))]
@@ -452,19 +469,14 @@ def effective_votes(errors: Floats) -> Statistic:
     rows = np.column_stack([np.ones(len(errors)), errors, errors**2, products])
 
     def votes(sums: Floats) -> Floats:
-        items = sums[..., :1]
-        mean, square = (
-            part / items for part in (sums[..., 1 : n + 1], sums[..., n + 1 : 2 * n + 1])
-        )
-        together = sums[..., 2 * n + 1 :] / items
+        mean, square, together = np.split(sums[..., 1:] / sums[..., :1], [n, 2 * n], axis=-1)
         spread = np.sqrt(square - mean**2)
         correlations = [
-            (together[..., number] - mean[..., a] * mean[..., b])
-            / (spread[..., a] * spread[..., b])
-            for number, (a, b) in enumerate(pairs)
+            (product - mean[..., a] * mean[..., b]) / (spread[..., a] * spread[..., b])
+            for product, (a, b) in zip(np.moveaxis(together, -1, 0), pairs, strict=True)
         ]
-        r: Floats = np.mean(correlations, axis=0)
-        return n / (1 + (n - 1) * r)
+        effective: Floats = n / (1 + (n - 1) * np.mean(correlations, axis=0))
+        return effective
 
     return Statistic(rows, votes)
 
@@ -533,6 +545,8 @@ def write_page(data: Data) -> str:
     sections = "\n".join(section(data) for section in SECTIONS.values())
     return f"""# What recorded verdicts say about judges
 
+*Which of the effects that a paper shows survive correction, and which are the parser's?*
+
 Everything on this page is computed from verdicts that others recorded:
 [LLMBar](https://arxiv.org/abs/2310.07641)
 (Zeng et al. 2024), {len(items)} pairs of outputs for an instruction of which one follows it
@@ -548,11 +562,10 @@ are 95 %, over items. `{COMMAND}` writes this page; the data are not part of thi
 {sections}
 ## See for yourself
 
-    judge-gym import llmbar PATH --study llmbar
-    judge-gym judges llmbar
-    judge-gym report llmbar --out llmbar.html
-
-[Published collections](../published.md) describes the formats, and what is wrong in them."""
+`import llmbar PATH --study llmbar` makes a study of the collection. Then `judge-gym judges llmbar`
+compares the judges, `judge-gym report llmbar --out llmbar.html` writes everything else, and a lab
+shows every answer. [Published collections](../published.md) describes the formats, and what is
+wrong in them."""
 
 
 def main() -> None:

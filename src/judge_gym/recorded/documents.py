@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from judge_gym.errors import DesignError, MissingFileError
 
@@ -161,7 +161,7 @@ def _check_size(path: Path) -> None:
             )
 
 
-def _open(path: Path) -> Any:
+def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:

@@ -1,30 +1,23 @@
 """Reads JudgeBench as published: pairs of responses, and recorded judgments of them.
 
 One response of a pair is objectively correct, the other is not (Tan et al. 2024, arXiv:2410.12784).
-The lines of its files are read by the importer of its format.
+The importer of the format reads the lines; it is loaded when a file is read, since a lab that only
+opens needs no statistics.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from judge_gym.recorded.importers.judgebench import (
-    Decision,
-    category,
-    checked_rows,
-    decision_lines,
-    judged_rows,
-    judgments_of,
-    read_decision,
-    truth_of,
-)
 from judge_gym.records import Evidence, content_hash
 from judge_gym.records.pairs import PairDecision
-from judge_gym.stages.answer_lines import clean_lines
+
+if TYPE_CHECKING:
+    from judge_gym.recorded.importers.judgebench import Decision
 
 Order = Literal["given", "reversed"]
 ORDERS: tuple[Order, ...] = ("given", "reversed")
-STAGES: dict[Decision, int] = {"A>B": 1, "B>A": 2, "A=B": 3}
+STAGES: "dict[Decision, int]" = {"A>B": 1, "B>A": 2, "A=B": 3}
 OPPOSITE = {1: 2, 2: 1, 3: 3}
 
 
@@ -37,8 +30,8 @@ class Disagreement:
 
     pair: str
     order: Order
-    recorded: Decision | None
-    read: Decision | None
+    recorded: "Decision | None"
+    read: "Decision | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +51,8 @@ class Judgments:
 
 def read_pairs(path: Path) -> tuple[Evidence, ...]:
     """Reads the pairs of a file; their truth is stage 1 (first response better) or 2 (second)."""
+    from judge_gym.recorded.importers.judgebench import category, checked_rows, truth_of
+
     return tuple(
         Evidence(
             title=f"{row['source']} {row.get('original_id') or row['pair_id'][:8]}",
@@ -87,6 +82,16 @@ def read_judgments(path: Path) -> Judgments:
     Decisions are the recorded ones, by response. `A>>B` is A>B and `A<B` is B>A, whereas the
     published score, which compares strings, counts `A<B` as no decision.
     """
+    from judge_gym.recorded.importers.judgebench import (
+        category,
+        decision_lines,
+        judged_rows,
+        judgments_of,
+        read_decision,
+        truth_of,
+    )
+    from judge_gym.stages.answer_lines import clean_lines
+
     decisions: list[PairDecision] = []
     names: dict[str, str] = {}
     read = unread = 0
