@@ -22,6 +22,7 @@ def test_a_document_larger_than_the_limit_is_refused(
     file = tmp_path / "a.json"
     file.write_text(json.dumps(["x" * 3000]))
     monkeypatch.setattr(documents, "MOST_BYTES", 2000)
+    monkeypatch.setattr(documents, "MOST_LINES", 2000)
     with pytest.raises(DesignError, match="at most"):
         read_json(file)
     with pytest.raises(DesignError, match="at most"):
@@ -95,3 +96,15 @@ def test_a_folder_with_very_many_files_is_refused(tmp_path: Path) -> None:
     assert len(files_below(tmp_path, "*.json", most=4)) == 4
     with pytest.raises(DesignError, match="more than 3 files"):
         files_below(tmp_path, "*.json", most=3)
+
+
+def test_files_that_are_large_together_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.json").write_text("x" * 100)
+    monkeypatch.setattr(documents, "MOST_TOGETHER", 300)
+    assert len(files_below(tmp_path, "*.json")) == 3
+    monkeypatch.setattr(documents, "MOST_TOGETHER", 299)
+    with pytest.raises(DesignError, match="the 3 files have 0 MB"):
+        files_below(tmp_path, "*.json")

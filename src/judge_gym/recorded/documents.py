@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from judge_gym.errors import DesignError, MissingFileError
+from judge_gym.records.hashes import storable
 
 MOST_BYTES, MOST_WIDE_BYTES = 96 << 20, 32 << 20
 """The largest document; one with letters beyond ASCII takes up to four times its size in memory."""
-MOST_LINE = 64 << 20
-"""The longest line, in bytes."""
+MOST_LINE = MOST_LINES = 64 << 20
+"""The longest line, and the largest file of lines: all of its texts are kept."""
+MOST_TOGETHER = 128 << 20
+"""The largest sum of the files of a collection, which repeat the texts of items."""
 MOST_VALUES = 3_000_000
 """The number of values of a JSON document: many small ones take far more memory than their text."""
 HEAD = 1 << 18
@@ -46,7 +49,7 @@ def read_json(path: Path) -> Any:
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """Yields the values of a JSON Lines file with their line numbers."""
-    _check_size(path)
+    _check_size(path, MOST_LINES)
     with _open(path) as file:
         number, values = 0, 0
         while line := file.readline(MOST_LINE + 1):
@@ -112,6 +115,21 @@ def list_of(value: Any, where: str) -> list[Any]:
     return value
 
 
+def clean_text(text: str) -> str:
+    """Makes a text storable; nearly all are, and need no copy."""
+    return text if text.isascii() and "\x00" not in text else storable(text)
+
+
+def consume(rows: list[Any]) -> Iterator[tuple[int, Any]]:
+    """Yields the elements of a list with their number from 1, and lets go of each.
+
+    A document and what is made of it are then not in memory together.
+    """
+    rows.reverse()
+    for number in range(1, len(rows) + 1):
+        yield number, rows.pop()
+
+
 def shorten(value: Any) -> str:
     """Writes a value for a message, in at most about 60 characters."""
     text = repr(value)
@@ -128,29 +146,35 @@ def files_below(folder: Path, pattern: str, most: int = 5000) -> Sequence[Path]:
     found = list(islice((path for path in folder.rglob(pattern) if path.is_file()), most + 1))
     if len(found) > most:
         raise DesignError(f"{folder} has more than {most:,} files {pattern}; name a part of it")
-    if sum(path.stat().st_size for path in found) > 2 * MOST_BYTES:
-        raise DesignError(
-            f"the files {pattern} in {folder} are together larger than "
-            f"{2 * MOST_BYTES >> 20} MB; name a part of it"
-        )
+    check_together(found, MOST_TOGETHER)
     return sorted(found)
 
 
+def check_together(files: Sequence[Path], most: int) -> None:
+    """Refuses files that are too large together."""
+    size = sum(path.stat().st_size for path in files)
+    if size > most:
+        raise DesignError(
+            f"the {len(files)} files have {size >> 20} MB, and at most {most >> 20} are read "
+            "together; name a part of them"
+        )
+
+
 def _read_bytes(path: Path) -> bytes:
-    _check_size(path)
+    _check_size(path, MOST_BYTES)
     with _open(path) as file:
         return file.read(MOST_BYTES + 1)
 
 
-def _check_size(path: Path) -> None:
+def _check_size(path: Path, most: int) -> None:
     """Refuses what is no ordinary file, and what is too large to be read into memory."""
     if not path.exists():
         raise MissingFileError(f"there is no file {path}")
     if not path.is_file():
         raise DesignError(f"{path} is not a file")
     size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise DesignError(f"{path} has {size >> 20} MB, and at most {MOST_BYTES >> 20} are read")
+    if size > most:
+        raise DesignError(f"{path} has {size >> 20} MB, and at most {most >> 20} are read")
     if size > MOST_WIDE_BYTES:
         with _open(path) as file:
             ascii_only = all(chunk.isascii() for chunk in iter(lambda: file.read(1 << 20), b""))

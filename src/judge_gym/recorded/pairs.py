@@ -1,11 +1,14 @@
 """What readers of recorded verdicts on pairs of responses share."""
 
 from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
 
 from judge_gym.analysis.judges.compared import PAIR_NAMES
-from judge_gym.recorded.recording import LabelScale
+from judge_gym.recorded.documents import clean_text
+from judge_gym.recorded.recording import ITEM_COLUMNS, LabelScale, complete_columns
 from judge_gym.records import content_hash
-from judge_gym.records.hashes import storable
 
 FIRST, SECOND, TIE = PAIR_NAMES
 PAIR_SCALE = LabelScale("nominal", PAIR_NAMES)
@@ -21,7 +24,7 @@ OPPOSITE = {FIRST: SECOND, SECOND: FIRST, TIE: TIE, "": ""}
 
 def response_text(text: str) -> str:
     """Returns a response of a pair; an empty one as a space, since an item without is no pair."""
-    return storable(text) or " "
+    return clean_text(text) or " "
 
 
 def question_clusters(questions: Iterable[str]) -> list[str]:
@@ -32,3 +35,11 @@ def question_clusters(questions: Iterable[str]) -> list[str]:
     for question in asked:
         (repeated if question in seen else seen).add(question)
     return [f"question {question}" if question in repeated else "" for question in asked]
+
+
+def items_table(items: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """Makes the table of pairs, in clusters of one question; empties what it is made of."""
+    table = pd.DataFrame([*items.values()])
+    items.clear()
+    table["cluster"] = question_clusters(table["text"])
+    return complete_columns(table, ITEM_COLUMNS)

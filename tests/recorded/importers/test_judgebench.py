@@ -122,7 +122,7 @@ def test_broken_lines_are_refused_with_their_place(
 def test_a_judge_twice_on_a_pair_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path / f"{name}.jsonl", line("p", judgment("A>B")))
-    with pytest.raises(DesignError, match="m-1 judged 'p' before"):
+    with pytest.raises(DesignError, match="m-1 judged 'p' in two files"):
         judgebench.read(tmp_path)
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from judge_gym.analysis.measures.scales import propose_positive
 from judge_gym.errors import DesignError
-from judge_gym.recorded.documents import mapping_of, read_head, read_json, shorten
+from judge_gym.recorded.documents import clean_text, mapping_of, read_head, read_json, shorten
 from judge_gym.recorded.recording import (
     ITEM_COLUMNS,
     LABEL_COLUMNS,
@@ -23,7 +23,6 @@ from judge_gym.recorded.recording import (
     Recording,
     complete_columns,
 )
-from judge_gym.records.hashes import storable
 
 ABOUT = "alt-test: a folder with human_annotations.json and llm_annotations.json"
 PEOPLE, MODELS, PROMPTS = "human_annotations.json", "llm_annotations.json", "prompts.json"
@@ -109,7 +108,7 @@ def _annotations(path: Path) -> tuple[Annotations, int]:
 def _key(name: str, where: str) -> str:
     if not name.strip():
         raise DesignError(f"{where}: a name is empty")
-    return storable(name)
+    return clean_text(name)
 
 
 def _label(value: Any, where: str) -> str:
@@ -120,7 +119,7 @@ def _label(value: Any, where: str) -> str:
         value = int(value)
     if not isinstance(value, str | int | float):
         raise DesignError(f"{where}: a label is a text or a number, not {shorten(value)}")
-    return storable(str(value).strip())
+    return clean_text(str(value).strip())
 
 
 def _scale(annotations: Sequence[Annotations], folder: Path) -> tuple[LabelScale, str]:
@@ -165,15 +164,15 @@ def _prompts(path: Path) -> dict[str, tuple[str, str, str]]:
         chat = fields.get("chat_prompt")
         messages = chat if isinstance(chat, list) else []
         readable = [
-            {"role": str(message.get("role", "user")), "content": storable(message["content"])}
+            {"role": str(message.get("role", "user")), "content": clean_text(message["content"])}
             for message in messages
             if isinstance(message, dict) and isinstance(message.get("content"), str)
         ]
         whole = str(fields.get("str_prompt") or "")
-        text = readable[-1]["content"] if readable else storable(whole)
+        text = readable[-1]["content"] if readable else clean_text(whole)
         complete = len(readable) == len(messages) > 0
         stored = json.dumps(readable, ensure_ascii=False) if complete else ""
-        prompts[storable(item)] = (text, storable(str(fields.get("text_id") or "")), stored)
+        prompts[clean_text(item)] = (text, clean_text(str(fields.get("text_id") or "")), stored)
     return prompts
 
 

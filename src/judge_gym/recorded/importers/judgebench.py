@@ -15,7 +15,14 @@ from typing import Any, Literal
 import pandas as pd
 
 from judge_gym.errors import DesignError, unknown
-from judge_gym.recorded.documents import json_lines, read_head, text_of
+from judge_gym.recorded.documents import (
+    MOST_LINES,
+    check_together,
+    clean_text,
+    json_lines,
+    read_head,
+    text_of,
+)
 from judge_gym.recorded.pairs import (
     FIRST,
     OPPOSITE,
@@ -23,17 +30,15 @@ from judge_gym.recorded.pairs import (
     PAIR_SCALE,
     SECOND,
     TIE,
-    question_clusters,
+    items_table,
 )
 from judge_gym.recorded.readings import reading_note
 from judge_gym.recorded.recording import (
-    ITEM_COLUMNS,
     LABEL_COLUMNS,
     VERDICT_COLUMNS,
     Recording,
     complete_columns,
 )
-from judge_gym.records.hashes import storable
 from judge_gym.stages.answer_lines import LabelledLine, adjacent_lines, clean_lines
 
 ABOUT = "JudgeBench: outputs of judges, one pair a line with its judgments (JSON Lines)"
@@ -92,31 +97,23 @@ def read(path: Path) -> Sequence[Recording]:
         files = [file for file in sorted(path.glob("*.jsonl")) if _is_judged(file)]
         if not files:
             raise DesignError(f"{path} has no output of a judge; {ABOUT}")
+        check_together(files, MOST_LINES)
     items: dict[str, dict[str, Any]] = {}
-    rows: dict[tuple[str, str, str, bool], dict[str, Any]] = {}
+    verdicts: list[pd.DataFrame] = []
     for file in files:
-        lines = [*judged_rows(file, ("question", "response_A", "response_B"))]
-        judgments = [(row, where, one) for row, where in lines for one in judgments_of(row, where)]
-        judge = next((one.judge for _, _, one in judgments if one.judge), "")
-        judge = judge or judgments[0][2].prompt_name or file.stem
-        for row, where in lines:
-            item = _item(row, where)
-            if items.setdefault(row["pair_id"], item) != item:
-                raise DesignError(f"{where}: pair {row['pair_id']!r} differs from another file's")
-        for row, where, judgment in judgments:
-            key = (judge, judgment.prompt_name, row["pair_id"], judgment.flipped)
-            if key in rows:
-                raise DesignError(f"{where}: {judge} judged {row['pair_id']!r} before")
-            rows[key] = {"judge": judge, "item": row["pair_id"], **_verdict(judgment)}
-    table = complete_columns(pd.DataFrame([*items.values()]), ITEM_COLUMNS)
-    table["cluster"] = question_clusters(table["text"])
+        verdicts.append(_verdicts(file, items))
+    rows = complete_columns(pd.concat(verdicts, ignore_index=True), VERDICT_COLUMNS)
+    repeated = rows.duplicated(["judge", PROMPT, "item", "flipped"])
+    if repeated.any():
+        row = rows[repeated].iloc[0]
+        raise DesignError(f"{path}: {row['judge']} judged {row['item']!r} in two files")
     recording = Recording(
         source=path.resolve().name,
         format="judgebench",
         question=QUESTION,
         scale=PAIR_SCALE,
-        items=table,
-        verdicts=complete_columns(pd.DataFrame([*rows.values()]), VERDICT_COLUMNS),
+        items=items_table(items),
+        verdicts=rows,
         labels=complete_columns(pd.DataFrame(columns=[*LABEL_COLUMNS]), LABEL_COLUMNS),
         criteria=PAIR_CRITERIA,
     )
@@ -124,13 +121,26 @@ def read(path: Path) -> Sequence[Recording]:
     return [replace(recording, notes=(note,) if note else ())]
 
 
+def _verdicts(file: Path, items: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """Reads the verdicts of a file, whose judge is the same throughout; adds its pairs to items."""
+    rows, judge, name = [], "", ""
+    for row, where in judged_rows(file, ("question", "response_A", "response_B")):
+        item = _item(row, where)
+        if items.setdefault(row["pair_id"], item) != item:
+            raise DesignError(f"{where}: pair {row['pair_id']!r} differs from another file's")
+        for judgment in judgments_of(row, where):
+            judge, name = judge or judgment.judge, name or judgment.prompt_name
+            rows.append({"item": row["pair_id"], **_verdict(judgment)})
+    return pd.DataFrame(rows).assign(judge=judge or name or file.stem)
+
+
 def _item(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {
         "item": row["pair_id"],
         "title": f"{row['source']} {row.get('original_id') or row['pair_id'][:8]}",
-        "text": storable(row["question"]),
-        "response_a": storable(row["response_A"]),
-        "response_b": storable(row["response_B"]),
+        "text": clean_text(row["question"]),
+        "response_a": clean_text(row["response_A"]),
+        "response_b": clean_text(row["response_B"]),
         "truth": LABELS[truth_of(row, where)],
         "category": category(row["source"]),
         "response_model": str(row.get("response_model") or ""),
@@ -147,12 +157,12 @@ def _verdict(judgment: Judgment) -> dict[str, Any]:
     text = judgment.text or ""
     read_label = named(read_decision(text)) if text else ""
     unscored = "provider_error" if judgment.failed else "parse_failed"
-    messages = [{"role": "user", "content": storable(judgment.prompt)}]
+    messages = [{"role": "user", "content": clean_text(judgment.prompt)}]
     return {
         "flipped": judgment.flipped,
         "status": "scored" if judgment.decision else unscored,
         "label": named(judgment.decision),
-        "answer": storable(text),
+        "answer": clean_text(text),
         "prompt": json.dumps(messages, ensure_ascii=False) if judgment.prompt else "",
         "read_status": ("scored" if read_label else "parse_failed") if text else "",
         "read_label": read_label,

@@ -19,6 +19,7 @@ import pandas as pd
 from judge_gym.analysis.stats.agreement import cohen_kappa
 from judge_gym.errors import DesignError, unknown
 from judge_gym.recorded.documents import (
+    clean_text,
     files_below,
     list_of,
     mapping_of,
@@ -34,18 +35,16 @@ from judge_gym.recorded.pairs import (
     PAIR_SCALE,
     SECOND,
     TIE,
-    question_clusters,
+    items_table,
     response_text,
 )
 from judge_gym.recorded.readings import reading_note
 from judge_gym.recorded.recording import (
-    ITEM_COLUMNS,
     LABEL_COLUMNS,
     VERDICT_COLUMNS,
     Recording,
     complete_columns,
 )
-from judge_gym.records.hashes import storable
 from judge_gym.stages.answer_lines import BARE, NEXT_TURN, clean_lines, split_turn
 
 ABOUT = "LLMBar: a tree of SUBSET/evaluators/MODEL/STRATEGY/result.json"
@@ -132,14 +131,12 @@ def read(path: Path) -> Sequence[Recording]:
             for verdict in _verdicts(steps, f"{where}: 'results'"):
                 rows.append({"judge": model, "item": id, STRATEGY: strategy, **verdict})
         notes.append(_statistics(file, results))
-    table = complete_columns(pd.DataFrame([*items.values()]), ITEM_COLUMNS)
-    table["cluster"] = question_clusters(table["text"])
     recording = Recording(
         source=path.resolve().name,
         format="llmbar",
         question=QUESTION,
         scale=PAIR_SCALE,
-        items=table,
+        items=items_table(items),
         verdicts=complete_columns(pd.DataFrame(rows), VERDICT_COLUMNS),
         labels=complete_columns(pd.DataFrame(columns=[*LABEL_COLUMNS]), LABEL_COLUMNS),
         criteria=PAIR_CRITERIA,
@@ -162,7 +159,7 @@ def _item(result: Mapping[str, Any], where: str) -> dict[str, Any]:
     if label not in (1, 2) or isinstance(label, bool):
         raise DesignError(f"{where}: {unknown('label', label, ('1', '2'))}", choices=("1", "2"))
     return {
-        "text": storable(text_of(result, "input", where)),
+        "text": clean_text(text_of(result, "input", where)),
         "response_a": response_text(text_of(result, "output_1", where, empty=True)),
         "response_b": response_text(text_of(result, "output_2", where, empty=True)),
         "truth": (FIRST, SECOND)[label - 1],
@@ -209,7 +206,7 @@ def _completion(value: Any, where: str) -> tuple[str, str]:
     """Returns what a model wrote, and why it stopped."""
     if not isinstance(value, list) or len(value) != 2 or not isinstance(value[0], str):
         raise DesignError(f"{where}: a completion is a text and a reason, not {shorten(value)}")
-    return storable(value[0]), str(value[1])
+    return clean_text(value[0]), str(value[1])
 
 
 def _status(label: str, text: str, reason: str) -> str:
@@ -225,7 +222,7 @@ def _prompt(value: Any, where: str) -> str:
         return ""
     if not isinstance(value, str):
         raise DesignError(f"{where}: a prompt is a text, not {shorten(value)}")
-    return json.dumps([{"role": "user", "content": storable(value)}], ensure_ascii=False)
+    return json.dumps([{"role": "user", "content": clean_text(value)}], ensure_ascii=False)
 
 
 def _rated(last: Mapping[str, Any], winners: list[str], where: str) -> dict[str, Any]:

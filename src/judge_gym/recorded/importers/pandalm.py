@@ -17,24 +17,33 @@ import pandas as pd
 
 from judge_gym.analysis.measures.confusion import UNSCORED, macro_f1
 from judge_gym.errors import DesignError, unknown
-from judge_gym.recorded.documents import list_of, mapping_of, read_head, read_json, shorten, text_of
+from judge_gym.recorded.documents import (
+    MOST_TOGETHER,
+    check_together,
+    clean_text,
+    consume,
+    list_of,
+    mapping_of,
+    read_head,
+    read_json,
+    shorten,
+    text_of,
+)
 from judge_gym.recorded.pairs import (
     FIRST,
     PAIR_CRITERIA,
     PAIR_SCALE,
     SECOND,
     TIE,
-    question_clusters,
+    items_table,
     response_text,
 )
 from judge_gym.recorded.recording import (
-    ITEM_COLUMNS,
     LABEL_COLUMNS,
     VERDICT_COLUMNS,
     Recording,
     complete_columns,
 )
-from judge_gym.records.hashes import storable
 
 ABOUT = "PandaLM: a folder with the labelled test set and the results of judges (JSON)"
 QUESTION = "the better response"
@@ -70,10 +79,11 @@ def read(path: Path) -> Sequence[Recording]:
     if len(labelled) != 1:
         names = ", ".join(file.name for file in labelled) or "none"
         raise DesignError(f"{folder} has {names} as labelled test set; name the file")
-    items, labels = _items(labelled[0])
     judges = [file for file in sorted(folder.glob("*.json")) if _is_result(file)]
     if not judges:
         raise DesignError(f"{folder} has no results of a judge, with 'idx' and '..._result'")
+    check_together([labelled[0], *judges], MOST_TOGETHER)
+    items, labels = _items(labelled[0])
     rows: list[dict[str, Any]] = []
     for file in judges:
         rows += _results(file, labelled[0].stem, set(items["item"]))
@@ -94,7 +104,7 @@ def _items(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Reads the pairs, and the labels of every annotator."""
     items: dict[str, dict[str, Any]] = {}
     labels: list[dict[str, Any]] = []
-    for number, row in enumerate(list_of(read_json(path), str(path)), 1):
+    for number, row in consume(list_of(read_json(path), str(path))):
         where = f"{path}: pair {number}"
         fields = mapping_of(row, where)
         id = _number(fields, where)
@@ -104,7 +114,7 @@ def _items(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         question = "\n\n".join(filter(None, [text_of(fields, "instruction", where), given]))
         items[id] = {
             "item": id,
-            "text": storable(question),
+            "text": clean_text(question),
             "response_a": _response(fields, "response1", where),
             "response_b": _response(fields, "response2", where),
             "category": str(fields.get("motivation_app") or ""),
@@ -118,8 +128,7 @@ def _items(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
                     choices=("1", "2", "0"),
                 )
             labels.append({"item": id, "rater": name, "label": label})
-    table = complete_columns(pd.DataFrame([*items.values()]), ITEM_COLUMNS)
-    table["cluster"] = question_clusters(table["text"])
+    table = items_table(items)
     return table, complete_columns(pd.DataFrame(labels), LABEL_COLUMNS)
 
 
@@ -142,7 +151,7 @@ def _results(path: Path, test_set: str, known: set[str]) -> Iterator[dict[str, A
     """Yields the verdicts of a judge, whose name is that of its file."""
     judge = path.stem.removesuffix(f"-{test_set}")
     seen: set[str] = set()
-    for number, row in enumerate(list_of(read_json(path), str(path)), 1):
+    for number, row in consume(list_of(read_json(path), str(path))):
         where = f"{path}: result {number}"
         fields = mapping_of(row, where)
         id = _number(fields, where)
@@ -161,8 +170,8 @@ def _results(path: Path, test_set: str, known: set[str]) -> Iterator[dict[str, A
             "item": id,
             "status": "scored" if label else "parse_failed",
             "label": label,
-            "answer": storable(str(fields[names[0]])),
-            "rationale": storable(str(fields.get(f"{prefix}_reason") or "")),
+            "answer": clean_text(str(fields[names[0]])),
+            "rationale": clean_text(str(fields.get(f"{prefix}_reason") or "")),
         }
 
 
