@@ -137,13 +137,13 @@ def _verdicts(file: Path, items: dict[str, dict[str, Any]]) -> pd.DataFrame:
 def _item(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {
         "item": row["pair_id"],
-        "title": f"{row['source']} {row.get('original_id') or row['pair_id'][:8]}",
+        "title": clean_text(f"{row['source']} {row.get('original_id') or row['pair_id'][:8]}"),
         "text": clean_text(row["question"]),
         "response_a": clean_text(row["response_A"]),
         "response_b": clean_text(row["response_B"]),
         "truth": LABELS[truth_of(row, where)],
         "category": category(row["source"]),
-        "response_model": str(row.get("response_model") or ""),
+        "response_model": clean_text(str(row.get("response_model") or "")),
     }
 
 

@@ -194,7 +194,9 @@ def _verdicts(steps: list[Any], where: str) -> Iterator[dict[str, Any]]:
 
 def _winner(entry: Mapping[str, Any], where: str) -> str:
     """Returns the recorded winner, which names an output whichever was shown first; or none."""
-    winner = entry.get("winner")
+    if "winner" not in entry:
+        raise DesignError(f"{where}: 'winner' is missing")
+    winner = entry["winner"]
     if winner not in ("1", "2", None):
         raise DesignError(
             f"{where}: {unknown('winner', winner, ('1', '2', 'null'))}", choices=("1", "2", "null")
@@ -373,9 +375,9 @@ def _statistics(file: Path, results: list[Any]) -> _Statistics:
 def _equal(theirs: Any, ours: str | float) -> bool:
     if isinstance(ours, str):
         return bool(theirs == ours)
-    if not isinstance(theirs, int | float):
-        return False
-    return bool(np.isclose(theirs, ours, rtol=0, atol=1e-9, equal_nan=True))
+    if not isinstance(theirs, float | int) or abs(theirs) > 1:
+        return bool(theirs != theirs and ours != ours)  # both undefined
+    return abs(theirs - ours) < 1e-9
 
 
 def _mean(values: Iterable[float]) -> str:

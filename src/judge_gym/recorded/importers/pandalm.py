@@ -117,8 +117,8 @@ def _items(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
             "text": clean_text(question),
             "response_a": _response(fields, "response1", where),
             "response_b": _response(fields, "response2", where),
-            "category": str(fields.get("motivation_app") or ""),
-            "systems": str(fields.get("cmp_key") or ""),
+            "category": clean_text(str(fields.get("motivation_app") or "")),
+            "systems": clean_text(str(fields.get("cmp_key") or "")),
         }
         for name in filter(ANNOTATOR.fullmatch, fields):
             label = LABELS.get(str(fields[name]))
@@ -192,12 +192,15 @@ def published_scores(
 ) -> Mapping[str, tuple[float, float]]:
     """Computes each judge's accuracy and macro F1 against the majority of annotators.
 
-    The publication counts an answer that could not be read as a tie; otherwise it is wrong.
+    The publication counts an answer that could not be read as a tie; otherwise it is wrong. A
+    judge of no pair with a majority has none.
     """
     majority, names = majority_labels(recording), list(PAIR_SCALE.labels)
-    scores = {}
+    scores: dict[str, tuple[float, float]] = {}
     for judge, rows in recording.verdicts.groupby("judge"):
         rows = rows[rows["item"].isin(majority.index)]
+        if rows.empty:
+            continue
         unreadable = TIE if unreadable_are_ties else rows["status"]
         labels = rows["label"].where(rows["label"] != "", unreadable)
         table = pd.crosstab(labels, rows["item"].map(majority))
@@ -220,6 +223,8 @@ def _notes(recording: Recording) -> Iterator[str]:
     as_ties = published_scores(recording, unreadable_are_ties=True)
     as_wrong = published_scores(recording, unreadable_are_ties=False)
     for judge, rows in recording.verdicts.groupby("judge"):
+        if str(judge) not in as_wrong:
+            continue
         unreadable = int((rows["label"] == "").sum())
         accuracy, f1 = as_wrong[str(judge)]
         sentence = f"{judge} agrees with the majority in {100 * accuracy:.2f} %"
