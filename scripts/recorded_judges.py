@@ -217,22 +217,24 @@ def contrasts(reading: Reading) -> list[Contrast]:
 def strategies(data: Data) -> str:
     """How many differences between strategies survive correction."""
     table = contrasts(data.read)
-    supported = [one.difference.value for one in table if one.holm < 0.05]
+    supported = [contrast.difference.value for contrast in table if contrast.holm < 0.05]
     better = sum(value > 0 for value in supported)
-    alone = sum(one.p < 0.05 for one in table)
-    controlled = sum(one.q < 0.05 for one in table)
-    published = sum(one.holm < 0.05 for one in contrasts(data.recorded))
-    widest = max(100 * (one.difference.high - one.difference.low) / 2 for one in table)
+    alone = sum(contrast.p < 0.05 for contrast in table)
+    controlled = sum(contrast.q < 0.05 for contrast in table)
+    published = sum(contrast.holm < 0.05 for contrast in contrasts(data.recorded))
+    widest = max(
+        100 * (contrast.difference.high - contrast.difference.low) / 2 for contrast in table
+    )
     rows = [
         [
-            one.model,
-            f"{one.strategy} against {one.base}",
-            TRIED[one.strategy],
-            points(one.difference),
-            p_text(one.p),
-            f"**{p_text(one.holm)}**" if one.holm < 0.05 else p_text(one.holm),
+            contrast.model,
+            f"{contrast.strategy} against {contrast.base}",
+            TRIED[contrast.strategy],
+            points(contrast.difference),
+            p_text(contrast.p),
+            f"**{p_text(contrast.holm)}**" if contrast.holm < 0.05 else p_text(contrast.holm),
         ]
-        for one in table
+        for contrast in table
     ]
     return f"""## How many differences between strategies survive correction?
 
@@ -503,8 +505,8 @@ def best_on_other_folds(right: Floats, clusters: npt.NDArray[np.int64]) -> Float
     fold = order[clusters] % FOLDS
     values = np.empty(len(right))
     for number in range(FOLDS):
-        held = fold == number
-        values[held] = right[held][:, right[~held].mean(axis=0).argmax()]
+        scored = fold == number
+        values[scored] = right[scored][:, right[~scored].mean(axis=0).argmax()]
     return values
 
 

@@ -143,11 +143,11 @@ def has_surrogates(text: str) -> bool:
 
 def files_below(folder: Path, pattern: str, most: int = 5000) -> Sequence[Path]:
     """Lists the files below a folder in a fixed order, and refuses very many."""
-    found = list(islice((path for path in folder.rglob(pattern) if path.is_file()), most + 1))
-    if len(found) > most:
+    paths = list(islice((path for path in folder.rglob(pattern) if path.is_file()), most + 1))
+    if len(paths) > most:
         raise DesignError(f"{folder} has more than {most:,} files {pattern}; name a part of it")
-    check_together(found, MOST_TOGETHER)
-    return sorted(found)
+    check_together(paths, MOST_TOGETHER)
+    return sorted(paths)
 
 
 def check_together(files: Sequence[Path], most: int) -> None:

@@ -29,12 +29,12 @@ def response_text(text: str) -> str:
 
 def question_clusters(questions: Iterable[str]) -> list[str]:
     """Names the cluster of each pair: its question, where several pairs have the same one."""
-    asked = [content_hash(question)[:12] for question in questions]
+    hashes = [content_hash(question)[:12] for question in questions]
     seen: set[str] = set()
     repeated: set[str] = set()
-    for question in asked:
+    for question in hashes:
         (repeated if question in seen else seen).add(question)
-    return [f"question {question}" if question in repeated else "" for question in asked]
+    return [f"question {question}" if question in repeated else "" for question in hashes]
 
 
 def items_table(items: dict[str, dict[str, Any]]) -> pd.DataFrame:

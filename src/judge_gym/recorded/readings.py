@@ -21,29 +21,29 @@ def disagreements(recording: Recording) -> pd.DataFrame:
 def as_read(recording: Recording) -> Recording:
     """Puts our reading in the place of the recorded verdict, wherever there is one."""
     verdicts = recording.verdicts
-    read = verdicts["read_status"] != ""
+    has_reading = verdicts["read_status"] != ""
     return replace(
         recording,
         verdicts=verdicts.assign(
-            status=verdicts["read_status"].where(read, verdicts["status"]),
-            label=verdicts["read_label"].where(read, verdicts["label"]),
+            status=verdicts["read_status"].where(has_reading, verdicts["status"]),
+            label=verdicts["read_label"].where(has_reading, verdicts["label"]),
         ),
     )
 
 
 def reading_note(recording: Recording) -> str:
     """Says how many recorded verdicts differ from our reading; empty if none was read again."""
-    read = int((recording.verdicts["read_status"] != "").sum())
-    if not read:
+    answers = int((recording.verdicts["read_status"] != "").sum())
+    if not answers:
         return ""
     differing = disagreements(recording)
     contradicted = int(((differing["label"] != "") & (differing["read_label"] != "")).sum())
     unread = int(((differing["label"] != "") & (differing["read_label"] == "")).sum())
     new = int((differing["label"] == "").sum())
     if differing.empty:
-        return f"Our reading of {read:,} recorded answers agrees with every recorded verdict."
+        return f"Our reading of {answers:,} recorded answers agrees with every recorded verdict."
     return (
-        f"Of {read:,} recorded answers that we read again, {contradicted:,} say the opposite of "
+        f"Of {answers:,} recorded answers that we read again, {contradicted:,} say the opposite of "
         f"the recorded verdict, {unread:,} recorded verdicts are not in the answer's words, and "
         f"{new:,} answers without a recorded verdict have one. The recorded verdicts count."
     )

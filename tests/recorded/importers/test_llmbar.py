@@ -10,6 +10,7 @@ import pytest
 
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.judges.table import judge_table
+from judge_gym.analysis.stats.contrasts import find_contrasts
 from judge_gym.errors import DesignError
 from judge_gym.recorded import Recording, as_samples
 from judge_gym.recorded.importers import find_importer, llmbar
@@ -188,6 +189,13 @@ def test_the_format_is_found_by_its_files(tree: Path, tmp_path: Path) -> None:
     assert not llmbar.detect(other)
     assert not llmbar.detect(other.parent)
     assert not llmbar.detect(tmp_path / "nowhere")
+
+
+def test_strategies_are_contrasted(tree: Path) -> None:
+    """A strategy has no default: each is compared with the first."""
+    samples, _ = as_samples(read(tree / "Hard"))
+    [contrast] = find_contrasts(tidy(samples))
+    assert contrast.knob == STRATEGY
 
 
 # --- what cannot be read -------------------------------------------------------------------------

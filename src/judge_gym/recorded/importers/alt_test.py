@@ -48,7 +48,7 @@ def read(path: Path) -> Sequence[Recording]:
     scale, order = _scale([people, models], folder)
     prompts = _prompts(folder / PROMPTS)
     names = dict.fromkeys(
-        item for by in (models, people) for given in by.values() for item in given
+        item for by in (models, people) for labels in by.values() for item in labels
     )
     items = pd.DataFrame({"item": [*names]})
     items["text"] = [prompts[item][0] if item in prompts else "" for item in names]
@@ -67,8 +67,8 @@ def read(path: Path) -> Sequence[Recording]:
     ]
     labels = [
         {"item": item, "rater": rater, "label": label}
-        for rater, given in people.items()
-        for item, label in given.items()
+        for rater, rated in people.items()
+        for item, label in rated.items()
         if label
     ]
     return [
@@ -87,14 +87,14 @@ def read(path: Path) -> Sequence[Recording]:
 
 def _annotations(path: Path) -> tuple[Annotations, int]:
     """Reads labels as texts, and counts the items whose label is null."""
-    found = mapping_of(read_json(path), str(path))
-    if not found:
+    annotators = mapping_of(read_json(path), str(path))
+    if not annotators:
         raise DesignError(f"{path} has no annotations")
     labels: dict[str, dict[str, str]] = {}
     missing = 0
-    for name, given in found.items():
+    for name, annotations in annotators.items():
         where = f"{path}: {shorten(name)}"
-        by_item = mapping_of(given, where)
+        by_item = mapping_of(annotations, where)
         labels[_key(name, where)] = {
             _key(item, where): _label(value, f"{where}: {shorten(item)}")
             for item, value in by_item.items()
@@ -128,7 +128,7 @@ def _scale(annotations: Sequence[Annotations], folder: Path) -> tuple[LabelScale
     Whole numbers close to each other are stages; any other labels have no order.
     """
     labels = {
-        label for by in annotations for given in by.values() for label in given.values() if label
+        label for by in annotations for items in by.values() for label in items.values() if label
     }
     if len(labels) < 2:
         raise DesignError(f"{folder}: all labels are {shorten(', '.join(labels))}; nothing differs")
@@ -159,8 +159,8 @@ def _prompts(path: Path) -> dict[str, tuple[str, str, str]]:
     if not path.is_file():
         return {}
     prompts = {}
-    for item, given in mapping_of(read_json(path), str(path)).items():
-        fields = mapping_of(given, f"{path}: {shorten(item)}")
+    for item, prompt in mapping_of(read_json(path), str(path)).items():
+        fields = mapping_of(prompt, f"{path}: {shorten(item)}")
         chat = fields.get("chat_prompt")
         messages = chat if isinstance(chat, list) else []
         readable = [

@@ -258,10 +258,10 @@ def _same_judge(judge: dict[str, str], fields: Mapping[str, Any], name: str, whe
 
 
 def _recorded(decision: object, where: str) -> Decision | None:
-    read = _decision(decision) if isinstance(decision, str) else None
-    if read is None and decision is not None:
+    normal = _decision(decision) if isinstance(decision, str) else None
+    if normal is None and decision is not None:
         raise DesignError(f"{where}: {unknown('decision', decision, LABELS)}", choices=LABELS)
-    return read
+    return normal
 
 
 # --- the words of an answer ----------------------------------------------------------------------

@@ -110,13 +110,13 @@ def _read_tables(path: Path) -> _Tables:
     labels = tuple(map(str, numbers))
     evaluations = _evaluations(rows, labels, evaluated)
     columns, answers = read_table(answered)
-    asked = list(dict.fromkeys(evaluations[QUESTION]))
-    questions = tuple(name for name in asked if name in columns)
+    criteria = list(dict.fromkeys(evaluations[QUESTION]))
+    questions = tuple(name for name in criteria if name in columns)
     if not questions:
-        raise DesignError(f"{answered} has no column for any of {', '.join(asked[:5])}")
+        raise DesignError(f"{answered} has no column for any of {', '.join(criteria[:5])}")
     _check_ids(answers, answered)
-    others = {*columns} - {*questions, TEXT, RATER, "dialogue_system"}
-    left_out = (*(name for name in asked if name not in columns), *sorted(others))
+    unused = {*columns} - {*questions, TEXT, RATER, "dialogue_system"}
+    left_out = (*(name for name in criteria if name not in columns), *sorted(unused))
     people = pd.DataFrame(answers, columns=columns)
     model = NAME.sub("", evaluated.stem)
     return _Tables(NAME.sub("", model), labels, evaluations, people, questions, left_out)
@@ -206,11 +206,11 @@ def _verdicts(tables: _Tables, question: str) -> Iterator[dict[str, object]]:
     """Yields for each text the most probable answer, and the sampled one."""
     for row in _rows_of(tables, question).itertuples(index=False):
         values = np.array(row.p)
-        known = bool(np.isfinite(values).all() and values.sum() >= LEAST_MASS)
+        readable = bool(np.isfinite(values).all() and values.sum() >= LEAST_MASS)
         text = ", ".join(
             f"{label}: {p:.4f}" for label, p in zip(tables.labels, values, strict=True)
         )
-        best = tables.labels[int(values.argmax())] if known else ""
+        best = tables.labels[int(values.argmax())] if readable else ""
         sample = _answer(str(getattr(row, SAMPLE)), tables.labels)
         for how, label, answer in ((ARGMAX, best, text), (SAMPLED, sample, getattr(row, SAMPLE))):
             yield {
@@ -240,9 +240,9 @@ def _labels(tables: _Tables, question: str) -> tuple[pd.DataFrame, int, int]:
             "label": [_answer(str(cell), tables.labels) for cell in people[question]],
         }
     )
-    given = labels[labels["label"] != ""]
-    once = given.drop_duplicates(["item", "rater"])
-    ignored, repeated = len(labels) - len(given), len(given) - len(once)
+    valid = labels[labels["label"] != ""]
+    once = valid.drop_duplicates(["item", "rater"])
+    ignored, repeated = len(labels) - len(valid), len(valid) - len(once)
     return complete_columns(once, LABEL_COLUMNS), ignored, repeated
 
 
@@ -250,11 +250,11 @@ def _errors(tables: _Tables, question: str) -> Errors | None:
     """Compares with every answer of a person; None without a text that has both."""
     rows = _rows_of(tables, question)
     values = np.array([*rows["p"]])
-    known = np.isfinite(values).all(axis=1) & (values.sum(axis=1) >= LEAST_MASS)
-    values = values[known] / values[known].sum(axis=1, keepdims=True)
+    readable = np.isfinite(values).all(axis=1) & (values.sum(axis=1) >= LEAST_MASS)
+    values = values[readable] / values[readable].sum(axis=1, keepdims=True)
     stages = np.arange(1, len(tables.labels) + 1)
     guesses = pd.DataFrame(
-        {"item": rows[TEXT][known], "argmax": values.argmax(axis=1) + 1, "mean": values @ stages}
+        {"item": rows[TEXT][readable], "argmax": values.argmax(axis=1) + 1, "mean": values @ stages}
     )
     labels = _labels(tables, question)[0].merge(guesses, on="item")
     if labels.empty:

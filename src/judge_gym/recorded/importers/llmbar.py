@@ -96,8 +96,8 @@ def detect(path: Path) -> bool:
     if path.is_dir():
         places = (f"{EVALUATORS}/*/*/{RESULTS}", f"*/{RESULTS}", RESULTS)
         depths = ("", "*/", "*/*/", "*/*/*/")
-        found = (file for depth in depths for place in places for file in path.glob(depth + place))
-        return any(_is_result(file) for file in islice(found, 3))
+        files = (file for depth in depths for place in places for file in path.glob(depth + place))
+        return any(_is_result(file) for file in islice(files, 3))
     return _is_result(path)
 
 
@@ -117,7 +117,7 @@ def read(path: Path) -> Sequence[Recording]:
         raise DesignError(f"{path} has no {RESULTS} below it; {ABOUT}")
     items: dict[str, dict[str, Any]] = {}
     rows: list[dict[str, Any]] = []
-    notes: list[_Statistics] = []
+    statistics: list[_Statistics] = []
     for file in files:
         subset, model, strategy = _names(file, path)
         results = list_of(read_json(file), str(file))
@@ -130,7 +130,7 @@ def read(path: Path) -> Sequence[Recording]:
             steps = list_of(result.get("results"), f"{where}: 'results'")
             for verdict in _verdicts(steps, f"{where}: 'results'"):
                 rows.append({"judge": model, "item": id, STRATEGY: strategy, **verdict})
-        notes.append(_statistics(file, results))
+        statistics.append(_statistics(file, results))
     recording = Recording(
         source=path.resolve().name,
         format="llmbar",
@@ -141,7 +141,7 @@ def read(path: Path) -> Sequence[Recording]:
         labels=complete_columns(pd.DataFrame(columns=[*LABEL_COLUMNS]), LABEL_COLUMNS),
         criteria=PAIR_CRITERIA,
     )
-    return [replace(recording, notes=tuple(_notes(recording, notes)))]
+    return [replace(recording, notes=tuple(_notes(recording, statistics)))]
 
 
 def _names(file: Path, root: Path) -> tuple[str, str, str]:
@@ -237,10 +237,10 @@ def _rated(last: Mapping[str, Any], winners: list[str], where: str) -> dict[str,
     scores = [int(text) if re.fullmatch(r"\s*\d{1,6}\s*", text) else None for text, _ in answers]
     first, second = scores
     if first is None or second is None:
-        read = ""
+        better = ""
     else:
-        read = TIE if first == second else FIRST if first > second else SECOND
-    label = winners[0] if winners[0] == winners[1] else TIE if read == TIE else ""
+        better = TIE if first == second else FIRST if first > second else SECOND
+    label = winners[0] if winners[0] == winners[1] else TIE if better == TIE else ""
     text = "\n".join(f"score_{n}: {answer}" for n, (answer, _) in enumerate(answers, 1))
     reason = next((reason for answer, reason in answers if not answer), "")
     return {
@@ -249,8 +249,8 @@ def _rated(last: Mapping[str, Any], winners: list[str], where: str) -> dict[str,
         "label": label,
         "answer": text,
         "prompt": "",
-        "read_status": _status(read, "" if reason else text, reason),
-        "read_label": read,
+        "read_status": _status(better, "" if reason else text, reason),
+        "read_label": better,
     }
 
 
@@ -271,12 +271,12 @@ def read_output(text: str) -> str:
     turns = (n for n, line in enumerate(lines) if n > first and NEXT_TURN.match(line))
     lines = lines[: next(turns, len(lines))]
     answer = "\n".join(lines)
-    found = [*_VERDICT.finditer(answer)]
-    if not found:
+    verdicts = [*_VERDICT.finditer(answer)]
+    if not verdicts:
         alone = [match for line in lines if (match := _ALONE.fullmatch(line))]
         return _place(alone[-1]["alone"]) if alone else ""
-    together = {_place(found[-1]["better"] or found[-1]["chosen"])}
-    for earlier, later in zip(reversed(found[:-1]), reversed(found), strict=False):
+    together = {_place(verdicts[-1]["better"] or verdicts[-1]["chosen"])}
+    for earlier, later in zip(reversed(verdicts[:-1]), reversed(verdicts), strict=False):
         if not BARE.match(answer[earlier.end() : later.start()]):
             break
         together.add(_place(earlier["better"] or earlier["chosen"]))
@@ -298,7 +298,7 @@ def _place(letter: str) -> str:
 class _Statistics:
     """The published statistics of a result beside those of its winners."""
 
-    given: bool
+    published: bool
     same: bool
     published_kappa: float
     right_kappa: float
@@ -311,18 +311,18 @@ def published_statistics(results: Sequence[Mapping[str, Any]]) -> dict[str, str 
     these codes with answers that are 1 or 2, so that they are far too low: `agreement_kappas`
     has them right. `kappa_agreement` between the orders does not tell the winner 2 from none.
     """
-    given, swapped = (_winners(results, order) for order in ORDERS)
+    unswapped, swapped = (_winners(results, order) for order in ORDERS)
     labels = [str(result["label"]) for result in results]
     right = [
         [left == label for left, label in zip(side, labels, strict=True)]
-        for side in (given, swapped)
+        for side in (unswapped, swapped)
     ]
     total = len(results)
 
     def share(count: int) -> str:
         return f"{count} / {total} = {count / total * 100}%"
 
-    codes = [np.array([int(winner == "1") for winner in side]) for side in (given, swapped)]
+    codes = [np.array([int(winner == "1") for winner in side]) for side in (unswapped, swapped)]
     answers = np.array([int(label) for label in labels])
     kappas = [_kappa(side, answers) for side in codes]
     return {
@@ -330,7 +330,7 @@ def published_statistics(results: Sequence[Mapping[str, Any]]) -> dict[str, str 
         "correct_True": share(sum(right[1])),
         "correct_average": f"{(sum(right[0]) + sum(right[1])) / 2 / total * 100}%",
         "correct_both": share(sum(map(all, zip(*right, strict=True)))),
-        "equal": share(sum(a == b for a, b in zip(given, swapped, strict=True))),
+        "equal": share(sum(a == b for a, b in zip(unswapped, swapped, strict=True))),
         "kappa_False": kappas[0],
         "kappa_True": kappas[1],
         "kappa_average": sum(kappas) / 2,
@@ -341,11 +341,11 @@ def published_statistics(results: Sequence[Mapping[str, Any]]) -> dict[str, str 
 def agreement_kappas(results: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
     """Computes Cohen's kappa of recorded winners and known answers, in each order."""
     answers = np.array([int(result["label"]) for result in results])
-    given, swapped = (
+    unswapped, swapped = (
         _kappa(np.array([int(winner or 0) for winner in _winners(results, order)]), answers)
         for order in ORDERS
     )
-    return given, swapped
+    return unswapped, swapped
 
 
 def _winners(results: Sequence[Mapping[str, Any]], order: str) -> list[str | None]:
@@ -360,15 +360,15 @@ def _statistics(file: Path, results: list[Any]) -> _Statistics:
     """Compares `statistics.json` beside a result with what its winners give."""
     ours = published_statistics(results)
     beside = file.with_name("statistics.json")
-    given = beside.is_file()
+    published = beside.is_file()
     same = False
-    if given:
+    if published:
         theirs = mapping_of(read_json(beside), str(beside))
         same = theirs.keys() == ours.keys() and all(
             _equal(theirs[name], value) for name, value in ours.items()
         )
     return _Statistics(
-        given, same, float(ours["kappa_average"]), sum(agreement_kappas(results)) / 2
+        published, same, float(ours["kappa_average"]), sum(agreement_kappas(results)) / 2
     )
 
 
@@ -382,21 +382,21 @@ def _equal(theirs: Any, ours: str | float) -> bool:
 
 def _mean(values: Iterable[float]) -> str:
     """Writes the mean of the values that are defined."""
-    known = [value for value in values if not np.isnan(value)]
-    return f"{sum(known) / len(known):.3f}" if known else "undefined"
+    defined = [value for value in values if not np.isnan(value)]
+    return f"{sum(defined) / len(defined):.3f}" if defined else "undefined"
 
 
 def _notes(recording: Recording, statistics: Sequence[_Statistics]) -> Iterator[str]:
     """Yields what was taken for granted, and what differs from the publication."""
-    given = [one for one in statistics if one.given]
-    if given:
-        same = sum(one.same for one in given)
-        yield f"{same} of {len(given)} statistics.json follow from the recorded winners."
+    files = [file for file in statistics if file.published]
+    if files:
+        same = sum(file.same for file in files)
+        yield f"{same} of {len(files)} statistics.json follow from the recorded winners."
         yield (
             "Their kappas with the known answers are wrong: they code one output as 1 and the "
             "other as 0, and compare these codes with answers 1 and 2. On average over files they "
-            f"are {_mean(one.published_kappa for one in given)}; right they are "
-            f"{_mean(one.right_kappa for one in given)}."
+            f"are {_mean(file.published_kappa for file in files)}; right they are "
+            f"{_mean(file.right_kappa for file in files)}."
         )
     if note := reading_note(recording):
         yield note

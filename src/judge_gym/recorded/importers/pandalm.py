@@ -110,8 +110,8 @@ def _items(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         id = _number(fields, where)
         if id in items:
             raise DesignError(f"{where}: 'idx' {id} is there twice")
-        given = text_of(fields, "input", where, empty=True)
-        question = "\n\n".join(filter(None, [text_of(fields, "instruction", where), given]))
+        material = text_of(fields, "input", where, empty=True)
+        question = "\n\n".join(filter(None, [text_of(fields, "instruction", where), material]))
         items[id] = {
             "item": id,
             "text": clean_text(question),
