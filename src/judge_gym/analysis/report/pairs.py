@@ -16,6 +16,7 @@ from judge_gym.analysis.report.page import (
     section,
     simulation_banner,
 )
+from judge_gym.records.numbers import fine_percent
 
 
 def build_pair_report(
@@ -43,7 +44,9 @@ def build_pair_report(
     ]
     best = max(scores, key=lambda name: scores[name].accuracy)
     shares = frame.assign(**{name: frame[name] / 100 for name in ("accuracy", "low", "high")})
-    lead = f"Highest accuracy: {scores[best].accuracy:.1%} of {scores[best].n} pairs, {best}"
+    lead = (
+        f"Highest accuracy: {fine_percent(scores[best].accuracy)} of {scores[best].n} pairs, {best}"
+    )
     if [score.accuracy for score in scores.values()].count(scores[best].accuracy) > 1:
         lead = f"Accuracy of each judge; the highest is {scores[best].accuracy:.1%} of the pairs"
     part = section(
