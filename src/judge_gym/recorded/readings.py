@@ -43,7 +43,7 @@ def reading_note(recording: Recording) -> str:
     if differing.empty:
         return f"Our reading of {answers:,} recorded answers agrees with every recorded verdict."
     return (
-        f"Of {answers:,} recorded answers that we read again, {contradicted:,} say the opposite of "
-        f"the recorded verdict, {unread:,} recorded verdicts are not in the answer's words, and "
-        f"{new:,} answers without a recorded verdict have one. The recorded verdicts count."
+        f"We read {answers:,} recorded answers again. Answers that say the opposite of the "
+        f"recorded verdict: {contradicted:,}; recorded verdicts that are not in the answer's "
+        f"words: {unread:,}; verdicts that were not recorded: {new:,}. The recorded verdicts count."
     )

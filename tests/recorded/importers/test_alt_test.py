@@ -64,7 +64,7 @@ def test_people_and_models_are_told_apart(tmp_path: Path) -> None:
         ("gemini", "b"): "scored",
     }
     assert sorted(recording.items["item"]) == ["a", "b", "c", "z"]
-    assert any(note.startswith("1 annotations of models are empty") for note in recording.notes)
+    assert "Empty annotations of models, which count as unreadable: 1." in recording.notes
 
 
 def test_prompts_give_texts_messages_and_clusters(tmp_path: Path) -> None:

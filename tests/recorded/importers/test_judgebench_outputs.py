@@ -68,7 +68,7 @@ def test_decisions_name_responses_in_both_orders(tmp_path: Path) -> None:
     assert json.loads(rows["prompt"][0]) == [{"role": "user", "content": "Which is better?"}]
     assert list(recording.items["truth"]) == ["first"] * 3
     assert list(disagreements(recording)["item"]) == ["q"]
-    assert "1 say the opposite" in recording.notes[0]
+    assert "opposite of the recorded verdict: 1;" in recording.notes[0]
 
 
 def test_a_folder_has_several_judges_of_the_same_pairs(tmp_path: Path) -> None:

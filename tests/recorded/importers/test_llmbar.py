@@ -132,7 +132,7 @@ def test_our_reading_stands_beside_the_recorded_winner(tree: Path) -> None:
     assert list(zip(differing["item"], differing["flipped"], strict=True)) == [
         ("Hard/Maps/0", False)
     ]
-    assert "1 say the opposite" in " ".join(recording.notes)
+    assert "opposite of the recorded verdict: 1;" in " ".join(recording.notes)
     assert list(verdicts_of(as_read(recording), "CoT")["label"]) == list(rows["read_label"])
 
 

@@ -185,8 +185,8 @@ def _clusters(texts: Sequence[str]) -> list[str]:
 def _notes(order: str, unlabelled: int, unread: int, *, has_texts: bool) -> Iterator[str]:
     yield order
     if unlabelled:
-        yield f"{unlabelled} annotations of people are empty, and are no labels."
+        yield f"Empty annotations of people, which are no labels: {unlabelled}."
     if unread:
-        yield f"{unread} annotations of models are empty, and count as unreadable."
+        yield f"Empty annotations of models, which count as unreadable: {unread}."
     if not has_texts:
         yield f"There is no {PROMPTS}: texts are unknown, and items of one text seem independent."

@@ -170,12 +170,14 @@ def _recording(tables: _Tables, question: str, path: Path) -> Recording:
     notes = []
     if ignored:
         notes.append(
-            f"{ignored} of people's cells are none of the answers {tables.labels[0]} to "
-            f"{tables.labels[-1]} (0 stands for a question that does not apply), and are no labels."
+            f"People's cells that are none of the answers {tables.labels[0]} to "
+            f"{tables.labels[-1]} (0 stands for a question that does not apply), and no labels: "
+            f"{ignored}."
         )
     if repeated:
         notes.append(
-            f"{repeated} texts were answered twice by one person; the first answer counts."
+            f"Answers that repeat a person's answer to a text, of which the first counts: "
+            f"{repeated}."
         )
     if tables.left_out:
         notes.append(f"Columns and questions without a counterpart: {', '.join(tables.left_out)}.")

@@ -403,7 +403,7 @@ def _notes(recording: Recording, statistics: Sequence[_Statistics]) -> Iterator[
     verdicts = recording.verdicts
     empty = verdicts[(verdicts["answer"] == "") & (verdicts["status"] == "parse_failed")]
     for judge, count in empty.groupby("judge").size().items():
-        yield f"{judge} gave {count} empty answers without a reason; they count as unreadable."
+        yield f"Empty answers of {judge} without a reason, which count as unreadable: {count}."
     strategies = set(verdicts[STRATEGY])
     if any(name.startswith("Rating") for name in strategies):
         yield (
