@@ -137,14 +137,16 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 
 
 def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any]) -> list[str]:
-    """Returns a name for each setup: its model, and the levels that are not the usual ones."""
+    """Returns a name for each setup: its model, and the levels that are not the usual ones.
+
+    What others recorded has no usual level, so that its levels are always named.
+    """
     models = short_names(str(key[0]) for key in keys)
     ends = Counter(knob.rpartition(".")[2] for knob in knobs)
     names = []
     for model, *levels in keys:
         parts = [models[str(model)]]
         for knob, level in zip(knobs, levels, strict=True):
-            # A setting that others recorded has no default, so that no level goes without saying.
             is_usual = level_name(level) == level_name(usual[knob]) and not is_foreign(knob)
             if level is None or is_usual:
                 continue
