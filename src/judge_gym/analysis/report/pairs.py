@@ -6,7 +6,7 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE
-from judge_gym.analysis.judges.pairs import PAIR_RULE, Comparison, PairScore
+from judge_gym.analysis.judges.pairs import PAIR_RULE, PUBLISHED, Comparison, PairScore
 from judge_gym.analysis.report.page import (
     Chart,
     Question,
@@ -32,7 +32,11 @@ def build_pair_report(
     frame[["low", "high"]] = frame.pop("interval").tolist()
     contrasts = [contrast.to_json() for contrast in comparison.contrasts] if comparison else []
     tables = [
-        Table("Scores", f"Percent. {PAIR_RULE}", frame.rename(columns={"panel": "category"})),
+        Table(
+            "Scores",
+            f"Percent. {PAIR_RULE} {PUBLISHED}",
+            frame.rename(columns={"panel": "category"}),
+        ),
         Table(
             "Comparison of judges",
             "On the pairs that all of them judged. Difference: accuracy of the judge minus that of "
