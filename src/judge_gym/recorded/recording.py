@@ -44,10 +44,11 @@ VERDICT_COLUMNS: Mapping[str, Any] = {
 
 `repeat` counts from 0. `label` is empty without a score; several are joined by " | ". Of a pair it
 names the response by its identity, also where `flipped` says that the pair was shown in reverse.
-`prompt` is the JSON list of messages, `answer` what the judge wrote, `rationale` the reasons it gave,
-where they were recorded. `call` names the call, if several verdicts share one. `read_status` and
-`read_label` are our reading of `answer`, beside the recorded verdict; empty where it was not read
-again. Further columns are knobs: a path of a design such as `judge.temperature`, or `foreign.NAME`.
+`prompt` is the JSON list of messages, `answer` what the judge wrote, `rationale` the reasons it
+gave, where they were recorded. `call` names the call, if several verdicts share one. `read_status`
+and `read_label` are our reading of `answer`, beside the recorded verdict; empty where it was not
+read again. Further columns are knobs: a path of a design such as `judge.temperature`, or
+`foreign.NAME`.
 """
 LABEL_COLUMNS: Mapping[str, Any] = {"item": "", "rater": "", "label": ""}
 """The columns of people's labels."""
