@@ -265,6 +265,17 @@ def test_an_export_is_read_with_its_knobs_and_labels(tmp_path: Path) -> None:
     assert len(people) == 3
 
 
+def test_labels_in_a_second_file_are_joined_to_an_export(tmp_path: Path) -> None:
+    columns = {name: cells for name, cells in EXPORT.items() if not name.startswith("label.")}
+    columns["evidence_title"] = ["A case", "Another", "A case"]
+    file = tmp_path / "labels.csv"
+    file.write_text("item,rater,stage\nA case,ann,pass\nAnother,ann,1\nAnother,bob,n/a\n")
+    assert labels(read(columns, labels=file)) == {("1", "ann", "pass"), ("2", "ann", "fail")}
+    file.write_text("item,rater,stage\nA case,ann,good\nAnother,ann,pass\n")
+    with pytest.raises(DesignError, match=r"line 2 of labels\.csv: the label 'good' is none of"):
+        read(columns, labels=file)
+
+
 def test_an_export_of_several_questions_is_refused() -> None:
     with pytest.raises(DesignError, match=r"2 questions \(a, b\); export one of them"):
         read({**EXPORT, "concept": ["a", "a", "b"], "evidence": ["1", "2", "3"]})

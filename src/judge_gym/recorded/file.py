@@ -77,7 +77,8 @@ def read_file(
     """
     table = source if isinstance(source, Table) else read_table(source)
     if is_export(table):
-        return read_export(table, options)
+        reading = read_export(table, options)
+        return reading if options.labels is None else _with_labels(reading, options)
     labels_table = read_table(options.labels) if options.labels else None
     layout = find_layout(table, _options_of_verdicts(options, table, labels_table), judged=judged)
     gathered = _Gathered(problems=[*layout.problems], notes=[*table.notes])
@@ -124,6 +125,34 @@ def read_file(
         values=values,
         conflicts=tuple(gathered.conflicts),
         questions=() if options.accept else tuple(questions),
+    )
+
+
+def _with_labels(reading: FileReading, options: FileOptions) -> FileReading:
+    """Adds people's labels in a second file to an export; they name its stages or count them."""
+    recording, gathered = reading.recording, _Gathered()
+    table = read_table(Path(options.labels or ""))
+    items = recording.items.assign(id=recording.items["item"])
+    joined = _join_labels(table, options, items, Layout(), gathered)
+    scale = recording.scale.labels
+    meanings = {str(number): label for number, label in enumerate(scale, 1)}
+    meanings |= {label: label for label in scale} | dict(options.same)
+    meanings |= dict.fromkeys((*options.missing, *MISSING_WORDS), "")
+    rows = joined.rows
+    for place, value in rows.loc[~rows["raw"].isin(meanings), ["place", "raw"]].to_numpy():
+        gathered.problems.append(f"{place}: the label {value!r} is none of {', '.join(scale)}")
+    _refuse(table.name, gathered.problems)
+    read = _read_labels(rows, ScaleReading(recording.scale, meanings), gathered)
+    labels = complete_columns(read, LABEL_COLUMNS)
+    labels = pd.concat([recording.labels, labels], ignore_index=True)
+    labels = labels.drop_duplicates(["item", "rater"])
+    notes = (*recording.notes, *gathered.notes)
+    return replace(
+        reading,
+        recording=replace(recording, labels=labels, notes=notes),
+        roles=(*reading.roles, *joined.roles),
+        conflicts=(*reading.conflicts, *gathered.conflicts),
+        questions=() if options.accept else tuple(_role_questions(joined.roles)),
     )
 
 
@@ -412,10 +441,11 @@ def _shared_column(
     if options.item in table.frame:
         return options.item, by_id
     best: tuple[int, str | None, Mapping[str, str]] = (0, None, {})
+    by_title = dict(zip(items["title"], items["item"], strict=True)) if "title" in items else {}
     by_text = dict(zip(items["text"], items["item"], strict=True)) if "text" in items else {}
     for column in map(str, table.frame):
         values = set(table.frame[column].unique())
-        for names in (by_id, by_text):
+        for names in (by_id, by_title, by_text):
             shared = len(values & names.keys() - {""})
             if shared > best[0]:
                 best = (shared, column, names)
