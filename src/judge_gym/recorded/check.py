@@ -480,14 +480,16 @@ def _disagreements(
 
 
 def _distribution(rows: pd.DataFrame, items: pd.Index, stages: int) -> FloatArray:
-    """Counts the verdicts on each item: those without a score first, then each stage."""
+    """Counts the verdicts on each item: those without a score first, then each stage.
+
+    A verdict for several stages is spread over them.
+    """
     rows = rows[rows["status"] != "provider_error"]
     place = items.get_indexer(pd.Index(rows["evidence"].astype(str)))
     mask = rows["mask"].to_numpy()
-    stage = np.where(mask > 0, np.log2(np.maximum(mask, 1)) + 1, 0).astype(np.int64)
-    counts = np.zeros((len(items), stages + 1))
-    np.add.at(counts, (place, stage), 1.0)
-    return counts
+    size = np.maximum(np.bitwise_count(mask), 1)
+    weights = [mask == 0, *((mask >> stage & 1) / size for stage in range(stages))]
+    return np.column_stack([np.bincount(place, weight, len(items)) for weight in weights])
 
 
 def _gaps(verdicts: FloatArray, labels: FloatArray, *, ordinal: bool) -> FloatArray:
