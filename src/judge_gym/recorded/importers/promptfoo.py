@@ -1,0 +1,144 @@
+"""Results of promptfoo: the verdicts of its model-graded assertions."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from judge_gym.errors import DesignError
+from judge_gym.recorded.contents import LogContents, as_number, as_text
+from judge_gym.recorded.files import first_row, rows_of
+from judge_gym.recorded.recording import Recording
+
+ABOUT = "promptfoo: results (.json, .jsonl) with llm-rubric and other model-graded assertions"
+MODEL_GRADED = (
+    *("agent-rubric", "answer-relevance", "context-faithfulness", "context-recall"),
+    *("context-relevance", "conversation-relevance", "factuality", "g-eval", "llm-rubric"),
+    *("model-graded-closedqa", "model-graded-factuality", "pi", "search-rubric"),
+)
+"""The assertions that ask a model whether an output is good."""
+_ROWS = (("results", "results"), ("results",))
+_HUMAN = "human"
+"""The assertion that promptfoo adds for a rating given in its viewer."""
+_UNREADABLE = ("Could not extract JSON", "Could not parse", "No output", "Invalid")
+
+
+def detect(path: Path) -> bool:
+    """Whether a file holds results of promptfoo."""
+    row = first_row(path, *_ROWS) if path.is_file() else {}
+    return "testCase" in row and "promptIdx" in row
+
+
+def read(path: Path) -> Sequence[Recording]:
+    """Reads the verdicts of each model-graded assertion, by its metric or type."""
+    contents = LogContents(path.name, "promptfoo")
+    rows = seen = 0
+    ids = set()
+    for row in rows_of(path, *_ROWS):
+        rows += 1
+        if "testCase" not in row or "promptIdx" not in row:
+            raise DesignError(f"{path.name}: result {rows} has no testCase and promptIdx")
+        if (name := row.get("id")) is not None:
+            if name in ids:
+                raise DesignError(f"{path.name}: result {name} occurs twice")
+            ids.add(name)
+        seen += _read_result(row, contents)
+    if not seen:
+        contents.note("No result has a model-graded assertion.")
+    return contents.recordings()
+
+
+def _read_result(row: Mapping[str, Any], contents: LogContents) -> int:
+    """Reads the verdicts of a result, and returns how many it has."""
+    grading = row.get("gradingResult") or {}
+    components = [each for each in grading.get("componentResults") or [] if isinstance(each, dict)]
+    if not components:
+        contents.skip("results without assertions, most often failed calls")
+        return 0
+    case, test = row["testCase"], row.get("testIdx")
+    response = row.get("response") or {}
+    provider = row.get("provider") or {}
+    prompt = row.get("prompt") or {}
+    variables = row.get("vars") or {}
+    output = response.get("output") if isinstance(response, dict) else response
+    item = contents.add_item(
+        str(test if test is not None else case.get("description", "")),
+        as_text(output),
+        (_provider_name(provider), as_text(prompt.get("label"))),
+        title=as_text(case.get("description")),
+        input=as_text(prompt.get("raw")),
+        context=as_text(variables.get("context")),
+    )
+    people = [each for each in components if _type(each) == _HUMAN]
+    names: Counter[str] = Counter()
+    for component in components:
+        kind = _type(component)
+        if kind == _HUMAN:
+            continue
+        if kind.removeprefix("not-") not in MODEL_GRADED:
+            contents.skip(f"results of {kind or 'combined'} assertions, which are code")
+            continue
+        assertion = component["assertion"]
+        name = as_text(assertion.get("metric")) or kind
+        names[name] += 1
+        name += f" {names[name]}" if names[name] > 1 else ""
+        _read_verdict(name, item, component, case, contents)
+        for rating in people:
+            contents.add_label(name, item, "promptfoo viewer", _pass(rating))
+            contents.note(
+                "Ratings of promptfoo's viewer are of a whole output; they stand as labels beside "
+                "each assertion."
+            )
+    return sum(names.values())
+
+
+def _read_verdict(
+    name: str,
+    item: int,
+    component: Mapping[str, Any],
+    case: Mapping[str, Any],
+    contents: LogContents,
+) -> None:
+    assertion = component["assertion"]
+    metadata = component.get("metadata") or {}
+    reason = as_text(component.get("reason"))
+    grader = assertion.get("provider") or (case.get("options") or {}).get("provider")
+    judge = _provider_name(grader)
+    if not judge:
+        judge = "default grader"
+        contents.note("Where results do not name their grader, it is called default grader.")
+    config = grader.get("config") if isinstance(grader, dict) else None
+    knobs: dict[str, Any] = {
+        f"judge.{key}": as_number(config.get(key)) if isinstance(config, dict) else None
+        for key in ("temperature", "max_tokens")
+    }
+    # The rubric is no knob: most tests have their own, and each would be a setup of one item.
+    knobs |= {f"foreign.{key}": assertion.get(key) for key in ("type", "threshold")}
+    failed = metadata.get("graderError") is True or reason.startswith(_UNREADABLE)
+    rendered = metadata.get("renderedGradingPrompt")
+    contents.add_verdict(
+        name,
+        item,
+        judge,
+        None if failed else _pass(component),
+        knobs,
+        score=as_number(component.get("score")),
+        prompt=as_text(rendered),
+        rationale=reason,
+    )
+
+
+def _type(component: Mapping[str, Any]) -> str:
+    assertion = component.get("assertion")
+    return as_text(assertion.get("type")) if isinstance(assertion, dict) else ""
+
+
+def _pass(component: Mapping[str, Any]) -> str | None:
+    passed = component.get("pass")
+    return None if not isinstance(passed, bool) else "pass" if passed else "fail"
+
+
+def _provider_name(provider: Any) -> str:
+    if isinstance(provider, dict):
+        return as_text(provider.get("label") or provider.get("id"))
+    return as_text(provider)
