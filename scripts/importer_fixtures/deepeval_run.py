@@ -24,16 +24,20 @@ class ScriptedJudge(DeepEvalBaseLLM):
     """A model that gives each case its score, in tenths, and its reason."""
 
     def load_model(self) -> object:
+        """Returns the model."""
         return self
 
     def get_model_name(self) -> str:
+        """Returns its name in results."""
         return "scripted-judge"
 
     def generate(self, prompt: str, **_: object) -> str:
+        """Returns the scripted score and reason."""
         case = next(case for case in CASES if case["question"] in prompt)
         return json.dumps({"score": round(case["score"] * 10), "reason": case["reason"]})
 
     async def a_generate(self, prompt: str, **_: object) -> str:
+        """Returns the scripted score and reason."""
         return self.generate(prompt)
 
 

@@ -1,7 +1,7 @@
-"""Writes logs of Inspect AI, whose models are scripted: FOLDER/inspect.eval and FOLDER/inspect.json.
+"""Writes logs of Inspect AI with scripted models: FOLDER/inspect.eval and FOLDER/inspect.json.
 
-Needs `inspect-ai`. Two epochs of each case; the grader gives the case's grade in both, and an
-answer without a grade for the case with grade N. A second scorer compares texts.
+Needs `inspect-ai`. The archive has two epochs of each case. The grader gives the grade of the
+case, and an answer without a grade for the case with grade N. A second scorer compares texts.
 """
 
 import json

@@ -21,12 +21,14 @@ class ScriptedModel(LM):
     """A model that gives the scripted answers."""
 
     def generate_until(self, requests: list, **_: object) -> list[str]:
+        """Returns the scripted answer to each request."""
         texts = [request.args[0] for request in requests]
         return [
             next(case["answer"] for case in CASES if case["question"] in text) for text in texts
         ]
 
     def loglikelihood(self, requests: list, **_: object) -> list:
+        """Is not needed."""
         raise NotImplementedError
 
     loglikelihood_rolling = loglikelihood

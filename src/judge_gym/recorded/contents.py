@@ -70,6 +70,11 @@ def as_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def as_value(value: Any) -> Value:
+    """Returns a verdict or label; what is neither flag, number nor text is none."""
+    return value if isinstance(value, bool | int | float | str) else None
+
+
 @dataclass(slots=True)
 class _Item:
     case: str
@@ -312,8 +317,8 @@ def _scale(name: str, part: _Question) -> tuple[LabelScale, Mapping[Value, str],
     if not numbers:
         return _scale_of_words(name, part, words)
     if words <= {"false", "true"} and numbers <= {0.0, 1.0}:
-        labels = {"false": "false", "true": "true", 0.0: "false", 1.0: "true"}
-        return _ordered_scale(("false", "true")), labels, ""
+        flags: dict[Value, str] = {"false": "false", "true": "true", 0.0: "false", 1.0: "true"}
+        return _ordered_scale(("false", "true")), flags, ""
     raise DesignError(
         f"values of {name} are of two kinds, words and numbers: {min(words)!r} and {min(numbers):g}"
     )
@@ -342,8 +347,8 @@ def _scale_of_words(
         labels = tuple(sorted(words, key=lambda word: min(scores[word])))
         sentence = f"The labels of {name} are ordered by their scores: {', '.join(labels)}."
         return _ordered_scale(labels), same, sentence
-    kind = "binary" if len(words) == 2 else "nominal"
-    return LabelScale(kind, tuple(sorted(words))), same, ""
+    scale = LabelScale("binary" if len(words) == 2 else "nominal", tuple(sorted(words)))
+    return scale, same, ""
 
 
 def _ordered_scale(labels: tuple[str, ...]) -> LabelScale:
@@ -374,7 +379,7 @@ def _scale_of_numbers(
             f"{name} has {len(numbers)} different scores from {low:g} to {high:g} and no "
             "threshold; import them as a table, with --score."
         )
-    labels = {step: f"{step:g}" for step in steps}
+    labels: dict[Value, str] = {step: f"{step:g}" for step in steps}
     return LabelScale("ordinal", tuple(labels.values())), labels, ""
 
 
@@ -402,6 +407,4 @@ def _level(value: Any) -> str:
 
 def _empty_text(frame: pd.DataFrame) -> dict[str, str]:
     """Lists the columns of text, with the value of an empty cell."""
-    return {
-        str(name): "" for name in frame if not pd.api.types.is_numeric_dtype(frame[name])
-    }
+    return {str(name): "" for name in frame if not pd.api.types.is_numeric_dtype(frame[name])}

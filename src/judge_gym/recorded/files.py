@@ -10,7 +10,8 @@ import json
 import struct
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -298,12 +299,15 @@ def top_level(path: Path, *wanted: str) -> dict[str, Any]:
         with open_file(path) as file:
             reader = JsonReader(file, path.name, HEAD)
             for key in reader.keys():
-                members[key] = reader.value() if key in wanted else reader.skip()
-                if all(name in members for name in wanted):
+                if key in wanted:
+                    members[key] = reader.value()
+                else:
+                    reader.skip()
+                if len(members) == len(wanted):
                     break
     except DesignError:
         pass
-    return {name: members[name] for name in wanted if name in members}
+    return members
 
 
 def _json_rows(reader: JsonReader, name: str, lists: tuple[tuple[str, ...], ...]) -> Iterator[Any]:
@@ -323,7 +327,8 @@ def _json_rows(reader: JsonReader, name: str, lists: tuple[tuple[str, ...], ...]
 
 def _nested_rows(
     reader: JsonReader, lists: tuple[tuple[str, ...], ...]
-) -> Iterator[Any]:  # returns whether there was a list
+) -> Generator[Any, None, bool]:
+    """Reads the rows of lists inside an object, and returns whether there was one."""
     found = False
     for key in reader.keys():
         below = tuple(keys[1:] for keys in lists if keys[:1] == (key,))
@@ -441,7 +446,7 @@ class Archive:
         try:
             with self._open(member) as file:
                 data: bytes = file.read(member.file_size + 1)
-        except (zipfile.BadZipFile, OSError, EOFError, struct.error, zipfile.zlib.error) as error:
+        except (zipfile.BadZipFile, OSError, EOFError, struct.error, zlib.error) as error:
             raise DesignError(f"{where} is damaged or cut off ({error})") from error
         except (NotImplementedError, RuntimeError) as error:
             raise DesignError(f"{where} cannot be unpacked ({error})") from error

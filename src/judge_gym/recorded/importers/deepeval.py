@@ -7,7 +7,16 @@ from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.recorded.contents import LogContents, as_number, as_text
-from judge_gym.recorded.files import files_of, first_row, rows_of, top_level
+from judge_gym.recorded.files import (
+    as_list,
+    as_mapping,
+    errors_of,
+    files_of,
+    first_row,
+    rows_of,
+    some_file,
+    top_level,
+)
 from judge_gym.recorded.recording import Recording
 
 ABOUT = "DeepEval: test runs (.json) with metrics that a model grades"
@@ -17,7 +26,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def detect(path: Path) -> bool:
     """Whether a file, or a file of a folder, is a test run of DeepEval."""
-    return any(_is_run(file) for file in files_of(path, ".json"))
+    return some_file(path, _is_run, ".json")
 
 
 def read(path: Path) -> Sequence[Recording]:
@@ -28,24 +37,9 @@ def read(path: Path) -> Sequence[Recording]:
         raise DesignError(f"{path} is no test run of DeepEval, or cut off")
     for file in files:
         system = _system(file) if len(files) > 1 else ""
-        for number, row in enumerate(rows_of(file, *_ROWS)):
-            case = _snake_case(row)
-            metrics = case.get("metrics_data")
-            if not isinstance(metrics, list) and metrics is not None:
-                raise DesignError(f"{file.name}: the metrics of test case {number + 1} are no list")
-            item = contents.add_item(
-                as_text(case.get("name")) or f"test case {number}",
-                as_text(case.get("actual_output")) or _transcript(case.get("turns")),
-                (system,),
-                input=as_text(case.get("input") or case.get("scenario")),
-                reference=as_text(case.get("expected_output") or case.get("expected_outcome")),
-                context="\n\n".join(
-                    as_text(part)
-                    for part in case.get("retrieval_context") or case.get("context") or []
-                ),
-            )
-            for metric in metrics or []:
-                _read_metric(_snake_case(metric), item, contents)
+        for number, row in enumerate(rows_of(file, *_ROWS), 1):
+            with errors_of(f"{file.name}: test case {number}"):
+                _read_case(_snake_case(row), number, system, contents)
     return contents.recordings()
 
 
@@ -60,6 +54,20 @@ def _system(file: Path) -> str:
     if not isinstance(parameters, dict) or not parameters:
         return file.stem
     return ", ".join(f"{name} {as_text(value)}" for name, value in parameters.items())
+
+
+def _read_case(case: Mapping[str, Any], number: int, system: str, contents: LogContents) -> None:
+    passages = as_list(case.get("retrieval_context") or case.get("context"))
+    item = contents.add_item(
+        as_text(case.get("name")) or f"test case {number}",
+        as_text(case.get("actual_output")) or _transcript(case.get("turns")),
+        (system,),
+        input=as_text(case.get("input") or case.get("scenario")),
+        reference=as_text(case.get("expected_output") or case.get("expected_outcome")),
+        context="\n\n".join(map(as_text, passages)),
+    )
+    for metric in as_list(case.get("metrics_data")):
+        _read_metric(_snake_case(metric), item, contents)
 
 
 def _read_metric(metric: Mapping[str, Any], item: int, contents: LogContents) -> None:
@@ -87,14 +95,12 @@ def _read_metric(metric: Mapping[str, Any], item: int, contents: LogContents) ->
 
 
 def _transcript(turns: Any) -> str:
-    if not isinstance(turns, list):
-        return ""
-    spoken = [turn for turn in turns if isinstance(turn, dict)]
-    return "\n\n".join(f"{turn.get('role', '')}: {as_text(turn.get('content'))}" for turn in spoken)
+    spoken = map(as_mapping, as_list(turns))
+    return "\n\n".join(
+        f"{as_text(turn.get('role'))}: {as_text(turn.get('content'))}" for turn in spoken
+    )
 
 
 def _snake_case(row: Any) -> dict[str, Any]:
     """Writes keys as the Python objects do; files have camel case."""
-    if not isinstance(row, dict):
-        raise DesignError(f"{str(row)[:40]!r} is no object")
-    return {_CAPITAL.sub("_", str(key)).lower(): value for key, value in row.items()}
+    return {_CAPITAL.sub("_", key).lower(): value for key, value in as_mapping(row).items()}

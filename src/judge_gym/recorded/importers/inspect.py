@@ -1,19 +1,22 @@
 """Logs of Inspect AI: `.eval` archives, `.json` files, and folders of them."""
 
 import io
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from judge_gym.errors import DesignError
-from judge_gym.recorded.contents import LogContents, as_text, messages_json
+from judge_gym.recorded.contents import LogContents, as_number, as_text, as_value, messages_json
 from judge_gym.recorded.files import (
     Archive,
     JsonReader,
+    as_list,
+    as_mapping,
+    errors_of,
     files_of,
     open_file,
     parse_record,
+    some_file,
     top_level,
 )
 from judge_gym.recorded.recording import Recording
@@ -27,6 +30,10 @@ _CODE_SCORERS = (
 """Scorers of Inspect that ask no model."""
 _UNREAD_GRADE = "Grade not found in model output"
 """How explanations of verdicts begin that were not found; older versions counted them as wrong."""
+_EDITED = (
+    "Scores that people edited are labels. People edit what they find wrong, so agreement with "
+    "these labels alone says little of the judge."
+)
 _CRITERIA = {
     "C": ("The answer is correct.",),
     "P": ("The answer is partially correct.",),
@@ -39,7 +46,7 @@ _ATTACHMENT = "attachment://"
 
 def detect(path: Path) -> bool:
     """Whether a file, or a file of a folder, is a log of Inspect."""
-    return any(_is_log(file) for file in files_of(path, ".eval", ".json"))
+    return some_file(path, _is_log, ".eval", ".json")
 
 
 def read(path: Path) -> Sequence[Recording]:
@@ -49,15 +56,18 @@ def read(path: Path) -> Sequence[Recording]:
     if not files:
         raise DesignError(f"{path} is no log of Inspect, or cut off")
     headers = [_header(file) for file in files]
-    several = len({header.get("task") for header in headers}) > 1
-    runs = set()
-    for file, header in zip(files, headers, strict=True):
-        run = header.get("eval_id", str(file))
-        if run in runs:
+    runs = [as_mapping(header.get("eval")) for header in headers]
+    several = len({as_text(run.get("task")) for run in runs}) > 1
+    known = set()
+    for file, header, run in zip(files, headers, runs, strict=True):
+        name = as_text(run.get("eval_id")) or str(file)
+        if name in known:
             contents.note(f"{file.name} holds a run that another file holds, and is left out.")
             continue
-        runs.add(run)
-        _read_log(file, header, f"{header.get('task')} " if several else "", contents)
+        known.add(name)
+        if (status := header.get("status")) != "success":
+            contents.note(f"The run of {file.name} did not end ({status}); what it has is read.")
+        _read_log(file, run, f"{as_text(run.get('task'))} " if several else "", contents)
     return contents.recordings(_CRITERIA)
 
 
@@ -69,23 +79,20 @@ def _is_log(file: Path) -> bool:
 
 
 def _header(file: Path) -> dict[str, Any]:
-    """Returns what a log says of its run."""
+    """Returns what a log says of itself, if its version is one that is read."""
     if file.suffix.lower() == ".eval":
         with Archive(file) as archive:
             unfinished = "header.json" not in archive.names
             name = "_journal/start.json" if unfinished else "header.json"
             header = parse_record(archive.read(name), f"{file.name}: {name}")
     else:
-        header = top_level(file, "version", "eval")
-    version = header.get("version") if isinstance(header, dict) else None
+        header = top_level(file, "version", "status", "eval")
+    version = as_mapping(header).get("version")
     if version not in VERSIONS:
         raise DesignError(
             f"{file.name}: version {version!r} of logs is not read", choices=("1", "2")
         )
-    task = header.get("eval")
-    if not isinstance(task, dict):
-        raise DesignError(f"{file.name} does not say what was evaluated")
-    return task
+    return dict(header)
 
 
 def _samples(file: Path) -> Iterator[dict[str, Any]]:
@@ -120,50 +127,51 @@ def _sample(reader: JsonReader) -> dict[str, Any]:
     return sample
 
 
-def _read_log(file: Path, header: Mapping[str, Any], prefix: str, contents: LogContents) -> None:
+def _read_log(file: Path, run: Mapping[str, Any], prefix: str, contents: LogContents) -> None:
     seen = set()
-    for sample in _samples(file):
-        if not isinstance(sample, dict) or "id" not in sample:
-            raise DesignError(f"{file.name}: a sample has no id")
-        key = (str(sample["id"]), sample.get("epoch", 1))
-        if key in seen:
-            raise DesignError(f"{file.name}: sample {key[0]!r} occurs twice in epoch {key[1]}")
-        seen.add(key)
-        _read_sample(sample, header, prefix, contents)
+    for number, sample in enumerate(_samples(file), 1):
+        with errors_of(f"{file.name}: sample {number}"):
+            if as_mapping(sample).get("id") is None:
+                raise DesignError("it has no id")
+            key = (as_text(sample["id"]), as_text(sample.get("epoch")))
+            if key in seen:
+                raise DesignError(f"{key[0]!r} occurs twice in epoch {key[1]}")
+            seen.add(key)
+            _read_sample(sample, run, prefix, contents)
 
 
 def _read_sample(
-    sample: dict[str, Any], header: Mapping[str, Any], prefix: str, contents: LogContents
+    sample: Mapping[str, Any], run: Mapping[str, Any], prefix: str, contents: LogContents
 ) -> None:
-    attachments = sample.get("attachments") or {}
-    scores = sample.get("scores") or {}
+    attachments = as_mapping(sample.get("attachments"))
+    scores = as_mapping(sample.get("scores"))
     if not scores:
         contents.skip("samples without a score")
     for scorer, score in scores.items():
         if scorer.rstrip("0123456789") in _CODE_SCORERS:
             contents.skip(f"scores of {scorer}, which is code")
             continue
-        output = _output(sample.get("output")) or as_text(score.get("answer"))
+        output = _output(sample.get("output")) or as_text(as_mapping(score).get("answer"))
         item = contents.add_item(
-            str(sample["id"]),
+            as_text(sample["id"]),
             _resolved(output, attachments),
-            (str(header.get("model", "")),),
+            (as_text(run.get("model")),),
             input=_resolved(_transcript(sample.get("input")), attachments),
             reference=_target(sample.get("target")),
         )
-        _read_score(f"{prefix}{scorer}", scorer, score, item, header, attachments, contents)
+        _read_score(f"{prefix}{scorer}", scorer, score, item, run, attachments, contents)
 
 
 def _read_score(
     question: str,
     scorer: str,
-    score: dict[str, Any],
+    score: Mapping[str, Any],
     item: int,
-    header: Mapping[str, Any],
-    attachments: Mapping[str, str],
+    run: Mapping[str, Any],
+    attachments: Mapping[str, Any],
     contents: LogContents,
 ) -> None:
-    original, *edits = score.get("history") or [score]
+    original, *edits = map(as_mapping, as_list(score.get("history")) or [score])
     value = original.get("value")
     if isinstance(value, list):
         contents.skip(f"scores of {scorer} that are lists")
@@ -176,7 +184,7 @@ def _read_score(
         contents.note(
             "Verdicts whose grade was not found are unreadable here; Inspect counted them as I."
         )
-    judge, knobs = _setup(scorer, header, score)
+    judge, knobs = _setup(scorer, run, score)
     values = value if isinstance(value, dict) else {"": value}
     for part, single in values.items():
         name = f"{question} {part}".strip()
@@ -184,65 +192,64 @@ def _read_score(
             name,
             item,
             judge,
-            None if unread or _is_nan(single) else single,
+            None if unread else as_value(single),
             knobs,
-            score=single if isinstance(single, float) and not _is_nan(single) else None,
+            score=as_number(single),
             prompt=messages_json(grading[:-1]) if grading else "",
             answer=answer,
             rationale=explanation,
         )
         for edit in edits:
-            person = (edit.get("provenance") or {}).get("author")
+            person = as_text(as_mapping(edit.get("provenance")).get("author"))
             changed = edit.get("value")
             changed = changed.get(part) if isinstance(changed, dict) else changed
             if person and changed != "UNCHANGED":
-                contents.add_label(name, item, str(person), changed)
+                contents.add_label(name, item, person, as_value(changed))
+                contents.note(_EDITED)
 
 
 def _setup(
-    scorer: str, header: Mapping[str, Any], score: Mapping[str, Any]
+    scorer: str, run: Mapping[str, Any], score: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     """Returns the judge of a scorer, and the choices in its setup."""
-    scorers = header.get("scorers") or []
-    options = next(
-        (each.get("options") or {} for each in scorers if each.get("name") == scorer), {}
-    )
-    role = (header.get("model_roles") or {}).get(options.get("model_role", "grader"))
-    model = options.get("model") or role
+    options: Mapping[str, Any] = {}
+    for each in map(as_mapping, as_list(run.get("scorers"))):
+        if each.get("name") == scorer:
+            options = as_mapping(each.get("options"))
+    role = as_text(options.get("model_role")) or "grader"
+    model = options.get("model") or as_mapping(run.get("model_roles")).get(role)
     graders = model if isinstance(model, list) else [model] if model else []
-    names = [each.get("model", "") if isinstance(each, dict) else str(each) for each in graders]
-    if not names and _grading(score, {}):
-        names = [str(header.get("model", ""))]  # without a grader, the model grades itself
+    names = [as_text(each.get("model") if isinstance(each, dict) else each) for each in graders]
+    if not names and as_mapping(score.get("metadata")).get("grading"):
+        names = [as_text(run.get("model"))]  # without a grader, the model grades itself
     knobs = {
         f"foreign.{name}": value
         for name, value in options.items()
         if name not in ("model", "model_role") and value is not None
     }
     if len(graders) == 1 and isinstance(graders[0], dict):
-        config = {**(graders[0].get("args") or {}), **(graders[0].get("config") or {})}
-        for name in ("temperature", "max_tokens"):
-            if config.get(name) is not None:
-                knobs[f"judge.{name}"] = config[name]
+        for source in ("args", "config"):
+            config = as_mapping(graders[0].get(source))
+            for name in ("temperature", "max_tokens"):
+                if (number := as_number(config.get(name))) is not None:
+                    knobs[f"judge.{name}"] = number
     return " + ".join(names) or scorer, knobs
 
 
-def _grading(score: Mapping[str, Any], attachments: Mapping[str, str]) -> list[tuple[str, str]]:
+def _grading(score: Mapping[str, Any], attachments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Returns the roles and texts of what the judge was asked and answered."""
-    messages = (score.get("metadata") or {}).get("grading")
-    if not isinstance(messages, list):
-        return []
+    messages = as_list(as_mapping(score.get("metadata")).get("grading"))
     return [
-        (str(message.get("role", "user")), _resolved(_content(message), attachments))
-        for message in messages
-        if isinstance(message, dict)
+        (as_text(message.get("role")), _resolved(_content(message), attachments))
+        for message in map(as_mapping, messages)
     ]
 
 
 def _content(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, list):
-        parts = [part for part in content if isinstance(part, dict)]
-        return "\n".join(str(part["text"]) for part in parts if part.get("text"))
+        texts = [as_text(as_mapping(part).get("text")) for part in content]
+        return "\n".join(text for text in texts if text)
     return as_text(content)
 
 
@@ -250,30 +257,26 @@ def _transcript(given: Any) -> str:
     """Returns an input as text; of several messages, each with its role."""
     if not isinstance(given, list):
         return as_text(given)
-    messages = [message for message in given if isinstance(message, dict)]
+    messages = list(map(as_mapping, given))
     if len(messages) == 1:
         return _content(messages[0])
-    return "\n\n".join(f"{message.get('role', '')}: {_content(message)}" for message in messages)
+    return "\n\n".join(f"{as_text(each.get('role'))}: {_content(each)}" for each in messages)
 
 
 def _output(output: Any) -> str:
-    if not isinstance(output, dict):
-        return ""
-    if output.get("completion"):
-        return str(output["completion"])
-    choices = output.get("choices") or [{}]
-    return _content(choices[0].get("message") or {})
+    parts = as_mapping(output)
+    if completion := as_text(parts.get("completion")):
+        return completion
+    choices = as_list(parts.get("choices"))
+    return _content(as_mapping(as_mapping(choices[0]).get("message"))) if choices else ""
 
 
 def _target(target: Any) -> str:
-    return "\n".join(map(str, target)) if isinstance(target, list) else as_text(target)
+    return "\n".join(map(as_text, target)) if isinstance(target, list) else as_text(target)
 
 
-def _resolved(text: str, attachments: Mapping[str, str]) -> str:
+def _resolved(text: str, attachments: Mapping[str, Any]) -> str:
+    """Returns a text, if it is kept apart from where it stands."""
     if text.startswith(_ATTACHMENT):
-        return str(attachments.get(text.removeprefix(_ATTACHMENT), text))
+        return as_text(attachments.get(text.removeprefix(_ATTACHMENT))) or text
     return text
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)

@@ -7,7 +7,15 @@ from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.recorded.contents import LogContents, Value, as_number, as_text
-from judge_gym.recorded.files import files_of, first_row, parse_record, rows_of
+from judge_gym.recorded.files import (
+    as_mapping,
+    errors_of,
+    files_of,
+    first_row,
+    parse_record,
+    rows_of,
+    some_file,
+)
 from judge_gym.recorded.recording import Recording
 
 ABOUT = "Langfuse: exported scores (.json, .jsonl, .csv) of evaluators and annotations"
@@ -21,7 +29,7 @@ _SUBJECTS = ("observation_id", "trace_id", "session_id", "dataset_run_id")
 
 def detect(path: Path) -> bool:
     """Whether a file, or a file of a folder, holds scores of Langfuse."""
-    return any(_is_score(_first(file)) for file in files_of(path, *_SUFFIXES))
+    return some_file(path, lambda file: _is_score(_first(file)), *_SUFFIXES)
 
 
 def read(path: Path) -> Sequence[Recording]:
@@ -32,19 +40,23 @@ def read(path: Path) -> Sequence[Recording]:
     for file in files:
         if _is_trace(_first(file)):
             for row in map(_snake_case, rows_of(file, *_ROWS)):
-                texts[as_text(row["id"])] = (as_text(row["input"]), as_text(row["output"]))
+                texts[as_text(row.get("id"))] = (
+                    as_text(row.get("input")),
+                    as_text(row.get("output")),
+                )
     scored = [file for file in files if _is_score(_first(file))]
     if not scored:
         raise DesignError(f"{path} holds no scores of Langfuse, or is cut off")
     seen: set[str] = set()
     for file in scored:
         for number, row in enumerate(map(_snake_case, rows_of(file, *_ROWS)), 1):
-            if not _is_score(row):
-                raise DesignError(f"{file.name}: row {number} is no score with name and source")
-            if (name := as_text(row.get("id"))) and name in seen:
-                raise DesignError(f"{file.name}: score {name} occurs twice")
-            seen.add(name)
-            _read_score(row, texts, contents)
+            with errors_of(f"{file.name}: score {number}"):
+                if not _is_score(row):
+                    raise DesignError("it lacks a name, a value, a source or what it is of")
+                if (name := as_text(row.get("id"))) and name in seen:
+                    raise DesignError(f"its id {name} occurs twice")
+                seen.add(name)
+                _read_score(row, texts, contents)
     if not texts:
         contents.note("Scores are without texts; a folder with exported traces adds them.")
     return contents.recordings()
@@ -71,12 +83,13 @@ def _read_score(
     row: Mapping[str, Any], texts: Mapping[str, tuple[str, str]], contents: LogContents
 ) -> None:
     question, source = as_text(row["name"]), row["source"]
-    kind = as_text(row.get("data_type")) or ("CATEGORICAL" if row.get("string_value") else "NUMERIC")
+    guessed = "CATEGORICAL" if row.get("string_value") else "NUMERIC"
+    kind = as_text(row.get("data_type")) or guessed
     if kind in ("TEXT", "CORRECTION"):
         contents.skip(f"scores of {question} that are free text")
         return
-    subject = row.get("subject") or {}
-    names = [as_text(row.get(name)) for name in _SUBJECTS] + [as_text(subject.get("id"))]
+    subject = as_mapping(row.get("subject"))
+    names = [*(as_text(row.get(name)) for name in _SUBJECTS), as_text(subject.get("id"))]
     case = next((name for name in names if name), "")
     if not case:
         contents.skip(f"scores of {question} that are of no trace, observation or session")
@@ -127,4 +140,4 @@ def _metadata(value: Any) -> Mapping[str, Any]:
 
 def _snake_case(row: Mapping[str, Any]) -> dict[str, Any]:
     """Writes keys as files of the blob export do; those of the API have camel case."""
-    return {_CAPITAL.sub("_", str(key)).lower(): value for key, value in row.items()}
+    return {_CAPITAL.sub("_", key).lower(): value for key, value in row.items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.recorded.contents import LogContents, as_number, as_text
-from judge_gym.recorded.files import files_of, first_row, rows_of
+from judge_gym.recorded.files import errors_of, files_of, first_row, rows_of, some_file
 from judge_gym.recorded.recording import Recording
 
 ABOUT = "lm-evaluation-harness: samples (samples_*.jsonl), each metric taken as a judge"
@@ -17,7 +17,7 @@ _NEEDED = ("doc_id", "doc", "target", "resps")
 
 def detect(path: Path) -> bool:
     """Whether a file, or a file of a folder, holds samples of the harness."""
-    return any(_is_samples(file) for file in files_of(path, ".jsonl"))
+    return some_file(path, _is_samples, ".jsonl")
 
 
 def read(path: Path) -> Sequence[Recording]:
@@ -33,13 +33,14 @@ def read(path: Path) -> Sequence[Recording]:
         prefix = f"{task} " if several else ""
         seen = set()
         for number, row in enumerate(rows_of(file), 1):
-            if any(name not in row for name in _NEEDED):
-                raise DesignError(f"{file.name}: line {number} lacks one of {', '.join(_NEEDED)}")
-            key = (as_text(row["doc_id"]), as_text(row.get("filter")))
-            if key in seen:
-                raise DesignError(f"{file.name}: document {key[0]} occurs twice, at line {number}")
-            seen.add(key)
-            _read_sample(row, f"{task} " if several else "", model, prefix, contents)
+            with errors_of(f"{file.name}: sample {number}"):
+                if any(name not in row for name in _NEEDED):
+                    raise DesignError(f"it lacks one of {', '.join(_NEEDED)}")
+                key = (as_text(row["doc_id"]), as_text(row.get("filter")))
+                if key in seen:
+                    raise DesignError(f"document {key[0]} occurs twice")
+                seen.add(key)
+                _read_sample(row, prefix, model, contents)
     contents.note(
         "The judge is the metric: a rule in code, unless its task asks a model; samples do not say "
         "which."
@@ -48,8 +49,6 @@ def read(path: Path) -> Sequence[Recording]:
 
 
 def _is_samples(file: Path) -> bool:
-    if file.suffix.lower() != ".jsonl":
-        return False
     row = first_row(file)
     return all(name in row for name in _NEEDED) and "filtered_resps" in row
 
@@ -59,21 +58,19 @@ def _task(file: Path) -> str:
     return match["task"] if match else file.stem
 
 
-def _read_sample(
-    row: Mapping[str, Any], case_prefix: str, model: str, prefix: str, contents: LogContents
-) -> None:
+def _read_sample(row: Mapping[str, Any], prefix: str, model: str, contents: LogContents) -> None:
     metrics = row.get("metrics")
     if not isinstance(metrics, list):
         # Versions before 0.4.8 do not list them; what is no field of a sample is a metric.
         metrics = [name for name in row if name not in _FIELDS]
     item = contents.add_item(
-        f"{case_prefix}{as_text(row['doc_id'])}",
+        f"{prefix}{as_text(row['doc_id'])}",
         _response(row["resps"]),
         (model,),
         input=_prompt(row.get("arguments")),
         reference=as_text(row["target"]),
     )
-    for metric in metrics:
+    for metric in map(as_text, metrics):
         value = row.get(metric)
         number = float(value) if isinstance(value, bool) else as_number(value)
         if number is None:

@@ -5,8 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from judge_gym.errors import DesignError
-from judge_gym.recorded.contents import LogContents, as_number, as_text
-from judge_gym.recorded.files import first_row, parse_record, rows_of
+from judge_gym.recorded.contents import LogContents, as_number, as_text, as_value
+from judge_gym.recorded.files import (
+    as_list,
+    as_mapping,
+    errors_of,
+    first_row,
+    parse_record,
+    rows_of,
+    some_file,
+)
 from judge_gym.recorded.recording import Recording
 
 ABOUT = "MLflow: exported traces (.json, .jsonl) with assessments"
@@ -17,7 +25,7 @@ _REFERENCES = ("expected_response", "expected_output", "expected_facts", "guidel
 
 def detect(path: Path) -> bool:
     """Whether a file holds traces of MLflow."""
-    return path.is_file() and bool(_info(first_row(path, *_ROWS)))
+    return path.is_file() and some_file(path, _is_traces, ".json", ".jsonl")
 
 
 def read(path: Path) -> Sequence[Recording]:
@@ -25,15 +33,20 @@ def read(path: Path) -> Sequence[Recording]:
     contents = LogContents(path.name, "mlflow")
     seen = set()
     for number, row in enumerate(rows_of(path, *_ROWS), 1):
-        info = _info(row)
-        if not info:
-            raise DesignError(f"{path.name}: row {number} is no trace with an id")
-        name = as_text(info["trace_id"])
-        if name in seen:
-            raise DesignError(f"{path.name}: trace {name} occurs twice")
-        seen.add(name)
-        _read_trace(name, row, info, contents)
+        with errors_of(f"{path.name}: trace {number}"):
+            info = _info(row)
+            if not info:
+                raise DesignError("it has no id")
+            name = as_text(info["trace_id"])
+            if name in seen:
+                raise DesignError(f"its id {name} occurs twice")
+            seen.add(name)
+            _read_trace(name, row, info, contents)
     return contents.recordings()
+
+
+def _is_traces(file: Path) -> bool:
+    return bool(_info(first_row(file, *_ROWS)))
 
 
 def _info(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -48,19 +61,17 @@ def _info(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def _read_trace(
     name: str, row: Mapping[str, Any], info: Mapping[str, Any], contents: LogContents
 ) -> None:
-    assessments = info.get("assessments") or []
-    if not isinstance(assessments, list):
-        raise DesignError(f"{contents.source}: the assessments of trace {name} are no list")
-    overridden = {each.get("overrides") for each in assessments if isinstance(each, dict)}
+    assessments = list(map(as_mapping, as_list(info.get("assessments"))))
+    overridden = {as_text(each.get("overrides")) for each in assessments} - {""}
     current = [
         each
         for each in assessments
-        if each.get("valid") is not False and each.get("assessment_id") not in overridden
+        if each.get("valid") is not False and as_text(each.get("assessment_id")) not in overridden
     ]
     if len(current) < len(assessments):
         contents.note("Assessments that were corrected later are left out.")
     expectations = {
-        as_text(each.get("assessment_name") or each.get("name")): _plain(each["expectation"])
+        _name(each): _plain(as_mapping(each["expectation"]))
         for each in current
         if each.get("expectation")
     }
@@ -79,31 +90,31 @@ def _read_trace(
             names.add(_read_feedback(item, assessment, contents))
     for key, value in expectations.items():
         if key in names:
-            contents.set_truth(key, item, value if not isinstance(value, list | dict) else None)
+            contents.set_truth(key, item, as_value(value))
         elif key not in _REFERENCES:
             contents.skip(f"expectations {key}, of which there is no feedback")
 
 
 def _read_feedback(item: int, assessment: Mapping[str, Any], contents: LogContents) -> str:
     """Reads a judge's or a person's feedback, and returns its name."""
-    question = as_text(assessment.get("assessment_name") or assessment.get("name"))
-    source = assessment.get("source") or {}
+    question = _name(assessment)
+    source = as_mapping(assessment.get("source"))
     kind, judge = as_text(source.get("source_type")), as_text(source.get("source_id"))
-    feedback = assessment.get("feedback") or {}
+    feedback = as_mapping(assessment.get("feedback"))
     value = _plain(feedback)
     if isinstance(value, list | dict):
         contents.skip(f"feedback {question} that is a list or an object")
         return question
     if kind == "HUMAN":
-        contents.add_label(question, item, judge or "annotator", value)
+        contents.add_label(question, item, judge or "annotator", as_value(value))
         return question
-    metadata = assessment.get("metadata") or {}
+    metadata = as_mapping(assessment.get("metadata"))
     error = feedback.get("error")
     contents.add_verdict(
         question,
         item,
         judge if judge and judge != "default" else f"{question} ({kind})",
-        None if error else value,
+        None if error else as_value(value),
         {"foreign.source_type": kind},
         **({"status": "provider_error"} if error else {}),
         score=as_number(value),
@@ -111,6 +122,10 @@ def _read_feedback(item: int, assessment: Mapping[str, Any], contents: LogConten
         rationale=as_text(assessment.get("rationale")),
     )
     return question
+
+
+def _name(assessment: Mapping[str, Any]) -> str:
+    return as_text(assessment.get("assessment_name") or assessment.get("name"))
 
 
 def _plain(part: Mapping[str, Any]) -> Any:
@@ -123,9 +138,8 @@ def _plain(part: Mapping[str, Any]) -> Any:
 
 def _texts(row: Mapping[str, Any], info: Mapping[str, Any]) -> tuple[str, str]:
     """Returns the input and the output of a trace: whole from its first span, or previews."""
-    data = row.get("data")
-    spans = data.get("spans") if isinstance(data, dict) else None
-    attributes = spans[0].get("attributes") or {} if spans else {}
+    spans = as_list(as_mapping(row.get("data")).get("spans"))
+    attributes = as_mapping(as_mapping(spans[0]).get("attributes") if spans else None)
     given = attributes.get("mlflow.spanInputs") or row.get("request") or info.get("request_preview")
     output = (
         attributes.get("mlflow.spanOutputs") or row.get("response") or info.get("response_preview")

@@ -6,7 +6,7 @@ from typing import Any
 
 from judge_gym.errors import DesignError
 from judge_gym.recorded.contents import LogContents, Value, as_number, as_text
-from judge_gym.recorded.files import files_of, first_row, rows_of
+from judge_gym.recorded.files import as_mapping, errors_of, files_of, first_row, rows_of, some_file
 from judge_gym.recorded.recording import Recording
 
 ABOUT = "Phoenix: exported annotations (.json, .jsonl, .csv) of spans, traces and sessions"
@@ -18,7 +18,7 @@ _SUBJECTS = ("span_id", "trace_id", "session_id")
 
 def detect(path: Path) -> bool:
     """Whether a file, or a file of a folder, holds annotations of Phoenix."""
-    return any(_is_annotation(first_row(file, *_ROWS)) for file in files_of(path, *_SUFFIXES))
+    return some_file(path, lambda file: _is_annotation(first_row(file, *_ROWS)), *_SUFFIXES)
 
 
 def read(path: Path) -> Sequence[Recording]:
@@ -36,12 +36,13 @@ def read(path: Path) -> Sequence[Recording]:
     seen: set[str] = set()
     for file in annotated:
         for number, row in enumerate(rows_of(file, *_ROWS), 1):
-            if not _is_annotation(row):
-                raise DesignError(f"{file.name}: row {number} is no annotation of an annotator")
-            if (name := as_text(row.get("id"))) and name in seen:
-                raise DesignError(f"{file.name}: annotation {name} occurs twice")
-            seen.add(name)
-            _read_annotation(row, texts, contents)
+            with errors_of(f"{file.name}: annotation {number}"):
+                if not _is_annotation(row):
+                    raise DesignError("it lacks a name or an annotator_kind")
+                if (name := as_text(row.get("id"))) and name in seen:
+                    raise DesignError(f"its id {name} occurs twice")
+                seen.add(name)
+                _read_annotation(row, texts, contents)
     if not texts:
         contents.note("Annotations are without texts; a folder with exported spans adds them.")
     return contents.recordings()
@@ -63,8 +64,7 @@ def _span_id(row: Mapping[str, Any]) -> str:
 
 
 def _texts(span: Mapping[str, Any]) -> tuple[str, str]:
-    attributes = span.get("attributes")
-    flat = attributes if isinstance(attributes, dict) else {}
+    flat = as_mapping(span.get("attributes"))
     texts = []
     for name in ("input", "output"):
         nested = flat.get(name)

@@ -6,8 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from judge_gym.errors import DesignError
-from judge_gym.recorded.contents import LogContents, as_number, as_text
-from judge_gym.recorded.files import first_row, rows_of
+from judge_gym.recorded.contents import LogContents, as_number, as_text, messages_json
+from judge_gym.recorded.files import (
+    as_list,
+    as_mapping,
+    errors_of,
+    first_row,
+    parse_record,
+    rows_of,
+    some_file,
+)
 from judge_gym.recorded.recording import Recording
 
 ABOUT = "promptfoo: results (.json, .jsonl) with llm-rubric and other model-graded assertions"
@@ -25,46 +33,42 @@ _UNREADABLE = ("Could not extract JSON", "Could not parse", "No output", "Invali
 
 def detect(path: Path) -> bool:
     """Whether a file holds results of promptfoo."""
-    row = first_row(path, *_ROWS) if path.is_file() else {}
-    return "testCase" in row and "promptIdx" in row
+    return path.is_file() and some_file(path, _is_results, ".json", ".jsonl")
 
 
 def read(path: Path) -> Sequence[Recording]:
     """Reads the verdicts of each model-graded assertion, by its metric or type."""
     contents = LogContents(path.name, "promptfoo")
-    rows = seen = 0
     ids = set()
-    for row in rows_of(path, *_ROWS):
-        rows += 1
-        if "testCase" not in row or "promptIdx" not in row:
-            raise DesignError(f"{path.name}: result {rows} has no testCase and promptIdx")
-        if (name := row.get("id")) is not None:
-            if name in ids:
-                raise DesignError(f"{path.name}: result {name} occurs twice")
+    for number, row in enumerate(rows_of(path, *_ROWS), 1):
+        with errors_of(f"{path.name}: result {number}"):
+            if "testCase" not in row or "promptIdx" not in row:
+                raise DesignError("it has no testCase and promptIdx")
+            if (name := as_text(row.get("id"))) and name in ids:
+                raise DesignError(f"its id {name} occurs twice")
             ids.add(name)
-        seen += _read_result(row, contents)
-    if not seen:
-        contents.note("No result has a model-graded assertion.")
+            _read_result(row, contents)
     return contents.recordings()
 
 
-def _read_result(row: Mapping[str, Any], contents: LogContents) -> int:
-    """Reads the verdicts of a result, and returns how many it has."""
-    grading = row.get("gradingResult") or {}
-    components = [each for each in grading.get("componentResults") or [] if isinstance(each, dict)]
+def _is_results(file: Path) -> bool:
+    row = first_row(file, *_ROWS)
+    return "testCase" in row and "promptIdx" in row
+
+
+def _read_result(row: Mapping[str, Any], contents: LogContents) -> None:
+    grading = as_mapping(row.get("gradingResult"))
+    components = list(map(as_mapping, as_list(grading.get("componentResults"))))
     if not components:
         contents.skip("results without assertions, most often failed calls")
-        return 0
-    case, test = row["testCase"], row.get("testIdx")
-    response = row.get("response") or {}
-    provider = row.get("provider") or {}
-    prompt = row.get("prompt") or {}
-    variables = row.get("vars") or {}
-    output = response.get("output") if isinstance(response, dict) else response
+        return
+    case = as_mapping(row["testCase"])
+    prompt = as_mapping(row.get("prompt"))
+    variables = as_mapping(row.get("vars"))
     item = contents.add_item(
-        str(test if test is not None else case.get("description", "")),
-        as_text(output),
-        (_provider_name(provider), as_text(prompt.get("label"))),
+        as_text(row.get("testIdx")) or as_text(case.get("description")),
+        as_text(as_mapping(row.get("response")).get("output")),
+        (_provider_name(row.get("provider")), as_text(prompt.get("label"))),
         title=as_text(case.get("description")),
         input=as_text(prompt.get("raw")),
         context=as_text(variables.get("context")),
@@ -89,7 +93,6 @@ def _read_result(row: Mapping[str, Any], contents: LogContents) -> int:
                 "Ratings of promptfoo's viewer are of a whole output; they stand as labels beside "
                 "each assertion."
             )
-    return sum(names.values())
 
 
 def _read_verdict(
@@ -100,9 +103,9 @@ def _read_verdict(
     contents: LogContents,
 ) -> None:
     assertion = component["assertion"]
-    metadata = component.get("metadata") or {}
+    metadata = as_mapping(component.get("metadata"))
     reason = as_text(component.get("reason"))
-    grader = assertion.get("provider") or (case.get("options") or {}).get("provider")
+    grader = assertion.get("provider") or as_mapping(case.get("options")).get("provider")
     judge = _provider_name(grader)
     if not judge:
         judge = "default grader"
@@ -115,7 +118,6 @@ def _read_verdict(
     # The rubric is no knob: most tests have their own, and each would be a setup of one item.
     knobs |= {f"foreign.{key}": assertion.get(key) for key in ("type", "threshold")}
     failed = metadata.get("graderError") is True or reason.startswith(_UNREADABLE)
-    rendered = metadata.get("renderedGradingPrompt")
     contents.add_verdict(
         name,
         item,
@@ -123,7 +125,7 @@ def _read_verdict(
         None if failed else _pass(component),
         knobs,
         score=as_number(component.get("score")),
-        prompt=as_text(rendered),
+        prompt=_messages(as_text(metadata.get("renderedGradingPrompt"))),
         rationale=reason,
     )
 
@@ -136,6 +138,19 @@ def _type(component: Mapping[str, Any]) -> str:
 def _pass(component: Mapping[str, Any]) -> str | None:
     passed = component.get("pass")
     return None if not isinstance(passed, bool) else "pass" if passed else "fail"
+
+
+def _messages(prompt: str) -> str:
+    """Writes a rendered prompt, which is a text or the JSON list of its messages, as messages."""
+    if not prompt:
+        return ""
+    try:
+        messages = [as_mapping(each) for each in as_list(parse_record(prompt.encode(), "prompt"))]
+    except DesignError:
+        return messages_json([("user", prompt)])
+    return messages_json(
+        (as_text(each.get("role")), as_text(each.get("content"))) for each in messages
+    )
 
 
 def _provider_name(provider: Any) -> str:
