@@ -3,15 +3,15 @@
 import hashlib
 import json
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from sys import getsizeof
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import is_foreign
+from judge_gym.analysis.frames import TEXT
 from judge_gym.axes import FOREIGN
 from judge_gym.errors import DesignError
 from judge_gym.recorded.recording import (
@@ -24,9 +24,13 @@ from judge_gym.recorded.recording import (
 )
 
 Value = bool | float | str | None
-"""A verdict or a label as a log writes it; None for none."""
+"""A verdict or a label as a log writes it, numbers finite; None for none."""
 MOST_TEXT = 128 * 2**20
-"""The characters of texts, prompts and answers that are kept of one log."""
+"""The bytes of texts, prompts and answers that are kept of one log."""
+MOST_ROWS = 300_000
+"""The items, verdicts and labels that are kept of one log."""
+MOST_QUESTIONS = 200
+"""The questions of one log."""
 MOST_LABELS = 20
 """With more different words than these, words are comments rather than labels."""
 CUT = 0.5
@@ -41,7 +45,7 @@ _SCALES = (
     ("i", "p", "c"),
 )
 """Scales whose order is known, from the lowest label; a log may not show all of their labels."""
-_NUMBERS = ("usd", "seconds", "score", "judge.temperature", "judge.max_tokens")
+_NUMBERS = ("length", "usd", "seconds", "score", "judge.temperature", "judge.max_tokens")
 _LEVEL = 80
 """The characters of a level of a knob; a longer text is shortened and ends with its digest."""
 
@@ -56,6 +60,8 @@ def as_text(value: Any) -> str:
     """Returns a text as it is, and anything else as JSON; nothing as no text."""
     if isinstance(value, str):
         return value
+    if type(value) is int:  # as JSON has it, too, but sooner
+        return str(value)
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
@@ -72,7 +78,7 @@ def as_number(value: Any) -> float | None:
 
 def as_value(value: Any) -> Value:
     """Returns a verdict or label; what is neither flag, number nor text is none."""
-    return value if isinstance(value, bool | int | float | str) else None
+    return value if isinstance(value, bool | str) else as_number(value)
 
 
 @dataclass(slots=True)
@@ -82,9 +88,28 @@ class _Item:
     columns: dict[str, Any]
 
 
+class _Rows:
+    """Rows by column, which take a fifth of the memory of rows as dictionaries."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, list[Any]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        for name in row:
+            if name not in self.columns:
+                self.columns[name] = [None] * self._count
+        for name, column in self.columns.items():
+            column.append(row.get(name))
+        self._count += 1
+
+
 @dataclass(slots=True)
 class _Question:
-    verdicts: list[dict[str, Any]] = field(default_factory=list)
+    verdicts: _Rows = field(default_factory=_Rows)
     labels: list[tuple[int, str, Value]] = field(default_factory=list)
     truths: dict[int, Value] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -98,10 +123,11 @@ class LogContents:
         self._format = format
         self._items: list[_Item] = []
         self._numbers: dict[tuple[str, tuple[str, ...], str], int] = {}
-        self._questions: dict[str, _Question] = defaultdict(_Question)
+        self._questions: dict[str, _Question] = {}
         self._skipped: Counter[str] = Counter()
         self._notes: list[str] = []
-        self._text = 0
+        self._bytes = 0
+        self._rows = 0
 
     def add_item(
         self, case: str, output: str = "", system: tuple[str, ...] = (), **columns: Any
@@ -121,7 +147,7 @@ class LogContents:
             self._numbers[key] = len(self._items)
             fields = {name: value for name, value in columns.items() if value}
             self._items.append(_Item(case, system, {"text": output, **fields}))
-            self._count_text(output, *fields.values())
+            self.count(case, output, *fields.values())
         return self._numbers[key]
 
     def add_verdict(
@@ -142,17 +168,18 @@ class LogContents:
             if level is not None
         }
         row = {"judge": judge, "item": item, "value": value, "status": status, **columns, **levels}
-        self._questions[question].verdicts.append(row)
-        self._count_text(*columns.values())
+        self._question(question).verdicts.add(row)
+        self.count(*columns.values())
 
     def add_label(self, question: str, item: int, rater: str, value: Value) -> None:
         """Adds a person's label."""
         if (value := _cleaned(value)) is not None:
-            self._questions[question].labels.append((item, rater, value))
+            self._question(question).labels.append((item, rater, value))
+            self.count(rater)
 
     def set_truth(self, question: str, item: int, value: Value) -> None:
         """Sets the right label of an item."""
-        self._questions[question].truths[item] = _cleaned(value)
+        self._question(question).truths[item] = _cleaned(value)
 
     def note(self, sentence: str) -> None:
         """Says once what was taken for granted."""
@@ -160,17 +187,33 @@ class LogContents:
             self._notes.append(sentence)
 
     def skip(self, what: str) -> None:
-        """Counts something that is left out: `6 results of code assertions`."""
-        self._skipped[what] += 1
+        """Counts something that is left out, such as `samples without a score`."""
+        several = len(self._skipped) >= MOST_QUESTIONS and what not in self._skipped
+        self._skipped["other entries" if several else what] += 1
+
+    def count(self, *values: Any) -> None:
+        """Counts what is kept for a row, and refuses more than there is room for."""
+        self._rows += 1
+        self._bytes += sum(getsizeof(value) for value in values if isinstance(value, str))
+        if self._bytes > MOST_TEXT:
+            raise DesignError(
+                f"the log holds over {MOST_TEXT // 2**20} MB of text; import a part of it at a time"
+            )
+        if self._rows > MOST_ROWS:
+            raise DesignError(
+                f"the log holds over {MOST_ROWS:,} items, verdicts and labels; import a part of it "
+                "at a time"
+            )
 
     def recordings(
         self, criteria: Mapping[str, tuple[str, ...]] | None = None
     ) -> Sequence[Recording]:
         """Makes a recording of each question that has verdicts; `criteria` say what labels mean."""
         judged = {name: part for name, part in self._questions.items() if part.verdicts}
-        for name in self._questions.keys() - judged.keys():
+        for name in sorted(self._questions.keys() - judged.keys()):
             self.note(f"{name} has labels of people, but no verdict; it is left out.")
-        names = self._item_names()
+        cases = self._case_names()
+        names = self._item_names(cases)
         made, problems = [], []
         for name, part in judged.items():
             try:
@@ -180,12 +223,12 @@ class LogContents:
                 continue
             if sentence:
                 part.notes.append(sentence)
-            made.append(self._recording(name, part, names, scale, labels, criteria or {}))
+            made.append(self._recording(name, part, cases, names, scale, labels, criteria or {}))
         if not made:
             reasons = [*problems, *self._left_out()]
             raise DesignError(
                 f"{self.source} has no verdicts that can be read"
-                + (": " + " ".join(reasons) if reasons else "")
+                + (": " + " ".join(reasons[:5]) if reasons else "")
             )
         general = (*self._notes, *problems, *self._left_out())
         return [replace(each, notes=(*each.notes, *general)) for each in made]
@@ -194,21 +237,19 @@ class LogContents:
         self,
         name: str,
         part: _Question,
+        cases: Mapping[str, str],
         names: Sequence[str],
         scale: LabelScale,
         labels: Mapping[Value, str],
         criteria: Mapping[str, tuple[str, ...]],
     ) -> Recording:
-        verdicts = pd.DataFrame(part.verdicts)
-        verdicts["label"] = [labels.get(row["value"], "") for row in part.verdicts]
+        columns = part.verdicts.columns
+        columns["label"] = [labels.get(value, "") for value in columns.pop("value")]
+        judged = columns["item"]
+        columns["item"] = [names[number] for number in judged]
+        verdicts = _frame(columns)
         setup = ["judge", "item", *(column for column in verdicts if "." in str(column))]
         verdicts["repeat"] = verdicts.groupby(setup, dropna=False, sort=False).cumcount()
-        verdicts["item"] = [names[number] for number in verdicts["item"]]
-        for column in verdicts:
-            if is_foreign(column):
-                verdicts[column] = verdicts[column].fillna("")
-            elif column in _NUMBERS:
-                verdicts[column] = verdicts[column].astype(float)
         people = {(item, rater): labels[value] for item, rater, value in part.labels}
         if overwritten := len(part.labels) - len(people):
             part.notes.append(
@@ -217,17 +258,15 @@ class LogContents:
         unknown = [value for value in part.truths.values() if value not in labels]
         if unknown:
             part.notes.append(f"{len(unknown)} true values are no label of {name}.")
-        used = sorted({row["item"] for row in part.verdicts} | {item for item, _ in people})
+        used = sorted({*judged, *(item for item, _ in people)})
         truths = {item: labels.get(value, "") for item, value in part.truths.items()}
         return Recording(
             source=self.source,
             format=self._format,
             question=name,
             scale=scale,
-            items=self._item_frame(used, names, truths),
-            verdicts=complete_columns(
-                verdicts.drop(columns="value").fillna(_empty_text(verdicts)), VERDICT_COLUMNS
-            ),
+            items=self._item_frame(used, cases, names, truths),
+            verdicts=complete_columns(verdicts, VERDICT_COLUMNS),
             labels=complete_columns(
                 pd.DataFrame(
                     [(names[item], rater, label) for (item, rater), label in people.items()],
@@ -240,46 +279,48 @@ class LogContents:
         )
 
     def _item_frame(
-        self, numbers: Sequence[int], names: Sequence[str], truths: Mapping[int, str]
+        self,
+        numbers: Sequence[int],
+        cases: Mapping[str, str],
+        names: Sequence[str],
+        truths: Mapping[int, str],
     ) -> pd.DataFrame:
-        rows = []
-        cases = self._case_names()
+        rows = _Rows()
         for number in numbers:
             item = self._items[number]
-            rows.append(
+            rows.add(
                 {
                     "item": names[number],
                     "title": names[number],
                     "truth": truths.get(number, ""),
                     "cluster": cases[item.case],
-                    "length": len(item.columns["text"]) or np.nan,
+                    "length": len(item.columns["text"]) or None,
                     "system": ", ".join(part for part in item.system if part),
                     **item.columns,
                 }
             )
-        frame = pd.DataFrame(rows)
+        frame = _frame(rows.columns)
         if frame["cluster"].is_unique:
             frame["cluster"] = ""
         if frame["system"].nunique() == 1:
             system = frame["system"].iloc[0]
             frame = frame.drop(columns="system") if not system else frame
-        return complete_columns(frame.fillna(_empty_text(frame)), ITEM_COLUMNS)
+        return complete_columns(frame, ITEM_COLUMNS)
 
-    def _item_names(self) -> list[str]:
+    def _item_names(self, cases: Mapping[str, str]) -> list[str]:
         """Names each item by its case, and by what tells it from others of the same case."""
-        cases = self._case_names()
         parts = list(zip(*(item.system for item in self._items), strict=False))
         varying = [index for index, values in enumerate(parts) if len(set(values)) > 1]
         sizes = Counter(item.case for item in self._items)
         names: dict[str, None] = {}
+        outputs: Counter[str] = Counter()
         for item in self._items:
             name = base = cases[item.case]
             if sizes[item.case] > 1:
                 name = base = ", ".join([name, *(item.system[index] for index in varying)])
-            number = 1
             while name in names:
-                number += 1
-                name = f"{base} (output {number})"
+                outputs[base] += 1
+                name = f"{base} (output {outputs[base] + 1})"
             names[name] = None
         return list(names)
 
@@ -289,15 +330,16 @@ class LogContents:
         return titles if unique else {case: case for case in titles}
 
     def _left_out(self) -> list[str]:
-        return [f"Left out: {count} {what}." for what, count in self._skipped.items()]
+        return [f"Left out: {what} ({count})." for what, count in self._skipped.items()]
 
-    def _count_text(self, *values: Any) -> None:
-        self._text += sum(len(value) for value in values if isinstance(value, str))
-        if self._text > MOST_TEXT:
-            raise DesignError(
-                f"{self.source} holds over {MOST_TEXT // 2**20} million characters of text; "
-                "import a part of it at a time"
-            )
+    def _question(self, name: str) -> _Question:
+        if name not in self._questions:
+            if len(self._questions) == MOST_QUESTIONS:
+                raise DesignError(
+                    f"the log holds over {MOST_QUESTIONS} questions, such as {name!r}"
+                )
+            self._questions[name] = _Question()
+        return self._questions[name]
 
 
 class _NoScale(Exception):
@@ -306,7 +348,7 @@ class _NoScale(Exception):
 
 def _scale(name: str, part: _Question) -> tuple[LabelScale, Mapping[Value, str], str]:
     """Returns the scale of a question, the label of each value, and what it takes for granted."""
-    values = {row["value"] for row in part.verdicts} | {value for _, _, value in part.labels}
+    values = {*part.verdicts.columns["value"], *(value for _, _, value in part.labels)}
     values.discard(None)
     words = {value for value in values if isinstance(value, str)}
     numbers = {value for value in values if isinstance(value, float)}
@@ -337,10 +379,10 @@ def _scale_of_words(
     if len(words) > MOST_LABELS:
         raise _NoScale(f"{name} has {len(words)} different words, which are no labels.")
     scores: dict[str, set[float]] = {word: set() for word in words}
-    for row in part.verdicts:
-        score = row.get("score")
-        if row["value"] is not None and score is not None:
-            scores[row["value"]].add(score)
+    columns = part.verdicts.columns
+    for value, score in zip(columns["value"], columns.get("score", ()), strict=False):
+        if value is not None and score is not None:
+            scores[value].add(score)
     same: dict[Value, str] = {word: word for word in words}
     distinct = {score for each in scores.values() for score in each}
     if all(len(each) == 1 for each in scores.values()) and len(distinct) == len(words) > 1:
@@ -389,7 +431,7 @@ def _cleaned(value: Value) -> Value:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return float(value) if math.isfinite(value) else None
+            return float(value)
         case str():
             return value.strip() or None
         case _:
@@ -405,6 +447,13 @@ def _level(value: Any) -> str:
     return f"{' '.join(text[:_LEVEL].split())}… ({digest})"
 
 
-def _empty_text(frame: pd.DataFrame) -> dict[str, str]:
-    """Lists the columns of text, with the value of an empty cell."""
-    return {str(name): "" for name in frame if not pd.api.types.is_numeric_dtype(frame[name])}
+def _frame(columns: Mapping[str, list[Any]]) -> pd.DataFrame:
+    """Makes a frame of columns of numbers and of texts, which are not copied."""
+    return pd.DataFrame(
+        {
+            name: pd.Series(values, dtype=float)
+            if name in _NUMBERS
+            else pd.array(["" if value is None else value for value in values], dtype=TEXT)
+            for name, values in columns.items()
+        }
+    )

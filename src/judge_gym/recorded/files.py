@@ -7,8 +7,8 @@ any size takes little memory; what does not fit is one `DesignError`.
 import csv
 import io
 import json
+import re
 import struct
-import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -23,13 +23,16 @@ import pyarrow as pa
 from judge_gym.errors import DesignError
 
 LARGEST_RECORD = 64 * 2**20
-"""The bytes of memory of one line, one element of a JSON array or one file of an archive."""
+"""The bytes of one line, one element of a JSON array or one file of an archive; of text that is not
+ASCII, which takes up to four times as much memory, a quarter."""
 LARGEST_ARCHIVE = 4 * 2**30
 """The bytes of all files of an archive, uncompressed."""
 LARGEST_DIRECTORY = 16 * 2**20
 """The bytes of an archive's list of files, which is read before anything else."""
 MOST_VALUES = 2_000_000
 """The values of one record: brackets take one byte of a file, and fifty of memory."""
+MOST_ROWS = 1_000_000
+"""The rows of a file."""
 MOST_FILES = 1000
 """The files of a folder."""
 MOST_LOOKED_AT = 50
@@ -40,6 +43,7 @@ _CHUNK = 2**18
 _COUNTED_FROM = 2**20
 """Shorter records hold few values whatever they are made of."""
 _ZSTANDARD = 93
+_VISIBLE = re.compile(r"[^ \t\r\n]")
 _DECODER = json.JSONDecoder()
 
 
@@ -51,8 +55,8 @@ def open_file(path: Path) -> IO[bytes]:
         raise DesignError(f"{path}: {error.strerror}") from error
 
 
-def files_of(path: Path, *suffixes: str) -> list[Path]:
-    """Lists the files of a folder and its folders that have a suffix, or the file itself."""
+def files_of(path: Path, test: Callable[[Path], bool], *suffixes: str) -> list[Path]:
+    """Lists the files of a folder and its folders that pass a test, or the file itself."""
     if not path.is_dir():
         return [path]
     files = []
@@ -61,7 +65,10 @@ def files_of(path: Path, *suffixes: str) -> list[Path]:
             files.append(file)
         if len(files) > MOST_FILES:
             raise DesignError(f"{path} holds more than {MOST_FILES} files; import a part of it")
-    return sorted(files)
+    passed = [file for file in sorted(files) if test(file)]
+    if not passed:
+        raise DesignError(f"{path} holds no file of this format")
+    return passed
 
 
 def some_file(path: Path, test: Callable[[Path], bool], *suffixes: str) -> bool:
@@ -127,12 +134,11 @@ class JsonReader:
     def peek(self) -> str:
         """Returns the next character that is not white space; at the end, the empty string."""
         while True:
-            rest = self._text[self._position : self._position + 64].lstrip(" \t\r\n")
-            if rest:
-                self._position = self._text.index(rest[0], self._position)
-                return rest[0]
-            self._position = min(self._position + 64, len(self._text))
-            if self._position == len(self._text) and not self._read_more():
+            if match := _VISIBLE.search(self._text, self._position):
+                self._position = match.start()
+                return match[0]
+            self._position = len(self._text)
+            if not self._read_more():
                 return ""
 
     def value(self) -> Any:
@@ -209,37 +215,44 @@ class JsonReader:
         """Adds to the text, in larger pieces the longer it is; returns false at the end."""
         rest = self._text[self._position :]
         try:
-            added = self._file.read(max(_CHUNK, len(rest)))
+            added = self._file.read(min(max(_CHUNK, len(rest)), LARGEST_RECORD // 4))
         except UnicodeDecodeError as error:
             raise self._error("is not UTF-8") from error
         self._left -= len(added)
         if self._left < 0:
             raise self._error("is too long to look through")
+        _check_length(len(rest) + len(added), rest.isascii() and added.isascii(), self._name)
         self._text, self._position = rest + added, 0
         if len(rest) > _COUNTED_FROM:
-            _check_record(self._text, self._name)
+            _check_values(self._text, self._name)
         return added != ""
 
     def _error(self, problem: str) -> DesignError:
         return DesignError(f"{self._name} {problem}")
 
 
-def _check_record(text: str, name: str) -> None:
-    """Refuses a record that would take too much memory."""
-    if sys.getsizeof(text) > LARGEST_RECORD * 1.01:
-        raise DesignError(f"{name} has a line or record over {LARGEST_RECORD // 2**20} MB")
+def _check_length(length: int, ascii: bool, name: str) -> None:
+    """Refuses a record whose text would take too much memory."""
+    most = LARGEST_RECORD if ascii else LARGEST_RECORD // 4
+    if length > most:
+        raise DesignError(f"{name} has a line or record over {most // 2**20} MB")
+
+
+def _check_values(text: str, name: str) -> None:
+    """Refuses a record whose values would take too much memory."""
     if text.count(",") + text.count("[") + text.count("{") > MOST_VALUES:
         raise DesignError(f"{name} has a record of over {MOST_VALUES:,} values")
 
 
 def parse_record(data: bytes, name: str) -> Any:
-    """Reads a JSON value of known size."""
+    """Reads a JSON value."""
+    _check_length(len(data), data.isascii(), name)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DesignError(f"{name} is not UTF-8") from error
     if len(data) > _COUNTED_FROM:
-        _check_record(text, name)
+        _check_values(text, name)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -279,6 +292,8 @@ def rows_of(
             raise DesignError(f"{path.name}: {suffix or 'no suffix'} is no .json, .jsonl or .csv")
     with open_file(path) as file:
         for number, row in enumerate(reader(file, path.name), 1):
+            if number > MOST_ROWS:
+                raise DesignError(f"{path.name} has over {MOST_ROWS:,} rows; import a part of it")
             if not isinstance(row, dict):
                 raise DesignError(f"{path.name}: row {number}, {_excerpt(row)}, is no object")
             yield row
@@ -348,9 +363,7 @@ def _json_lines(file: IO[bytes], name: str) -> Iterator[Any]:
     number = 0
     while line := file.readline(LARGEST_RECORD + 1):
         number += 1
-        if len(line) > LARGEST_RECORD:
-            raise DesignError(f"{name}: line {number} is over {LARGEST_RECORD // 2**20} MB")
-        if line.strip():
+        if not line.isspace():
             yield parse_record(line, f"{name}: line {number}")
 
 
@@ -389,8 +402,9 @@ class _CsvLines:
             raise StopIteration
         self._bytes += len(line)
         self._cells += line.count(b",")
-        if self._bytes > LARGEST_RECORD or self._cells > MOST_VALUES:
-            raise DesignError(f"{self._name} has a row over {LARGEST_RECORD // 2**20} MB")
+        _check_length(self._bytes, line.isascii(), self._name)
+        if self._cells > MOST_VALUES:
+            raise DesignError(f"{self._name} has a row of over {MOST_VALUES:,} cells")
         try:
             return line.decode("utf-8-sig" if self._file.tell() == len(line) else "utf-8")
         except UnicodeDecodeError as error:

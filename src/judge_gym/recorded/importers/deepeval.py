@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge_gym.errors import DesignError
 from judge_gym.recorded.contents import LogContents, as_number, as_text
 from judge_gym.recorded.files import (
     as_list,
@@ -32,9 +31,7 @@ def detect(path: Path) -> bool:
 def read(path: Path) -> Sequence[Recording]:
     """Reads the verdicts of each metric that names its model."""
     contents = LogContents(path.name, "deepeval")
-    files = [file for file in files_of(path, ".json") if _is_run(file)]
-    if not files:
-        raise DesignError(f"{path} is no test run of DeepEval, or cut off")
+    files = files_of(path, _is_run, ".json")
     for file in files:
         system = _system(file) if len(files) > 1 else ""
         for number, row in enumerate(rows_of(file, *_ROWS), 1):

@@ -52,9 +52,7 @@ def detect(path: Path) -> bool:
 def read(path: Path) -> Sequence[Recording]:
     """Reads the verdicts of each scorer that is not plain code."""
     contents = LogContents(path.name, "inspect")
-    files = [file for file in files_of(path, ".eval", ".json") if _is_log(file)]
-    if not files:
-        raise DesignError(f"{path} is no log of Inspect, or cut off")
+    files = files_of(path, _is_log, ".eval", ".json")
     headers = [_header(file) for file in files]
     runs = [as_mapping(header.get("eval")) for header in headers]
     several = len({as_text(run.get("task")) for run in runs}) > 1
@@ -87,6 +85,8 @@ def _header(file: Path) -> dict[str, Any]:
             header = parse_record(archive.read(name), f"{file.name}: {name}")
     else:
         header = top_level(file, "version", "status", "eval")
+        if "eval" not in header:
+            raise DesignError(f"{file.name} is no log of Inspect, or cut off")
     version = as_mapping(header).get("version")
     if version not in VERSIONS:
         raise DesignError(
@@ -101,7 +101,8 @@ def _samples(file: Path) -> Iterator[dict[str, Any]]:
             for name in archive.names:
                 if name.startswith("samples/") and name.endswith(".json"):
                     data = archive.read(name)
-                    yield _sample(JsonReader(io.BytesIO(data), f"{file.name}: {name}"))
+                    reader = JsonReader(io.BytesIO(data), f"{file.name}: {name}")
+                    yield _sample(reader, _ATTACHMENT.encode() in data)
         return
     with open_file(file) as opened:
         reader = JsonReader(opened, file.name)
@@ -114,13 +115,13 @@ def _samples(file: Path) -> Iterator[dict[str, Any]]:
         reader.finish()
 
 
-def _sample(reader: JsonReader) -> dict[str, Any]:
-    """Reads what is needed of a sample, and not its events, which are most of it."""
+def _sample(reader: JsonReader, attached: bool) -> dict[str, Any]:
+    """Reads a sample up to its scores; events, which are most of it, follow, and attachments."""
     sample: dict[str, Any] = {}
     for key in reader.keys():
         if key in _SAMPLE:
             sample[key] = reader.value()
-            if key == "scores" and _ATTACHMENT not in str(sample):
+            if key == "scores" and not attached:
                 break
         else:
             reader.skip()
@@ -147,11 +148,11 @@ def _read_sample(
     scores = as_mapping(sample.get("scores"))
     if not scores:
         contents.skip("samples without a score")
-    for scorer, score in scores.items():
+    for scorer, score in ((name, as_mapping(score)) for name, score in scores.items()):
         if scorer.rstrip("0123456789") in _CODE_SCORERS:
             contents.skip(f"scores of {scorer}, which is code")
             continue
-        output = _output(sample.get("output")) or as_text(as_mapping(score).get("answer"))
+        output = _output(sample.get("output")) or as_text(score.get("answer"))
         item = contents.add_item(
             as_text(sample["id"]),
             _resolved(output, attachments),

@@ -29,26 +29,22 @@ _SUBJECTS = ("observation_id", "trace_id", "session_id", "dataset_run_id")
 
 def detect(path: Path) -> bool:
     """Whether a file, or a file of a folder, holds scores of Langfuse."""
-    return some_file(path, lambda file: _is_score(_first(file)), *_SUFFIXES)
+    return some_file(path, _has_scores, *_SUFFIXES)
 
 
 def read(path: Path) -> Sequence[Recording]:
     """Reads the scores of each name; in a folder, exported traces add the texts."""
     contents = LogContents(path.name, "langfuse")
-    files = files_of(path, *_SUFFIXES)
+    files = files_of(path, _has_scores, *_SUFFIXES)
     texts: dict[str, tuple[str, str]] = {}
-    for file in files:
-        if _is_trace(_first(file)):
+    if path.is_dir() and some_file(path, _has_traces, *_SUFFIXES):
+        for file in files_of(path, _has_traces, *_SUFFIXES):
             for row in map(_snake_case, rows_of(file, *_ROWS)):
-                texts[as_text(row.get("id"))] = (
-                    as_text(row.get("input")),
-                    as_text(row.get("output")),
-                )
-    scored = [file for file in files if _is_score(_first(file))]
-    if not scored:
-        raise DesignError(f"{path} holds no scores of Langfuse, or is cut off")
+                given, output = as_text(row.get("input")), as_text(row.get("output"))
+                texts[as_text(row.get("id"))] = given, output
+                contents.count(given, output)
     seen: set[str] = set()
-    for file in scored:
+    for file in files:
         for number, row in enumerate(map(_snake_case, rows_of(file, *_ROWS)), 1):
             with errors_of(f"{file.name}: score {number}"):
                 if not _is_score(row):
@@ -62,8 +58,13 @@ def read(path: Path) -> Sequence[Recording]:
     return contents.recordings()
 
 
-def _first(file: Path) -> dict[str, Any]:
-    return _snake_case(first_row(file, *_ROWS))
+def _has_scores(file: Path) -> bool:
+    return _is_score(_snake_case(first_row(file, *_ROWS)))
+
+
+def _has_traces(file: Path) -> bool:
+    row = _snake_case(first_row(file, *_ROWS))
+    return "id" in row and "input" in row and "output" in row and "source" not in row
 
 
 def _is_score(row: Mapping[str, Any]) -> bool:
@@ -73,10 +74,6 @@ def _is_score(row: Mapping[str, Any]) -> bool:
         and "value" in row
         and ("trace_id" in row or "subject" in row)
     )
-
-
-def _is_trace(row: Mapping[str, Any]) -> bool:
-    return "id" in row and "input" in row and "output" in row and "source" not in row
 
 
 def _read_score(

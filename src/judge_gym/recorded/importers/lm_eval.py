@@ -23,9 +23,7 @@ def detect(path: Path) -> bool:
 def read(path: Path) -> Sequence[Recording]:
     """Reads the values of each metric of each task."""
     contents = LogContents(path.name, "lm-eval")
-    files = [file for file in files_of(path, ".jsonl") if _is_samples(file)]
-    if not files:
-        raise DesignError(f"{path} holds no samples of lm-evaluation-harness")
+    files = files_of(path, _is_samples, ".jsonl")
     tasks = [_task(file) for file in files]
     several = len(set(tasks)) > 1
     models = [file.parent.name if path.is_dir() and file.parent != path else "" for file in files]

@@ -18,23 +18,21 @@ _SUBJECTS = ("span_id", "trace_id", "session_id")
 
 def detect(path: Path) -> bool:
     """Whether a file, or a file of a folder, holds annotations of Phoenix."""
-    return some_file(path, lambda file: _is_annotation(first_row(file, *_ROWS)), *_SUFFIXES)
+    return some_file(path, _has_annotations, *_SUFFIXES)
 
 
 def read(path: Path) -> Sequence[Recording]:
     """Reads the annotations of each name; in a folder, exported spans add the texts."""
     contents = LogContents(path.name, "phoenix")
-    files = files_of(path, *_SUFFIXES)
+    files = files_of(path, _has_annotations, *_SUFFIXES)
     texts: dict[str, tuple[str, str]] = {}
-    for file in files:
-        if _span_id(first_row(file, *_ROWS)):
+    if path.is_dir() and some_file(path, _has_spans, *_SUFFIXES):
+        for file in files_of(path, _has_spans, *_SUFFIXES):
             for row in rows_of(file, *_ROWS):
-                texts[_span_id(row)] = _texts(row)
-    annotated = [file for file in files if _is_annotation(first_row(file, *_ROWS))]
-    if not annotated:
-        raise DesignError(f"{path} holds no annotations of Phoenix, or is cut off")
+                given, output = texts[_span_id(row)] = _texts(row)
+                contents.count(given, output)
     seen: set[str] = set()
-    for file in annotated:
+    for file in files:
         for number, row in enumerate(rows_of(file, *_ROWS), 1):
             with errors_of(f"{file.name}: annotation {number}"):
                 if not _is_annotation(row):
@@ -46,6 +44,14 @@ def read(path: Path) -> Sequence[Recording]:
     if not texts:
         contents.note("Annotations are without texts; a folder with exported spans adds them.")
     return contents.recordings()
+
+
+def _has_annotations(file: Path) -> bool:
+    return _is_annotation(first_row(file, *_ROWS))
+
+
+def _has_spans(file: Path) -> bool:
+    return _span_id(first_row(file, *_ROWS)) != ""
 
 
 def _is_annotation(row: Mapping[str, Any]) -> bool:
