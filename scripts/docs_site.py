@@ -16,6 +16,7 @@ PAGES = ROOT / "build" / "pages"
 NAV = {
     "Start": ["index", "install", "concepts", "studies"],
     "Which judge?": ["judges", "benchmarks", "analysis", "frames", "evidence", "axes", "pipeline"],
+    "Recorded verdicts": ["importers"],
     "Models": ["models", "simulated"],
     "Code suites": ["suites", "analyze"],
     "Run a lab": ["operations", "deployment", "replay", "http-api", "mcp", "AGENTS"],

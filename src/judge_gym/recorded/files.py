@@ -4,6 +4,7 @@ Nothing here runs code from a file. Every limit is checked while a file is read,
 any size takes little memory; what does not fit is one `DesignError`.
 """
 
+import codecs
 import csv
 import io
 import json
@@ -38,7 +39,7 @@ MOST_FILES = 1000
 MOST_LOOKED_AT = 50
 """The files of a folder in which its format must show."""
 HEAD = 4 * 2**20
-"""The characters of a file in which its format must show."""
+"""The bytes of a file in which its format must show."""
 _CHUNK = 2**18
 _COUNTED_FROM = 2**20
 """Shorter records hold few values whatever they are made of."""
@@ -123,9 +124,10 @@ class JsonReader:
         Args:
             file: what is read.
             name: its name in messages.
-            at_most: the characters after which reading ends with an error.
+            at_most: the bytes after which reading ends with an error.
         """
-        self._file = io.TextIOWrapper(file, encoding="utf-8-sig")
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._name = name
         self._left = at_most
         self._text = ""
@@ -215,17 +217,18 @@ class JsonReader:
         """Adds to the text, in larger pieces the longer it is; returns false at the end."""
         rest = self._text[self._position :]
         try:
-            added = self._file.read(min(max(_CHUNK, len(rest)), LARGEST_RECORD // 4))
+            data = self._file.read(min(max(_CHUNK, len(rest)), LARGEST_RECORD // 4))
+            added = self._decoder.decode(data, final=not data)
         except UnicodeDecodeError as error:
             raise self._error("is not UTF-8") from error
-        self._left -= len(added)
+        self._left -= len(data)
         if self._left < 0:
             raise self._error("is too long to look through")
         _check_length(len(rest) + len(added), rest.isascii() and added.isascii(), self._name)
         self._text, self._position = rest + added, 0
         if len(rest) > _COUNTED_FROM:
             _check_values(self._text, self._name)
-        return added != ""
+        return data != b""
 
     def _error(self, problem: str) -> DesignError:
         return DesignError(f"{self._name} {problem}")
@@ -275,7 +278,7 @@ def rows_of(
         path: the file.
         lists: where in an object the list of rows may stand, as keys from the outermost. Without
             any, the document is the list.
-        at_most: the characters of a JSON document after which reading ends with an error.
+        at_most: the bytes of a JSON document after which reading ends with an error.
     """
     reader: Callable[[IO[bytes], str], Iterator[Any]]
     match path.suffix.lower():
