@@ -32,12 +32,17 @@ def test_a_folder_of_tables_has_flags_texts_and_the_evaluators_id() -> None:
 
 
 def test_scores_of_version_3_are_read_by_their_subject(tmp_path: Path) -> None:
-    page = {"data": []}
-    for case in CASES:
-        subject = {"kind": "trace", "id": case["id"]}
-        score = {"name": "ok", "source": "EVAL", "dataType": "BOOLEAN", "subject": subject}
-        page["data"].append({**score, "id": case["id"], "value": case["score"] > 0.5})
-    [recording] = read_log(write(tmp_path / "scores.json", page))
+    score = {"name": "ok", "source": "EVAL", "dataType": "BOOLEAN"}
+    scores = [
+        {
+            **score,
+            "id": f"score of {case['id']}",
+            "subject": {"kind": "trace", "id": case["id"]},
+            "value": case["score"] > 0.5,
+        }
+        for case in CASES
+    ]
+    [recording] = read_log(write(tmp_path / "scores.json", {"data": scores}))
     expected = {c["id"]: "true" if c["score"] > 0.5 else "false" for c in CASES}
     assert by_item(recording, "label") == expected
 

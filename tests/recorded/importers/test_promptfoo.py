@@ -4,30 +4,30 @@ from pathlib import Path
 import pytest
 
 from judge_gym.errors import DesignError
-from recorded_logs import CASES, load, read_fixture, read_log, write
+from recorded_logs import CASES, by_item, load, read_fixture, read_log, write
 
 
 def test_each_prompt_is_a_system_whose_outputs_are_judged() -> None:
     [recording] = read_fixture("promptfoo.json")
     assert recording.question == "correct"
     assert recording.scale == ("binary", ("fail", "pass"), "pass")
-    items = recording.items.set_index("item")
-    assert len(items) == 2 * len(CASES)
-    assert items["system"].nunique() == 2
+    assert len(recording.items) == 2 * len(CASES)
+    assert recording.items["system"].nunique() == 2
+    clusters = dict(zip(recording.items["item"], recording.items["cluster"], strict=True))
     passed = {case["id"]: "pass" if case["score"] >= 0.5 else "fail" for case in CASES}
     scores = {case["id"]: case["score"] for case in CASES}
-    for row in recording.verdicts.itertuples():
-        case = items.loc[row.item, "cluster"]
-        assert (row.label, row.score) == (passed[case], scores[case])
+    for item, label in by_item(recording, "label").items():
+        assert label == passed[clusters[item]]
+    for item, score in by_item(recording, "score").items():
+        assert score == scores[clusters[item]]
 
 
 def test_judge_prompt_and_reason_are_kept() -> None:
     [recording] = read_fixture("promptfoo.json")
-    verdicts = recording.verdicts.set_index("item")
-    row = verdicts.loc["turkey, Briefly: {{question}}"]
-    assert row["judge"] == "file://promptfoo_grader.mjs"
-    assert row["rationale"] == "Ankara was expected,\nnot Istanbul."
-    [message] = json.loads(row["prompt"])
+    item = "turkey, Briefly: {{question}}"
+    assert by_item(recording, "judge")[item] == "file://promptfoo_grader.mjs"
+    assert by_item(recording, "rationale")[item] == "Ankara was expected,\nnot Istanbul."
+    [message] = json.loads(by_item(recording, "prompt")[item])
     assert message["content"].startswith("Does Istanbul. satisfy")
     assert "Left out: results of icontains assertions, which are code (16)." in recording.notes
 
