@@ -422,7 +422,8 @@ def _scale_of_numbers(
             "threshold; import them as a table, with --score."
         )
     labels: dict[Value, str] = {step: f"{step:g}" for step in steps}
-    return LabelScale("ordinal", tuple(labels.values())), labels, ""
+    sentence = f"The scale of {name} is taken to end where its values do, at {low:g} and {high:g}."
+    return LabelScale("ordinal", tuple(labels.values())), labels, sentence
 
 
 def _cleaned(value: Value) -> Value:

@@ -80,6 +80,24 @@ def test_graders_of_two_logs_are_two_judges(tmp_path: Path) -> None:
     assert len(recording.items) == len(CASES)
 
 
+def test_a_scorer_that_names_no_model_is_the_judge(tmp_path: Path) -> None:
+    log = load("inspect.json")
+    for sample in log["samples"]:
+        sample["scores"] = {"rate": {"value": len(sample["id"]), "explanation": "long"}}
+    [recording] = read_log(write(tmp_path / "log.json", log))
+    assert set(recording.verdicts["judge"]) == {"rate"}
+    assert recording.scale.labels == ("5", "6", "7", "8", "9")
+    assert "judge.temperature" not in recording.verdicts
+
+
+def test_a_panel_of_graders_is_one_judge(tmp_path: Path) -> None:
+    log = load("inspect.json")
+    log["eval"]["model_roles"]["grader"] = [{"model": "a"}, {"model": "b"}]
+    [recording] = read_log(write(tmp_path / "log.json", log))
+    assert set(recording.verdicts["judge"]) == {"a + b"}
+    assert set(recording.verdicts["answer"]) == {""}
+
+
 def _log_with(**changes: Any) -> dict[str, Any]:
     log: dict[str, Any] = load("inspect.json")
     return {**log, **changes}

@@ -57,7 +57,20 @@ def test_an_expectation_named_as_feedback_is_the_truth(tmp_path: Path) -> None:
     assert (truths == "").sum() == len(CASES) - 1
 
 
-def test_feedback_that_was_corrected_counts_once(tmp_path: Path) -> None:
+def test_a_person_who_corrects_a_judge_gives_a_label(tmp_path: Path) -> None:
+    traces = load("mlflow.json")
+    old = _judged(traces[1])
+    old["valid"] = False
+    correction = {"feedback": {"value": False}, "overrides": old["assessment_id"]}
+    source = {"source_type": "HUMAN", "source_id": "rater-2"}
+    _add(traces, 1, assessment_name="correct", source=source, **correction)
+    [recording] = read_log(write(tmp_path / "traces.json", traces))
+    assert len(recording.verdicts) == len(CASES)
+    [label] = recording.labels[recording.labels["rater"] == "rater-2"]["label"]
+    assert label == "false"
+
+
+def test_feedback_that_a_judge_gave_anew_counts_once(tmp_path: Path) -> None:
     traces = load("mlflow.json")
     old = _judged(traces[1])
     new = {**old, "assessment_id": "a-new", "overrides": old["assessment_id"]}

@@ -41,6 +41,8 @@ _CRITERIA = {
     "N": ("There is no answer.",),
 }
 _SAMPLE = ("id", "epoch", "input", "target", "output", "scores", "attachments")
+_PANEL = " + "
+"""What stands between the names of several graders, of which one verdict is made."""
 _ATTACHMENT = "attachment://"
 
 
@@ -186,6 +188,8 @@ def _read_score(
             "Verdicts whose grade was not found are unreadable here; Inspect counted them as I."
         )
     judge, knobs = _setup(scorer, run, score)
+    if judge == scorer:
+        contents.note(f"{scorer} does not say which model it asks, if any; it is the judge.")
     values = value if isinstance(value, dict) else {"": value}
     for part, single in values.items():
         name = f"{question} {part}".strip()
@@ -197,7 +201,7 @@ def _read_score(
             knobs,
             score=as_number(single),
             prompt=messages_json(grading[:-1]) if grading else "",
-            answer=answer,
+            answer=answer if _PANEL not in judge else "",  # of one of them
             rationale=explanation,
         )
         for edit in edits:
@@ -217,12 +221,13 @@ def _setup(
     for each in map(as_mapping, as_list(run.get("scorers"))):
         if each.get("name") == scorer:
             options = as_mapping(each.get("options"))
-    role = as_text(options.get("model_role")) or "grader"
-    model = options.get("model") or as_mapping(run.get("model_roles")).get(role)
+    model = options.get("model")
+    if as_mapping(score.get("metadata")).get("grading") or scorer.startswith("model_graded"):
+        role = as_text(options.get("model_role")) or "grader"
+        # Without a grader, the model grades itself.
+        model = model or as_mapping(run.get("model_roles")).get(role) or run.get("model")
     graders = model if isinstance(model, list) else [model] if model else []
     names = [as_text(each.get("model") if isinstance(each, dict) else each) for each in graders]
-    if not names and as_mapping(score.get("metadata")).get("grading"):
-        names = [as_text(run.get("model"))]  # without a grader, the model grades itself
     knobs = {
         f"foreign.{name}": value
         for name, value in options.items()
@@ -234,7 +239,7 @@ def _setup(
             for name in ("temperature", "max_tokens"):
                 if (number := as_number(config.get(name))) is not None:
                     knobs[f"judge.{name}"] = number
-    return " + ".join(names) or scorer, knobs
+    return _PANEL.join(names) or scorer, knobs
 
 
 def _grading(score: Mapping[str, Any], attachments: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -22,6 +22,12 @@ _ROWS = ((), ("traces",))
 _REFERENCES = ("expected_response", "expected_output", "expected_facts", "guidelines")
 """Expectations that say what a good answer holds, in words."""
 
+_CORRECTED = (
+    "Where a person corrected a judge's feedback, the verdict is what the judge gave and the "
+    "correction is a label. People correct what they find wrong, so agreement with these labels "
+    "alone says little of the judge."
+)
+
 
 def detect(path: Path) -> bool:
     """Whether a file holds traces of MLflow."""
@@ -62,14 +68,18 @@ def _read_trace(
     name: str, row: Mapping[str, Any], info: Mapping[str, Any], contents: LogContents
 ) -> None:
     assessments = list(map(as_mapping, as_list(info.get("assessments"))))
-    overridden = {as_text(each.get("overrides")) for each in assessments} - {""}
-    current = [
-        each
-        for each in assessments
-        if each.get("valid") is not False and as_text(each.get("assessment_id")) not in overridden
-    ]
-    if len(current) < len(assessments):
-        contents.note("Assessments that were corrected later are left out.")
+    correctors = {
+        as_text(each["overrides"]): _kind(each) for each in assessments if each.get("overrides")
+    }
+    current = []
+    for each in assessments:
+        corrector = correctors.get(as_text(each.get("assessment_id")))
+        if corrector == "HUMAN" != _kind(each):
+            contents.note(_CORRECTED)
+        elif corrector or each.get("valid") is False:
+            contents.skip("assessments that were given anew later")
+            continue
+        current.append(each)
     expectations = {
         _name(each): _plain(as_mapping(each["expectation"]))
         for each in current
@@ -98,8 +108,8 @@ def _read_trace(
 def _read_feedback(item: int, assessment: Mapping[str, Any], contents: LogContents) -> str:
     """Reads a judge's or a person's feedback, and returns its name."""
     question = _name(assessment)
-    source = as_mapping(assessment.get("source"))
-    kind, judge = as_text(source.get("source_type")), as_text(source.get("source_id"))
+    kind = _kind(assessment)
+    judge = as_text(as_mapping(assessment.get("source")).get("source_id"))
     feedback = as_mapping(assessment.get("feedback"))
     value = _plain(feedback)
     if isinstance(value, list | dict):
@@ -126,6 +136,10 @@ def _read_feedback(item: int, assessment: Mapping[str, Any], contents: LogConten
 
 def _name(assessment: Mapping[str, Any]) -> str:
     return as_text(assessment.get("assessment_name") or assessment.get("name"))
+
+
+def _kind(assessment: Mapping[str, Any]) -> str:
+    return as_text(as_mapping(assessment.get("source")).get("source_type"))
 
 
 def _plain(part: Mapping[str, Any]) -> Any:
