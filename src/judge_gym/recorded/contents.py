@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from judge_gym.analysis.frames import TEXT
+from judge_gym.analysis.frames import NAMES_APART, TEXT
 from judge_gym.axes import FOREIGN
 from judge_gym.errors import DesignError
 from judge_gym.recorded.recording import (
@@ -59,10 +59,11 @@ def messages_json(messages: Iterable[tuple[str, str]]) -> str:
 def as_text(value: Any) -> str:
     """Returns a text as it is, and anything else as JSON; nothing as no text."""
     if isinstance(value, str):
-        return value
+        # JSON may hold halves of characters, which nothing can store.
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if type(value) is int:  # as JSON has it, too, but sooner
         return str(value)
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    return "" if value is None else as_text(json.dumps(value, ensure_ascii=False))
 
 
 def as_number(value: Any) -> float | None:
@@ -110,7 +111,7 @@ class _Rows:
 @dataclass(slots=True)
 class _Question:
     verdicts: _Rows = field(default_factory=_Rows)
-    labels: list[tuple[int, str, Value]] = field(default_factory=list)
+    labels: list[tuple[str, int, str, Value]] = field(default_factory=list)
     truths: dict[int, Value] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -171,10 +172,10 @@ class LogContents:
         self._question(question).verdicts.add(row)
         self.count(*columns.values())
 
-    def add_label(self, question: str, item: int, rater: str, value: Value) -> None:
-        """Adds a person's label."""
+    def add_label(self, question: str, item: int, rater: str, value: Value, time: str = "") -> None:
+        """Adds a person's label; of several by one person, that of the latest time counts."""
         if (value := _cleaned(value)) is not None:
-            self._question(question).labels.append((item, rater, value))
+            self._question(question).labels.append((time, item, rater, value))
             self.count(rater)
 
     def set_truth(self, question: str, item: int, value: Value) -> None:
@@ -250,10 +251,11 @@ class LogContents:
         verdicts = _frame(columns)
         setup = ["judge", "item", *(column for column in verdicts if "." in str(column))]
         verdicts["repeat"] = verdicts.groupby(setup, dropna=False, sort=False).cumcount()
-        people = {(item, rater): labels[value] for item, rater, value in part.labels}
+        given = sorted(part.labels, key=lambda label: label[0])
+        people = {(item, rater): labels[value] for _, item, rater, value in given}
         if overwritten := len(part.labels) - len(people):
             part.notes.append(
-                f"{overwritten} labels were given again by the same person; the last one counts."
+                f"{overwritten} labels were given again by the same person; the latest counts."
             )
         unknown = [value for value in part.truths.values() if value not in labels]
         if unknown:
@@ -333,6 +335,7 @@ class LogContents:
         return [f"Left out: {what} ({count})." for what, count in self._skipped.items()]
 
     def _question(self, name: str) -> _Question:
+        name = as_text(name)
         if name not in self._questions:
             if len(self._questions) == MOST_QUESTIONS:
                 raise DesignError(
@@ -348,7 +351,7 @@ class _NoScale(Exception):
 
 def _scale(name: str, part: _Question) -> tuple[LabelScale, Mapping[Value, str], str]:
     """Returns the scale of a question, the label of each value, and what it takes for granted."""
-    values = {*part.verdicts.columns["value"], *(value for _, _, value in part.labels)}
+    values = {*part.verdicts.columns["value"], *(value for *_, value in part.labels)}
     values.discard(None)
     words = {value for value in values if isinstance(value, str)}
     numbers = {value for value in values if isinstance(value, float)}
@@ -375,7 +378,9 @@ def _scale_of_words(
             capital = all(word.isupper() for word in words)
             labels = tuple(spelled.get(word, word.upper() if capital else word) for word in ordered)
             meaning: dict[Value, str] = {word: spelled[word.lower()] for word in words}
-            return _ordered_scale(labels), meaning, ""
+            merged = len(spelled) < len(words)
+            sentence = f"Spellings of {name} are read as one: {', '.join(sorted(words))}."
+            return _ordered_scale(labels), meaning, sentence if merged else ""
     if len(words) > MOST_LABELS:
         raise _NoScale(f"{name} has {len(words)} different words, which are no labels.")
     scores: dict[str, set[float]] = {word: set() for word in words}
@@ -421,7 +426,9 @@ def _scale_of_numbers(
             f"{name} has {len(numbers)} different scores from {low:g} to {high:g} and no "
             "threshold; import them as a table, with --score."
         )
-    labels: dict[Value, str] = {step: f"{step:g}" for step in steps}
+    labels: dict[Value, str] = {
+        step: str(int(step)) if step.is_integer() else f"{step:g}" for step in steps
+    }
     sentence = f"The scale of {name} is taken to end where its values do, at {low:g} and {high:g}."
     return LabelScale("ordinal", tuple(labels.values())), labels, sentence
 
@@ -434,7 +441,7 @@ def _cleaned(value: Value) -> Value:
         case int() | float():
             return float(value)
         case str():
-            return value.strip() or None
+            return as_text(value).replace(NAMES_APART, ", ").strip() or None
         case _:
             return None
 

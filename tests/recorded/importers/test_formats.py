@@ -20,7 +20,9 @@ def test_every_fixture_is_named() -> None:
 @each_row(("name", "format"), list(FORMATS.items()))
 def test_a_log_is_of_one_format(name: str, format: str) -> None:
     path = FIXTURES / name
-    assert [each for each, reader in importers().items() if reader.detect(path)] == [format]
+    tables = {"file"}  # any table may be one; it is tried last
+    readers = {each: reader for each, reader in importers().items() if each not in tables}
+    assert [each for each, reader in readers.items() if reader.detect(path)] == [format]
     assert find_importer("auto", path)[0] == format
 
 
@@ -54,6 +56,6 @@ def test_a_log_of_another_kind_is_refused(format: str, tmp_path: Path) -> None:
 
 
 def test_detection_refuses_what_fits_no_format(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text("[1, 2]")
+    (tmp_path / "x.log").write_text("[1, 2]")
     with pytest.raises(DesignError, match="name the format"):
-        find_importer("auto", tmp_path / "x.json")
+        find_importer("auto", tmp_path / "x.log")

@@ -79,6 +79,37 @@ def test_a_row_with_too_few_cells_is_refused(tmp_path: Path) -> None:
         read_log(path)
 
 
+def test_the_latest_of_a_persons_labels_counts(tmp_path: Path) -> None:
+    page = load("langfuse.json")
+    label = next(score for score in page["data"] if score["id"] == "person-france")
+    changed = {**label, "id": "changed", "stringValue": "incorrect"}
+    page["data"].insert(0, {**changed, "updatedAt": "2026-02-01T00:00:00Z"})
+    correctness, _ = read_log(write(tmp_path / "scores.json", page))
+    assert people(correctness)["trace-france"] == "incorrect"
+    assert len(correctness.labels) == len(CASES)
+    assert any("given again" in note for note in correctness.notes)
+
+
+def test_spellings_that_are_read_as_one_are_said(tmp_path: Path) -> None:
+    words = ("Pass", "pass", "fail")
+    score = {"name": "ok", "source": "EVAL", "value": 0, "dataType": "CATEGORICAL"}
+    rows = [{**score, "traceId": word, "stringValue": word} for word in words]
+    [recording] = read_log(write(tmp_path / "scores.json", rows))
+    assert len(recording.scale.labels) == 2
+    assert "Spellings of ok are read as one: Pass, fail, pass." in recording.notes
+
+
+def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
+    page = load("langfuse.json")
+    for score in page["data"]:
+        score |= {"name": "a\ud800", "comment": "b\ud800", "stringValue": "good\ud800"}
+        score["dataType"] = "CATEGORICAL"
+    [recording] = read_log(write(tmp_path / "scores.json", page))
+    assert recording.question == "a?"
+    assert set(recording.verdicts["rationale"]) == {"b?"}
+    assert recording.scale.labels == ("good?",)
+
+
 def test_cells_are_data(tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     with path.open("w", newline="", encoding="utf-8") as file:

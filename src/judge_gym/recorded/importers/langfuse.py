@@ -96,7 +96,7 @@ def _read_score(
     value, comment = _value(row, kind), as_text(row.get("comment"))
     if source == "ANNOTATION":
         person = as_text(row.get("author_user_id") or row.get("author_user_name")) or "annotator"
-        contents.add_label(question, item, person, value)
+        contents.add_label(question, item, person, value, as_text(row.get("updated_at")))
         return
     if source == "API":
         contents.note(

@@ -116,7 +116,8 @@ def _read_feedback(item: int, assessment: Mapping[str, Any], contents: LogConten
         contents.skip(f"feedback {question} that is a list or an object")
         return question
     if kind == "HUMAN":
-        contents.add_label(question, item, judge or "annotator", as_value(value))
+        time = as_text(assessment.get("last_update_time"))
+        contents.add_label(question, item, judge or "annotator", as_value(value), time)
         return question
     metadata = as_mapping(assessment.get("metadata"))
     error = feedback.get("error")

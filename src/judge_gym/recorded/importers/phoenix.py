@@ -96,7 +96,7 @@ def _read_annotation(
     identifier = as_text(row.get("identifier"))
     if row["annotator_kind"] == "HUMAN":
         person = as_text(row.get("user_id")) or identifier or "annotator"
-        contents.add_label(question, item, person, value)
+        contents.add_label(question, item, person, value, as_text(row.get("updated_at")))
         return
     metadata = row.get("metadata")
     model = as_text(metadata.get("model")) if isinstance(metadata, dict) else ""

@@ -66,7 +66,7 @@ def _read_result(row: Mapping[str, Any], contents: LogContents) -> None:
     prompt = as_mapping(row.get("prompt"))
     variables = as_mapping(row.get("vars"))
     item = contents.add_item(
-        as_text(row.get("testIdx")) or as_text(case.get("description")),
+        as_text(row.get("testIdx")) or as_text(case.get("description")) or "test",
         as_text(as_mapping(row.get("response")).get("output")),
         (_provider_name(row.get("provider")), as_text(prompt.get("label"))),
         title=as_text(case.get("description")),
