@@ -381,6 +381,9 @@ def _scale_of_words(
             merged = len(spelled) < len(words)
             sentence = f"Spellings of {name} are read as one: {', '.join(sorted(words))}."
             return _ordered_scale(labels), meaning, sentence if merged else ""
+    if len(words) == 1:
+        [word] = words
+        return _single_scale(name, word, word)
     if len(words) > MOST_LABELS:
         raise _NoScale(f"{name} has {len(words)} different words, which are no labels.")
     scores: dict[str, set[float]] = {word: set() for word in words}
@@ -398,6 +401,15 @@ def _scale_of_words(
     return scale, same, ""
 
 
+def _single_scale(
+    name: str, value: Value, label: str
+) -> tuple[LabelScale, Mapping[Value, str], str]:
+    """Returns a scale where all values are the same, for a scale has two labels at least."""
+    labels = (f"not {label}", label)
+    sentence = f"{name} has one value, {label}; what else there is, is called {labels[0]}."
+    return LabelScale("binary", labels, label), {value: label}, sentence
+
+
 def _ordered_scale(labels: tuple[str, ...]) -> LabelScale:
     if len(labels) == 2:
         return LabelScale("binary", labels, labels[1])
@@ -410,6 +422,8 @@ def _scale_of_numbers(
     low, high = min(numbers), max(numbers)
     if numbers <= {0.0, 1.0}:
         return LabelScale("binary", ("0", "1"), "1"), {0.0: "0", 1.0: "1"}, ""
+    if low == high and low.is_integer():
+        return _single_scale(name, low, str(int(low)))
     if all(number.is_integer() for number in numbers) and high - low <= 10:
         steps = [float(step) for step in range(int(low), int(high) + 1)]
     elif numbers <= {0.0, 0.5, 1.0}:

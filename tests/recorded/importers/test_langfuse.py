@@ -99,6 +99,12 @@ def test_spellings_that_are_read_as_one_are_said(tmp_path: Path) -> None:
     assert "Spellings of ok are read as one: Pass, fail, pass." in recording.notes
 
 
+def test_a_single_label_has_a_counterpart(tmp_path: Path) -> None:
+    score = {"name": "ok", "source": "EVAL", "value": 4, "dataType": "NUMERIC"}
+    [recording] = read_log(write(tmp_path / "x.json", [{**score, "traceId": "a"}]))
+    assert recording.scale == ("binary", ("not 4", "4"), "4")
+
+
 def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
     page = load("langfuse.json")
     for score in page["data"]:
@@ -107,7 +113,7 @@ def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
     [recording] = read_log(write(tmp_path / "scores.json", page))
     assert recording.question == "a?"
     assert set(recording.verdicts["rationale"]) == {"b?"}
-    assert recording.scale.labels == ("good?",)
+    assert recording.scale.labels == ("not good?", "good?")
 
 
 def test_cells_are_data(tmp_path: Path) -> None:
