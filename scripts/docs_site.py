@@ -15,12 +15,21 @@ ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "build" / "pages"
 NAV = {
     "Start": ["index", "install", "concepts", "studies"],
-    "Which judge?": ["judges", "benchmarks", "analysis", "frames", "evidence", "axes", "pipeline"],
-    "Recorded verdicts": ["importers"],
+    "Which judge?": [
+        "judges",
+        "benchmarks",
+        "published",
+        "importers",
+        "analysis",
+        "frames",
+        "evidence",
+        "axes",
+        "pipeline",
+    ],
     "Models": ["models", "simulated"],
     "Code suites": ["suites", "analyze"],
     "Run a lab": ["operations", "deployment", "replay", "http-api", "mcp", "AGENTS"],
-    "Research": ["runbook", "calibrate", "findings/coverage"],
+    "Research": ["runbook", "calibrate", "findings/coverage", "findings/recorded-judges"],
     "Reference": ["cli", "architecture", "contributing"],
 }
 """The pages in the order of the menu; a page that is not listed stands at the end."""

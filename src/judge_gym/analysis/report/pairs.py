@@ -32,7 +32,11 @@ def build_pair_report(
     frame[["low", "high"]] = frame.pop("interval").tolist()
     contrasts = [contrast.to_json() for contrast in comparison.contrasts] if comparison else []
     tables = [
-        Table("Scores", f"Percent. {PAIR_RULE} {PUBLISHED}", frame.rename(columns={"panel": "category"})),
+        Table(
+            "Scores",
+            f"Percent. {PAIR_RULE} {PUBLISHED}",
+            frame.rename(columns={"panel": "category"}),
+        ),
         Table(
             "Comparison of judges",
             "On the pairs that all of them judged. Difference: accuracy of the judge minus that of "
