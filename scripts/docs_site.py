@@ -20,6 +20,7 @@ NAV = {
         "judges",
         "benchmarks",
         "published",
+        "importers",
         "analysis",
         "frames",
         "evidence",
