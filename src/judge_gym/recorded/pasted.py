@@ -98,7 +98,7 @@ def _read_table(
     columns = [PastedColumn(name, "", "not used", True) for name in names]
     for place, name in enumerate(names):
         if role := taken.get(name):
-            columns[place] = PastedColumn(name, role.role, role.reason, role.certain)
+            columns[place] = PastedColumn(name, role.role, role.reason, role.certain or accept)
     return nothing._replace(
         columns=columns,
         items=items.rows,
