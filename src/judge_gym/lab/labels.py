@@ -60,7 +60,7 @@ class Labels:
         """
         items, stages = self._labelled(target)
         labels = read_labels(path)
-        names = _names(items)
+        names = _names(items, {label.item for label in labels})
         ids = {label.item: _identified(label.item, names, path) for label in labels}
         given: dict[tuple[int, str], str] = {}
         rows = []
@@ -211,12 +211,20 @@ class Labels:
         return pd.DataFrame(found, columns=["tag", "evidence", "rater", "stage"])
 
 
-def _names(items: Sequence[Evidence]) -> dict[str, set[int]]:
-    """Returns what an item may be called: its number, address, hash, published id or title."""
-    names: dict[str, set[int]] = {}
+def _names(items: Sequence[Evidence], used: Collection[str]) -> dict[str, set[int]]:
+    """Returns what an item may be called: its number, address, hash, own id or title.
+
+    Where all names that are used are own ids, which may be numbers too, these are meant.
+    """
+    own: dict[str, set[int]] = {}
     for item in items:
-        published = str(item.metadata.get("id", ""))
-        for name in {str(item.id), item.url, item.hash, published, item.title} - {""}:
+        for name in {str(item.metadata.get("id", "")), *item.metadata.get("ids", ())} - {""}:
+            own.setdefault(name, set()).add(item.id)
+    if own.keys() >= {*used}:
+        return own
+    names = {name: {*ids} for name, ids in own.items()}
+    for item in items:
+        for name in {str(item.id), item.url, item.hash, item.title} - {""}:
             names.setdefault(name, set()).add(item.id)
     return names
 

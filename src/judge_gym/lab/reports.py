@@ -147,7 +147,7 @@ class Reports:
         import pandas as pd
 
         from judge_gym.analysis.judges.table import judge_table
-        from judge_gym.analysis.report.page import simulation_banner
+        from judge_gym.analysis.report.page import recorded_note, simulation_banner
 
         studies = {str(row["study"]) for row in rows}
         # Splits, margins and declared measures are a study's own.
@@ -167,6 +167,9 @@ class Reports:
             positive=self._study_key(study, "positive") if positive is None else positive,
             alt_test=self._store.studies.declarations(study).alt_test,
         )
+        if note := recorded_note(frame):
+            table["sentence"] = f"{table['sentence']} {note}"
+            table["notes"] = [note, *table["notes"]]
         if table["split"] is not None:
             read = [(row["setup"], row["truth"]) for row in table["rows"]]
             estimates = [[setup, found and [found["value"], found["n"]]] for setup, found in read]
