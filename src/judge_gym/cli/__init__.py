@@ -28,7 +28,7 @@ SECTIONS = {
     "Code suites": "suite:suites analyze:failures schedule:schedule",
     "Serve": "lab:serve mcp:serve worker:runs token:admin db:admin",
     "Data": (
-        "models:models axes:axes benchmark:benchmarks pool:evidence reparse:runs cleanup:runs "
+        "import:imports models:models axes:axes benchmark:benchmarks pool:evidence reparse:runs cleanup:runs "
         "ledger:admin sim:serve"
     ),
     "Research protocol": (
@@ -52,7 +52,7 @@ def load_app(command: str | None = None) -> "Typer":
     order = list(COMMANDS)
     app.registered_groups.sort(key=lambda group: order.index(str(group.name)))
     app.registered_commands.sort(
-        key=lambda command: order.index(getattr(command.callback, "__name__", ""))
+        key=lambda command: order.index(command.name or getattr(command.callback, "__name__", ""))
     )
     return app
 

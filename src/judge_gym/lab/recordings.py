@@ -513,12 +513,12 @@ def _study_file(study: str, parts: Sequence[_Part]) -> str:
     positives = {part.recording.scale.positive for part in parts}
     written: dict[str, Any] = {
         "study": study,
-        "samples": 1,
-        "evidence": {part.task.pool_name: {"pool": part.task.pool_name} for part in parts},
+        "repeats": 1,
+        "items": {part.task.pool_name: {"pool": part.task.pool_name} for part in parts},
         "tasks": [
             {
-                "concept": part.task.concept,
-                "evidence": part.task.pool_name,
+                "question": part.task.concept,
+                "items": part.task.pool_name,
                 "rubric": {
                     "kind": part.task.rubric.kind,
                     "stages": [

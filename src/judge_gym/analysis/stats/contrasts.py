@@ -312,7 +312,7 @@ def find_contrasts(frame: pd.DataFrame) -> list[Contrast]:
             if len(knobs) != 1 or knobs == ("series",):
                 continue
             levels = [levels[knobs[0]] for levels in designs.values()]
-            base = _base(usual[task][knobs[0]], levels)
+            base = _base(usual[task].get(knobs[0]), levels)
             for level, against in ((one, other), (other, one)):
                 if _same(designs[against][knobs[0]], base):
                     found.append(_contrast(task, knobs[0], level, against, designs))
