@@ -225,7 +225,7 @@ def _leaves(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
-    for name, value in (model.model_extra or {}).items():
+    for name, value in (model.__pydantic_extra__ or {}).items():
         yield f"{prefix}{name}", value
 
 

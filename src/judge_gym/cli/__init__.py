@@ -28,8 +28,8 @@ SECTIONS = {
     "Code suites": "suite:suites analyze:failures schedule:schedule",
     "Serve": "lab:serve mcp:serve worker:runs token:admin db:admin",
     "Data": (
-        "import:imports models:models axes:axes benchmark:benchmarks pool:evidence reparse:runs cleanup:runs "
-        "ledger:admin sim:serve"
+        "import:imports models:models axes:axes benchmark:benchmarks pool:evidence reparse:runs "
+        "cleanup:runs ledger:admin sim:serve"
     ),
     "Research protocol": (
         "evidence:evidence rubric:workflows score:workflows swap:workflows probe:workflows"

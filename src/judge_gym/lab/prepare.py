@@ -300,8 +300,8 @@ def prepare_rows(
     if not asked:
         study = rows[0]["study"] or rows[0]["tag"]
         raise ConflictError(
-            f"{study} was recorded elsewhere ({rows[0]['design'][RECORDED]}): its judges cannot be "
-            "asked here; name other judges in a study file on its pool, such as the one that "
+            f"{study} was recorded {rows[0]['design'][RECORDED]}: its judges cannot be asked "
+            "here; name other judges in a study file on its pool, such as the one that "
             "'judge-gym import' writes"
         )
     for row in asked:

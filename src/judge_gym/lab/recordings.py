@@ -192,7 +192,8 @@ class Recordings:
                 self._refuse_different(part, study, run, known, verdicts)
                 continue
             store.recorded.save(run, rubric.id, verdicts)
-            store.events.record([run.id], "ended", _mark(recording))
+            mark = f"Recorded {_level(recording)}, not asked by this lab"
+            store.events.record([run.id], "ended", mark)
             new.update(experiments=1, verdicts=len(rows[number]))
         labels = [
             {
@@ -258,12 +259,10 @@ class Recordings:
 
 
 def _level(recording: "Recording") -> str:
-    """Returns the level of the knob that says where a judge was recorded."""
-    return f"{recording.format}: {recording.source}"
-
-
-def _mark(recording: "Recording") -> str:
-    return f"Recorded elsewhere ({_level(recording)}), not asked by this lab"
+    """Returns the level of the knob that says where a judge was recorded, after that word."""
+    if recording.format == "file":
+        return f"in {recording.source}"
+    return f"by {recording.format} ({recording.source})"
 
 
 def _judges(part: _Part) -> list[str]:
@@ -323,7 +322,7 @@ def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Eviden
         text = row["text"]
         absent = not (text or paired)
         if absent:
-            text = f"The text of {row['item']!r} was not recorded in {_level(recording)}."
+            text = f"The text of {row['item']!r} was not recorded {_level(recording)}."
         item = Evidence(
             title=row["title"] or row["item"],
             text=text,
@@ -441,7 +440,7 @@ def _verdicts(
     part: _Part, experiment: Experiment, rows: "pd.DataFrame"
 ) -> Iterator[RecordedVerdict]:
     """Yields the verdicts of an experiment with their calls."""
-    design, items = experiment.design, experiment.task.pool.items
+    design, items, own = experiment.design, experiment.task.pool.items, experiment.digest
     endpoint, judge = f"recorded:{part.recording.source}", experiment.design.judge
     scale = len(part.stages)
     straight = Display(LETTERS[:scale], tuple(range(1, scale + 1)))
@@ -454,9 +453,7 @@ def _verdicts(
     ):
         item, flipped = items[place], bool(flipped)
         said = answer if rationale in answer else f"{rationale}\n\n{answer}".strip()
-        which = (
-            [call, said] if call else [experiment.digest, item.hash, flipped, status, stage, said]
-        )
+        which = [call] if call else [own, item.hash, flipped, status, stage]
         yield RecordedVerdict(
             place=Place(item.id, int(repeat), flipped),
             status=cast(Status, status),
@@ -465,7 +462,7 @@ def _verdicts(
             request=Request(
                 model=judge.model,
                 messages=_messages(prompt),
-                draw=Draw(f"recorded {digest(which)[:16]}", 0 if call else int(repeat)),
+                draw=Draw(f"recorded {digest([*which, said])[:16]}", 0 if call else int(repeat)),
                 temperature=design.judge.temperature,
                 max_tokens=judge.max_tokens,
             ),
@@ -537,7 +534,7 @@ def _study_file(study: str, parts: Sequence[_Part]) -> str:
     body = yaml.safe_dump(written, sort_keys=False, allow_unicode=True, width=100)
     sources = " and ".join(dict.fromkeys(_level(part.recording) for part in parts))
     return (
-        f"# Verdicts on these items were recorded elsewhere ({sources}).\n"
+        f"# Verdicts on these items were recorded {sources}.\n"
         f"# To ask other judges, name them here, then: judge-gym plan {study}.yaml\n"
         f"judges: []  # such as openai:gpt-5.2 or local:smollm2\n{body}"
     )

@@ -51,6 +51,7 @@ __all__ = [
     "Place",
     "Progress",
     "RecordedVerdict",
+    "RecordedVerdicts",
     "Rows",
     "Run",
     "Scope",

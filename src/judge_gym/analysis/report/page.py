@@ -399,9 +399,9 @@ def recorded_note(frame: pd.DataFrame) -> str:
     if not judges:
         return ""
     if own is None:
-        return f"Recorded elsewhere ({'; '.join(judges)}), not asked by this lab."
-    parts = [f"{', '.join(names)} ({source})" for source, names in judges.items()]
-    return f"Recorded elsewhere, not asked by this lab: {'; '.join(parts)}."
+        return f"Recorded {' and '.join(judges)}, not asked by this lab."
+    parts = [f"{', '.join(names)}: recorded {source}" for source, names in judges.items()]
+    return f"{'; '.join(parts)}, not asked by this lab."
 
 
 def slug(title: str) -> str:
