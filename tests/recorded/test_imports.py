@@ -37,8 +37,10 @@ NAMES = [str(number) for number in range(1, ITEMS + 1)]
 """The user's own ids, which are numbers as those of the lab are, in another order."""
 PASSES = LabelScale("binary", ("fail", "pass"), "pass")
 RESPONSES = LabelScale("nominal", ("a", "b", "tie"))
-WRITTEN = ("evidence", "texts", "pools", "rubrics", "experiments", "tags", "runs", "calls")
-WRITTEN += ("attempts", "samples", "labels", "events", "studies", "pool_names")
+WRITTEN = (
+    *("evidence", "texts", "pools", "rubrics", "experiments", "tags", "runs", "calls"),
+    *("attempts", "samples", "labels", "events", "studies", "pool_names"),
+)
 
 
 def truth(number: int) -> str:
@@ -150,7 +152,7 @@ def test_recorded_judges_are_compared_with_known_answers_as_own_ones(lab: Lab) -
         "haiku": 1 - 6 / ITEMS,
         "haiku, prompt short": 1 - 6 / ITEMS,
     }
-    assert {row["usd_per_1000"]["value"] for row in table["rows"]} == {500}
+    assert {(row["usd_per_1000"] or {}).get("value") for row in table["rows"]} == {500}
     assert {row["seconds"] for row in table["rows"]} == {None}  # not recorded
 
 
@@ -198,7 +200,7 @@ def test_prompt_and_answer_are_kept_in_the_ledger_under_an_endpoint_of_their_own
     assert {call["endpoint"] for call in calls} == {"recorded:cases.csv"}
     tag = "triage/quality/triage/gpt/prompt=short/recorded=cases.csv"
     [first] = lab.experiments.list_samples(tag, evidence=1)
-    messages, attempts = lab.admin.transcript(first["call_id"])
+    messages, attempts = lab.admin.transcript(first["call_id"] or 0)
     assert [message.content for message in messages] == ["short: case 1?"]
     assert attempts[0]["body"] == "Hm.\nVERDICT: pass"
 
@@ -220,6 +222,7 @@ def test_pairs_are_judged_by_response_whichever_was_shown_first(lab: Lab) -> Non
     assert frame["pair"].all()
     assert [*frame.groupby("flipped")["stages"].unique().map(list)] == [["1"], ["2"]]
     [row] = lab.reports.judges(STUDY)["rows"]
+    assert row["position_bias"] is not None
     assert row["position_bias"]["value"] == 1
     assert row["measures"]["exact"]["value"] == 0.5
 
@@ -369,16 +372,16 @@ def _import_and_die(url: str) -> None:
     """Imports, and is killed when two of four judges are written."""
     from judge_gym.store import RecordedVerdicts
 
-    saved = []
+    saved: list[int] = []
     save = RecordedVerdicts.save
 
-    def save_two(self: Any, *arguments: Any) -> int:
+    def save_two(self: RecordedVerdicts, *arguments: Any) -> int:
         if len(saved) == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         saved.append(save(self, *arguments))
         return saved[-1]
 
-    RecordedVerdicts.save = save_two  # type: ignore[method-assign]
+    RecordedVerdicts.save = save_two  # type: ignore[assignment, method-assign]
     with Lab.open(url) as lab:
         lab.recordings.add([recording()], STUDY)
 
@@ -410,6 +413,14 @@ def test_an_own_run_of_a_recorded_judge_reuses_no_recorded_answer(lab: Lab, tmp_
     [run] = lab.runs.run(tmp_path / "triage.yaml").runs
     assert (run.calls, run.reused) == (ITEMS, 0)
     assert len(lab.reports.judges(STUDY)["rows"]) == 2
+
+
+def test_a_recorded_judge_is_not_asked_again_about_an_item(lab: Lab) -> None:
+    lab.recordings.add([recording()], STUDY)
+    before = counts(lab)
+    with pytest.raises(ConflictError, match=r"recorded in cases\.csv: its judges cannot be asked"):
+        lab.runs.rerun_sample(1)
+    assert counts(lab) == before
 
 
 @pytest.mark.parametrize("verb", ["run", "start", "resume", "retry"])

@@ -52,7 +52,9 @@ def load_app(command: str | None = None) -> "Typer":
     order = list(COMMANDS)
     app.registered_groups.sort(key=lambda group: order.index(str(group.name)))
     app.registered_commands.sort(
-        key=lambda command: order.index(command.name or getattr(command.callback, "__name__", ""))
+        key=lambda command: order.index(
+            str(command.name or getattr(command.callback, "__name__", ""))
+        )
     )
     return app
 

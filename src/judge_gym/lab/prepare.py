@@ -298,12 +298,7 @@ def prepare_rows(
     named: dict[str, Experiment] = {}
     asked = [row for row in rows if RECORDED not in row["design"]]
     if not asked:
-        study = rows[0]["study"] or rows[0]["tag"]
-        raise ConflictError(
-            f"{study} was recorded {rows[0]['design'][RECORDED]}: its judges cannot be asked "
-            "here; name other judges in a study file on its pool, such as the one that "
-            "'judge-gym import' writes"
-        )
+        refuse_recorded(rows[0]["study"] or rows[0]["tag"], rows[0]["design"])
     for row in asked:
         experiment, _ = store.experiments.find(row["tag"])
         refuse_draft(experiment)
@@ -318,6 +313,15 @@ def prepare_rows(
     notes = (*_simulated(judges, models), *_hosted(designs, models))
     budget = BudgetSpec.model_validate(store.studies.budget(study))
     return PreparedStudy(study, Sweep(tuple(found)), targets, budget, None, notes)
+
+
+def refuse_recorded(name: str, design: Mapping[str, Any]) -> None:
+    """Refuses to ask a judge whose verdicts others recorded; its settings are not all known."""
+    if RECORDED in design:
+        raise ConflictError(
+            f"{name} was recorded {design[RECORDED]}: its judges cannot be asked here; name other "
+            "judges in a study file on its pool, such as the one that 'judge-gym import' writes"
+        )
 
 
 def refuse_draft(experiment: Experiment) -> None:

@@ -17,6 +17,7 @@ from judge_gym.axes.presentation import LETTERS
 from judge_gym.errors import ConflictError, DesignError, MissingFileError, NotFoundError
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.imports import load_analysis
+from judge_gym.lab.sample_frames import annotations
 from judge_gym.records import (
     Display,
     Draw,
@@ -101,6 +102,16 @@ class Recordings:
     def __init__(self, store: Store, experiments: Experiments) -> None:
         self._store = store
         self._experiments = experiments
+
+    def note(self, study: str) -> str:
+        """Returns which judges of a study others recorded, and where; empty if none."""
+        rows = self._store.experiments.rows(study=study)
+        if not any(RECORDED in row["design"] for row in rows):
+            return ""
+        load_analysis()
+        from judge_gym.analysis.report.page import recorded_note
+
+        return recorded_note(annotations(rows))
 
     def formats(self) -> Mapping[str, str]:
         """Returns what each importer reads, by the name of its format."""
@@ -197,12 +208,14 @@ class Recordings:
             new.update(experiments=1, verdicts=len(rows[number]))
         labels = [
             {
-                "evidence_id": pool.items[row.place].id,
+                "evidence_id": pool.items[place].id,
                 "concept": recording.question,
-                "rater": row.rater,
-                "stage": part.stages[row.stage - 1],
+                "rater": rater,
+                "stage": part.stages[stage - 1],
             }
-            for row in part.labels.itertuples()
+            for place, rater, stage in zip(
+                *(part.labels[name].tolist() for name in ("place", "rater", "stage")), strict=True
+            )
         ]
         try:
             new["labels"] = store.evidence.save_labels(labels, replace=False)["new"]
@@ -315,7 +328,7 @@ def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Eviden
     """Yields the items; those without a text, or with that of another, are still items."""
     from judge_gym.recorded import ITEM_COLUMNS
 
-    fields = [name for name in recording.items if name not in ITEM_COLUMNS]
+    fields = [str(name) for name in recording.items if name not in ITEM_COLUMNS]
     bodies: set[str] = set()
     for row in recording.items.to_dict("records"):
         paired = row["response_a"] != ""
@@ -493,6 +506,8 @@ def _content(content: Any) -> str:
 
 def _notes(part: _Part) -> Iterator[str]:
     """Yields what was not mapped, and what was taken for granted."""
+    from judge_gym.recorded import VERDICT_COLUMNS
+
     yield from part.recording.notes
     items, source = part.recording.items, part.recording.source
     if not part.readable:
@@ -500,6 +515,13 @@ def _notes(part: _Part) -> Iterator[str]:
         yield (
             f"{source}: {absent:,} items have no text, so no other judge can be asked about them"
         )
+    lost = [
+        str(name)
+        for name in part.recording.verdicts
+        if name not in VERDICT_COLUMNS and "." not in str(name)
+    ]
+    if lost:
+        yield f"{source}: not stored with the verdicts: {', '.join(lost)}"
     texts = items.loc[items["text"] != "", ["text", "response_a", "response_b"]]
     if same := int(texts.duplicated().sum()):
         yield f"{source}: {same:,} items have the text of another; each stays an item"

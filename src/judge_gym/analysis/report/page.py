@@ -391,7 +391,7 @@ def recorded_note(frame: pd.DataFrame) -> str:
     """Returns which judges of samples others recorded, and where; empty if this lab asked all."""
     if RECORDED not in frame:
         return ""
-    levels = frame[RECORDED].astype(str).to_numpy()
+    levels = frame[RECORDED].astype(object).where(frame[RECORDED].notna(), "").to_numpy()
     judges: dict[str, dict[str, None]] = {}
     for judge, source in dict.fromkeys(zip(frame[JUDGE].astype(str), levels, strict=True)):
         judges.setdefault(source, {})[judge] = None

@@ -109,6 +109,7 @@ def items(
             for row in page.rows
         ],
         setups=setups,
+        recorded=lab.recordings.note(name),
         shown=shown,
         judges={one["setup"]: one["judge"] for one in setups},
         tasks=lab.experiments.list_tasks(name),
