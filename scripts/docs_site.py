@@ -15,7 +15,16 @@ ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "build" / "pages"
 NAV = {
     "Start": ["index", "install", "concepts", "studies"],
-    "Which judge?": ["judges", "benchmarks", "analysis", "frames", "evidence", "axes", "pipeline"],
+    "Which judge?": [
+        "judges",
+        "benchmarks",
+        "analysis",
+        "frames",
+        "import",
+        "evidence",
+        "axes",
+        "pipeline",
+    ],
     "Models": ["models", "simulated"],
     "Code suites": ["suites", "analyze"],
     "Run a lab": ["operations", "deployment", "replay", "http-api", "mcp", "AGENTS"],
