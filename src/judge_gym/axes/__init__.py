@@ -92,17 +92,25 @@ class Design(Axes):
 
     def chosen(self, protocol: str = "") -> dict[str, Any]:
         """Returns the knobs that are not at their default under a protocol."""
-        replaced = PROTOCOLS[protocol]
+        knobs, replaced = self._own_knobs(), PROTOCOLS[protocol]
         return {
             path: value
             for path, value in self.values().items()
-            if value != replaced.get(path, find_knob(path).default)
+            if value != replaced.get(path, knobs[path].default)
         }
 
     def identity(self) -> dict[str, Any]:
         """Returns the knobs that a digest covers, which neither new knobs nor defaults change."""
-        values = self.values().items()
-        return {path: value for path, value in values if value != find_knob(path).before}
+        knobs = self._own_knobs()
+        return {path: value for path, value in self.values().items() if value != knobs[path].before}
+
+    def _own_knobs(self) -> Mapping[str, Knob]:
+        """Returns every knob by its path, those that were recorded of this judge included."""
+        recorded = self.foreign.model_extra or {}
+        return {
+            **self.knobs(),
+            **{path: foreign_knob(path) for path in map(FOREIGN.__add__, recorded)},
+        }
 
     def replace(self, values: Mapping[str, Any]) -> "Design":
         """Returns this design with other values for some knobs."""
