@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from judge_gym.recorded import Recording
 
-SERIES = "recorded"
-"""The series of recorded runs, which no own run has."""
 STUDY = re.compile(r"[\w.-]+")
 MOST_SETUPS = 1_000
 """The most judges and settings of a recording; a column with more levels is no setting."""
@@ -195,7 +193,8 @@ class Recordings:
             store.experiments.save(saved, study)
             repeats = int(rows[number]["repeat"].max()) + 1
             targets = Targets(repeats, (), probe=False, tolerance=1.0)
-            run = store.runs.save(saved, study, SERIES, targets, makers=(None, None))
+            series = str(experiment.seed)
+            run = store.runs.save(saved, study, series, targets, makers=(None, None))
             store.runs.link_rubric(run, rubric.id, False)
             known = store.recorded.of_run(run)
             verdicts = _verdicts(part, saved, rows[number])
