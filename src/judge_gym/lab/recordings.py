@@ -126,13 +126,17 @@ class Recordings:
             path: the file or folder.
             study: the study to which its experiments belong.
         """
+        return self.add(self.read(format, path), study)
+
+    def read(self, format: str, path: Path) -> "Sequence[Recording]":
+        """Reads a file or folder, and stores nothing."""
         load_analysis()
         from judge_gym.recorded.importers import find_importer
 
         if not path.exists():
             raise MissingFileError(f"there is no file {path}")
         _, reader = find_importer(format, path)
-        return self.add(reader.read(path), study)
+        return reader.read(path)
 
     def add(self, recordings: "Sequence[Recording]", study: str) -> ImportedStudy:
         """Stores recordings as finished runs of a study, all of them or none.
