@@ -250,6 +250,30 @@ def test_a_recorded_length_counts_in_place_of_that_of_the_text(lab: Lab) -> None
     assert {*lab.experiments.samples(STUDY)["length"]} == {7.0}
 
 
+@pytest.mark.postgres
+def test_texts_that_no_database_takes_are_stored_readably(lab: Lab) -> None:
+    odd = "nothing \x00 here"
+    items, verdicts = recording().items, recording().verdicts
+    made = recording(
+        question=odd,
+        items=items.assign(title=odd, note=odd, cluster=odd, day=pd.Timestamp("2026-01-02")),
+        verdicts=verdicts.assign(judge=odd, answer=odd, prompt=odd, rationale=odd)[:ITEMS],
+    )
+    lab.recordings.add([made], STUDY)
+    [row] = lab.reports.judges(STUDY)["rows"]
+    assert row["judge"] == "nothing \ufffd here"
+    assert lab.evidence.show(1)["metadata"]["day"] == "2026-01-02 00:00:00"
+
+
+def test_numbers_as_ids_and_empty_labels_are_read_as_they_are_meant(lab: Lab) -> None:
+    labels = recording().labels
+    made = recording(
+        items=recording().items.astype({"item": int}),
+        labels=labels.assign(label=labels["label"].where(labels["rater"] == "ann", "")),
+    )
+    assert lab.recordings.add([made], STUDY).new["labels"] == ITEMS
+
+
 def test_verdicts_that_share_a_call_are_one_observation(lab: Lab) -> None:
     verdicts = recording().verdicts
     shared = verdicts.assign(call=verdicts["item"].map("batch {}".format), prompt="", answer="")
@@ -341,6 +365,7 @@ def test_a_label_that_contradicts_a_stored_one_is_refused_and_changes_nothing(la
         ),
         (lambda: recording(verdicts=recording().verdicts[:0]), "no verdict of a judge"),
         (lambda: replace(pairs(), items=pairs().items.assign(response_b="")), "is no pair"),
+        (lambda: with_verdict("flipped", True), "'2' is no pair, and has a verdict in reverse"),
     ],
 )
 def test_what_contradicts_itself_is_refused_in_one_message_and_nothing_is_stored(

@@ -31,6 +31,7 @@ from judge_gym.records import (
     RubricStage,
     Status,
     digest,
+    storable,
 )
 from judge_gym.records.calls import Role
 from judge_gym.sources.benchmarks import PAIR_OPTIONS
@@ -293,9 +294,9 @@ def _part(recording: "Recording", study: str, name: Callable[[Pool], str]) -> _P
 
     `name` gives its items their name as a pool.
     """
-    from judge_gym.recorded.checks import refuse_unfit
+    from judge_gym.recorded.checks import checked
 
-    refuse_unfit(recording)
+    recording = checked(recording)
     rubric = _rubric(recording)
     stages = {label: number for number, label in enumerate(recording.scale.labels, 1)}
     pool = Pool(tuple(_items(recording, stages)))
@@ -346,7 +347,7 @@ def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Eviden
             truth=stages[row["truth"]] if row["truth"] else None,
             metadata={
                 "id": row["item"],
-                **{name: row[name] for name in fields if _given(row[name])},
+                **{name: _plain(row[name]) for name in fields if _given(row[name])},
                 **_facts(row["length"], absent),
             },
             responses=(row["response_a"], row["response_b"]) if paired else (),
@@ -362,6 +363,13 @@ def _facts(length: float, absent: bool) -> dict[str, Any]:
     """Returns what is known of an item in place of its text."""
     facts = {"length": float(length)} if _given(length) else {}
     return {"recorded": {**facts, "text": not absent}} if facts or absent else {}
+
+
+def _plain(value: Any) -> Any:
+    """Returns the value of a field as JSON holds it."""
+    if isinstance(value, str):
+        return storable(value)
+    return value if isinstance(value, bool | int | float | list | dict) else str(value)
 
 
 def _given(value: Any) -> bool:
@@ -432,7 +440,7 @@ def _level_of(knob: str, value: Any) -> Any:
         return int(plain) if declared.type == "an integer" and plain == int(plain) else plain
     if isinstance(plain, bool):
         return str(plain).lower()
-    return f"{plain:g}" if isinstance(plain, float) else str(plain)
+    return f"{plain:g}" if isinstance(plain, float) else storable(str(plain))
 
 
 def _refuse_repeated(

@@ -1,16 +1,60 @@
 """Checks a recording before it is stored: every verdict and label must fit items and scale."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
 from judge_gym.axes import RECORDED
 from judge_gym.errors import DesignError, unknown
-from judge_gym.recorded.recording import Recording
-from judge_gym.records import STATUSES
+from judge_gym.recorded.recording import (
+    ITEM_COLUMNS,
+    LABEL_COLUMNS,
+    VERDICT_COLUMNS,
+    Recording,
+    complete_columns,
+)
+from judge_gym.records import STATUSES, storable
 
+LONG = ("text", "response_a", "response_b", "prompt", "answer", "rationale")
+"""Texts that differ from row to row; the store makes them storable, a page at a time."""
 MOST_LABELS = 26
 """The labels of the longest scale, which judges are shown as letters."""
+
+
+def checked(recording: Recording) -> Recording:
+    """Returns a recording as any database takes it; refuses one that contradicts itself."""
+    labels = _texts(recording.labels, LABEL_COLUMNS)
+    scale = recording.scale
+    clean = replace(
+        recording,
+        source=storable(recording.source),
+        question=storable(recording.question),
+        scale=scale._replace(labels=tuple(map(storable, scale.labels))),
+        items=_texts(recording.items, ITEM_COLUMNS),
+        verdicts=_texts(recording.verdicts, VERDICT_COLUMNS),
+        labels=labels[labels["label"] != ""].reset_index(drop=True),
+    )
+    refuse_unfit(clean)
+    return clean
+
+
+def _texts(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Returns a frame whose columns of texts hold storable texts and nothing else."""
+    texts = {name for name, usual in columns.items() if usual == ""}
+    complete = complete_columns(frame, columns)
+    return complete.assign(**{name: _storable(complete[name]) for name in texts})
+
+
+def _storable(column: pd.Series) -> pd.Series:
+    if column.name in LONG:
+        return column.where(column.notna(), "") if column.isna().any() else column
+    known = {
+        value: "" if value is None or value != value else storable(str(value))
+        for value in column.unique()
+    }
+    return column.map(known).astype(object)
 
 
 def refuse_unfit(recording: Recording) -> None:
@@ -59,6 +103,12 @@ def refuse_unfit(recording: Recording) -> None:
 def _refuse_mixed_pairs(recording: Recording) -> None:
     """Refuses items of which only some are pairs, and pairs on a scale of more than three."""
     if not recording.paired:
+        turned = recording.verdicts[recording.verdicts["flipped"].astype(bool)]
+        if len(turned):
+            raise DesignError(
+                f"{recording.source}: {_some('the item', turned['item'])} is no pair, and has a "
+                "verdict in reverse order"
+            )
         return
     items, labels = recording.items, recording.scale.labels
     single = items[(items["response_a"] == "") | (items["response_b"] == "")]
