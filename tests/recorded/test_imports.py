@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +14,12 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from conftest import Call, succeed
+from conftest import Call, OnlySections, succeed
 from forked import forkserver
 from judge_gym.axes import RECORDED, Design, expand
 from judge_gym.errors import ConflictError, DesignError, MissingFileError
 from judge_gym.lab import Lab
+from judge_gym.lab.reports import report_file
 from judge_gym.recorded import (
     ITEM_COLUMNS,
     LABEL_COLUMNS,
@@ -29,6 +30,7 @@ from judge_gym.recorded import (
 )
 from judge_gym.recorded.recording import complete_columns
 from judge_gym.store import tables as t
+from lab_server import ServedLab, serve_lab
 from stores import blank, rows
 
 STUDY = "triage"
@@ -193,6 +195,16 @@ def test_an_export_has_what_was_recorded_of_a_judge_as_columns(lab: Lab, tmp_pat
     assert {*frame["foreign.prompt"]} == {"short", "long"}
     assert {*frame["foreign.recorded"]} == {"in cases.csv"}
     assert [*frame["evidence_title"].astype(str)[:2]] == ["1", "2"]
+
+
+def test_a_report_on_an_exported_study_says_where_it_was_recorded(
+    lab: Lab, tmp_path: Path, only_sections: OnlySections
+) -> None:
+    lab.recordings.add([recording()], STUDY)
+    lab.experiments.export([STUDY], tmp_path / "out.csv")
+    only_sections()
+    report = report_file(tmp_path / "out.csv", summary_only=True)
+    assert report.warnings == ("Recorded in cases.csv, not asked by this lab.",)
 
 
 def test_prompt_and_answer_are_kept_in_the_ledger_under_an_endpoint_of_their_own(lab: Lab) -> None:
@@ -524,6 +536,48 @@ def test_questions_of_one_file_are_tasks_of_one_study(lab: Lab) -> None:
     }
     file = yaml.safe_load(str(lab.store.studies.file(STUDY)))
     assert [task["question"] for task in file["tasks"]] == ["quality", "tone"]
+
+
+# --- the pages ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
+    with serve_lab(tmp_path_factory.mktemp("imported"), run=False) as opened:
+        wordless = pairs().verdicts.assign(prompt="", answer="")
+        opened.lab.recordings.add([recording()], STUDY)
+        opened.lab.recordings.add([replace(pairs(), verdicts=wordless)], "compared")
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/studies/triage/items",
+        "/parts/study/judges?study=triage",
+        "/parts/compare?of=triage",
+        "/experiments/triage/quality/triage/gpt/prompt=short/recorded=cases.csv",
+        "/samples/1",
+    ],
+)
+def test_a_page_says_where_its_numbers_were_recorded(served: ServedLab, path: str) -> None:
+    said = served.ask("GET", path, headers={"Accept": "text/html"})
+    assert said.status_code == 200, said.text[:300]
+    assert "Recorded in cases.csv, not asked by this lab." in said.text
+
+
+def test_a_sample_says_what_was_not_recorded(served: ServedLab) -> None:
+    tag = "compared/the-better-response/compared/gpt/recorded=pairs.json"
+    [first, *_] = served.lab.experiments.list_samples(tag)
+    page = served.ask("GET", f"/samples/{first['sample']}", headers={"Accept": "text/html"}).text
+    assert "The prompt was not recorded." in page
+    assert "The answer was not recorded." in page
+    assert "Recorded by judgebench (pairs.json), not asked by this lab." in page
+
+
+def test_the_design_of_recorded_judges_names_what_varies(served: ServedLab) -> None:
+    page = served.ask("GET", "/studies/triage/design", headers={"Accept": "text/html"}).text
+    assert "foreign.prompt" in page
 
 
 # --- the command ----------------------------------------------------------------------------------

@@ -596,14 +596,17 @@ def report_file(
 ) -> "Report":
     """Builds the tables and figures on the samples of a file, without a database."""
     from judge_gym.analysis.report import build_report
+    from judge_gym.analysis.report.page import recorded_note
 
     name, samples = Path(path).name, read_samples(path)
     questions, appendix = _sections(name, samples, gates or {})
+    note = recorded_note(samples)
     return build_report(
         name,
         samples,
         None,
         people=people_of(samples),
+        warnings=(note,) if note else (),
         questions=questions,
         appendix=appendix,
         summary_only=summary_only,
