@@ -18,6 +18,7 @@ NAV = {
     "Which judge?": [
         "judges",
         "benchmarks",
+        "published",
         "analysis",
         "frames",
         "import",
@@ -28,7 +29,7 @@ NAV = {
     "Models": ["models", "simulated"],
     "Code suites": ["suites", "analyze"],
     "Run a lab": ["operations", "deployment", "replay", "http-api", "mcp", "AGENTS"],
-    "Research": ["runbook", "calibrate", "findings/coverage"],
+    "Research": ["runbook", "calibrate", "findings/coverage", "findings/recorded-judges"],
     "Reference": ["cli", "architecture", "contributing"],
 }
 """The pages in the order of the menu; a page that is not listed stands at the end."""

@@ -246,7 +246,7 @@ def test_items_without_a_scored_sample_are_dropped_and_counted() -> None:
     table = contrasts(panel([BASE, SUBSET], stages))
     for judge in ("sim:0", "all"):
         row = only(table, judge=judge, endpoint="stage")
-        assert row["items"] == 9 and row["note"] == "1 items dropped"
+        assert row["items"] == 9 and row["note"] == "1 item dropped"
     assert only(table, judge="sim:1", endpoint="stage")["items"] == 10
     assert only(table, judge="sim:0", endpoint="abstention")["items"] == 10
 
@@ -255,7 +255,7 @@ def test_a_judge_that_never_scores_leaves_the_others_their_row() -> None:
     stages = random_stages("silent", 2, 3, 10, 2)
     stages[:, 1] = 0
     row = only(contrasts(panel([BASE, SUBSET], stages)), judge="all", endpoint="stage")
-    assert row["items"] == 10 and row["note"] == "1 judges without values"
+    assert row["items"] == 10 and row["note"] == "1 judge without values"
 
 
 def test_endpoints_without_values_have_no_row() -> None:

@@ -206,6 +206,15 @@ def test_balanced_accuracy_is_the_mean_of_two_ratios() -> None:
     assert perfect.value == 1 == perfect.high and perfect.low == pytest.approx(0.847, abs=0.01)
 
 
+def test_a_constant_answer_has_the_ends_of_its_two_rates() -> None:
+    fails = np.arange(100) < 10
+    kinds = np.column_stack([fails, ~fails]).astype(float)
+    always = estimate(kinds * [0, 1], scale=SHARE, below=kinds)
+    # Clopper and Pearson: 0 of 10 failures are found, and 90 of 90 others.
+    most, least = stats.beta.ppf(0.975, 1, 10), stats.beta.ppf(0.025, 90, 1)
+    assert always[:3] == pytest.approx((0.5, least / 2, (1 + most) / 2))
+
+
 def test_the_mean_of_influences_is_the_estimate() -> None:
     rng = np.random.default_rng(4)
     below = rng.integers(0, 4, (30, 2)).astype(float)

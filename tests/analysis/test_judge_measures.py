@@ -105,6 +105,20 @@ def test_a_judge_that_always_passes_is_no_better_than_a_constant_answer() -> Non
     assert exact["sentence"].startswith("No setup is recommended: ")
 
 
+def test_a_setup_whose_rivals_gave_no_verdict_does_not_lack_items() -> None:
+    truth = [1, 2] * 30
+    frame = frame_of({"a": truth, "b": ["parse_failed"] * 60}, names="fail | pass", truth=truth * 2)
+    failed = frame["judge.model"] == "x:b"
+    frame.loc[failed, "status"] = "provider_error"
+    text = judge_table(tidy(frame))["sentence"]
+    start = "No other setup has a verdict to compare with known answers. a: balanced accuracy 100 %"
+    assert text.startswith(start)
+    few = frame[frame["evidence"] < 12]
+    assert judge_table(tidy(few))["sentence"].startswith(
+        "Too few items to compare setups: 12 items"
+    )
+
+
 def test_the_positive_label_is_declared_or_proposed_and_never_alphabetical() -> None:
     frame = frame_of({"a": [1, 2] * 20}, names="blue | green", truth=[1, 1, 2, 2] * 10)
     table = judge_table(tidy(frame))

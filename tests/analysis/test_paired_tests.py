@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -15,6 +16,7 @@ from judge_gym.analysis.stats.paired_tests import (
     benjamini_hochberg,
     cliffs_delta,
     holm,
+    is_clear,
     mcnemar,
     sign_flip,
 )
@@ -172,3 +174,10 @@ def test_corrections_are_those_of_statsmodels() -> None:
     p = seeded("p").random(40) ** 3
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1])
     np.testing.assert_allclose(benjamini_hochberg(p), multipletests(p, method="fdr_bh")[1])
+
+
+def test_a_difference_is_clear_only_if_test_and_interval_agree() -> None:
+    rows = pd.DataFrame(
+        {"q": [0.01, 0.01, 0.01, 0.2, None], "low": [0.1, -0.1, None, 0.1, 0.1], "high": [0.3] * 5}
+    )
+    assert is_clear(rows).tolist() == [True, False, True, False, False]

@@ -208,12 +208,12 @@ def test_the_sentence_names_the_kind_of_raters_and_epsilon() -> None:
         alt_tests(frame, people, "crowd").values(),
     )
     assert expert.sentence("j") == (
-        "j passes the alternative annotator test, against 3 of 3 raters; a judge passes if it is "
-        "at most .2 behind the rater (expert), for half of the raters."
+        "j passes the alternative annotator test: it wins against 3 of 3 raters; a judge passes "
+        "if it is at most .2 behind the rater (expert), for at least half of the raters."
     )
     assert "at most .1 behind the rater (crowd)" in crowd.sentence("j")
     [number] = alt_tests(frame, people, 0.05).values()
-    assert "at most .05 behind the rater, for half" in number.sentence("j")
+    assert "at most .05 behind the rater, for at least half" in number.sentence("j")
 
 
 def test_where_clusters_change_the_result_both_are_told() -> None:

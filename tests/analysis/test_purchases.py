@@ -156,7 +156,7 @@ def test_few_clusters_limit_the_interval_to_them() -> None:
 @each_row(
     "change, note",
     [
-        ({"items": 4}, "4 items have values, 5 are needed"),
+        ({"items": 4}, "4 items with values, 5 are needed"),
         ({"item": 0.0, "repeat": 0.0}, "its values do not differ between items"),
     ],
 )

@@ -59,6 +59,17 @@ def test_correlations_do_not_depend_on_the_size_of_blocks(
     np.testing.assert_allclose(parts.without, whole.without, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["tau_b", "spearman"])
+def test_means_that_differ_by_rounding_are_tied(kind: Correlation) -> None:
+    judge, people = scores(5)
+    # Means of shares of labels, as the judge table has them: thirds do not add up exactly.
+    noisy = people + np.random.default_rng(6).choice([-4e-16, 0, 4e-16], 60)
+    assert len(np.unique(noisy)) > len(np.unique(people))
+    expected = SCIPY[kind](judge, people).statistic
+    value = rank_correlation(judge, noisy, kind=kind).jackknife.value
+    assert value == pytest.approx(expected, abs=1e-12)
+
+
 def test_a_mean_stage_is_over_scored_verdicts_only() -> None:
     verdict = np.array(
         [[0.25, 0, 0.5, 0, 0, 0, 0.25], [0, 0, 0, 0, 1, 0, 0], [0, 1, 0, 0, 0, 0, 0]]

@@ -1039,7 +1039,7 @@ def own_rubrics(draws: int) -> pd.DataFrame:
 
 LIMITS = {
     "one judge: ": draw_verdicts({"a": EVEN}),
-    "one verdict per item and judge: ": draw_verdicts(PANEL, replicates=1),
+    "no repeats: ": draw_verdicts(PANEL, replicates=1),
     "1 evidence item: ": draw_verdicts(PANEL, items=1),
     "no verdict is scored: ": draw_verdicts({"a": {"abstain": 1.0}, "b": {"abstain": 1.0}}),
     " % of the verdicts abstain or cannot be read: ": draw_verdicts(

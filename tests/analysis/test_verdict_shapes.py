@@ -8,7 +8,10 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.measures.verdict_shapes import display_bias, shapes, verdict_shapes
+from judge_gym.analysis.report.biases import biases
+from judge_gym.analysis.report.page import ReportInput
 from judge_gym.analysis.stats.intervals import SHARE, UNBOUNDED, estimate
+from judge_gym.analysis.verdicts import Dataset
 from panel_frames import JUDGE, samples
 
 
@@ -114,6 +117,22 @@ def test_an_injected_bias_is_found_where_it_is_and_nowhere_else() -> None:
     labels = found.loc["label"]
     assert ((labels["low"] <= 0) & (labels["high"] >= 0)).sum() >= 3
     assert found.groupby("kind")["mean"].sum().tolist() == pytest.approx([0, 0], abs=1e-9)
+
+
+def test_the_largest_of_many_preferences_is_clear_only_if_its_interval_is_wide_enough() -> None:
+    rng = np.random.default_rng(3)
+    judges = [shuffled(20, rng, 0.0).assign(**{JUDGE: name}) for name in "abcdef"]
+    plain = display_bias(pd.concat(judges, ignore_index=True))
+    assert ((plain["low"] > 0) | (plain["high"] < 0)).any(), "one of 48 looks clear by itself"
+
+    def lead(frame: pd.DataFrame) -> str:
+        section = biases(ReportInput(Dataset(frame)))
+        assert section is not None
+        return section.lead
+
+    assert lead(pd.concat(judges, ignore_index=True)) == "No setup has a clear bias."
+    leaning = shuffled(40, rng, 0.6).assign(**{JUDGE: "g"})
+    assert lead(pd.concat([*judges, leaning], ignore_index=True)).startswith("Clear, 1 of 14: g,")
 
 
 def test_judges_and_swaps_are_separate() -> None:

@@ -114,7 +114,7 @@ def test_p_above_chance_is_noted_beside_h4() -> None:
     # Judges who always agree have no divergence, so the difference is that of single verdicts.
     apart = polarization(frame)
     above = float(apart.loc[apart["variant"] == "verdict.method=single", "above"].item())
-    assert note.startswith(f"P above chance: {above:.3f} (")
+    assert note.startswith(f"P above chance: {above:+.2f} [")
 
 
 def test_a_probe_that_variants_share_counts_once_in_h2() -> None:

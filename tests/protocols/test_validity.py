@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.measures.polarization import polarization
 from judge_gym.errors import DesignError
 from judge_gym.protocols.validity import Thresholds, control_descriptions, validity
@@ -217,6 +218,25 @@ def test_a_benchmark_is_judged_by_its_interval(right: float, result: str) -> Non
 
 def test_a_gate_can_be_moved() -> None:
     assert checked(benchmark(0.9), "external benchmark", benchmark=0.99)["result"] == "fail"
+
+
+def test_the_accuracy_on_pairs_is_that_of_the_judge_table() -> None:
+    """A judge that names the response shown first is right in one of two orders."""
+    rows = [
+        {"evidence": pair, "flipped": flipped, "stages": str(1 + flipped), "truth": 1 + pair % 2}
+        for pair in range(40)
+        for flipped in (False, True)
+    ]
+    frame = pd.DataFrame(rows).assign(
+        **{"judge.model": "x:a", "replicate": 0, "status": "scored", "n_stages": 3},
+        pair=True,
+        rubric_kind="nominal",
+    )
+    found = checked(frame, "external benchmark")
+    accuracy = judge_table(tidy(frame))["rows"][0]["truth"]
+    assert accuracy is not None
+    assert found["value"] == accuracy["value"] == 0.5
+    assert (found["items"], found["note"]) == (40, "the weakest judge, x:a")
 
 
 def test_an_unknown_gate_is_refused_with_the_choices() -> None:

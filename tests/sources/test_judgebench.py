@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 
 from judge_gym.analysis.judges.pairs import pair_verdicts, recorded_samples, score_pairs
 from judge_gym.errors import DesignError
-from judge_gym.sources.judgebench import (
-    Disagreement,
-    category,
-    read_decision,
-    read_judgments,
-    read_pairs,
-)
+from judge_gym.recorded.importers.judgebench import category, read_decision
+from judge_gym.sources.judgebench import Disagreement, read_judgments, read_pairs
 from tables import each_row
 
 PUBLISHED = Path(__file__).parents[2].parent / "shared" / "data" / "judgebench"

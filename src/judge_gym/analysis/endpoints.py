@@ -23,6 +23,7 @@ from judge_gym.analysis.frames import (
 from judge_gym.analysis.stats.clusters import scope
 from judge_gym.analysis.stats.intervals import (
     DISTANCE,
+    LEVEL,
     SHARE,
     VARIANCE,
     Scale,
@@ -121,6 +122,7 @@ def means_over_items(
     without: Iterable[pd.DataFrame] = (),
     *,
     mean_over_draws: bool = True,
+    level: float = LEVEL,
 ) -> pd.DataFrame:
     """Returns a mean over items with its interval, per group: mean, low, high, items.
 
@@ -140,7 +142,14 @@ def means_over_items(
         items = cells["evidence"].iloc[here] if group in left else ()
         drawn = [one.reindex(items).to_numpy(float) for one in left.get(group, ())]
         each, codes = numbers[here], clusters[here]
-        mean = estimate(each, codes, scale=scale, without=drawn, mean_over_draws=mean_over_draws)
+        mean = estimate(
+            each,
+            codes,
+            scale=scale,
+            level=level,
+            without=drawn,
+            mean_over_draws=mean_over_draws,
+        )
         rows.append((*group, *mean[:4], scope(each, codes)))
     table = pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "items", "scope"])
     return table if table["scope"].any() else table.drop(columns="scope")

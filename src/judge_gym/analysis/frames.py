@@ -523,8 +523,3 @@ def ordinal(frame: pd.DataFrame) -> OrdinalFrame:
     if (frame["rubric_kind"] == "nominal").any():
         raise DesignError("options of a nominal rubric have no order: no stage can be expected")
     return OrdinalFrame(frame)
-
-
-def ordinal_rows(frame: pd.DataFrame) -> OrdinalFrame:
-    """Returns the samples under ordinal rubrics."""
-    return OrdinalFrame(select_rows(frame, frame["rubric_kind"] == "ordinal"))

@@ -12,7 +12,13 @@ from judge_gym.analysis.judges.table import DECIDERS, judge_table
 from judge_gym.calibrate.panels import draw_panel, generator, panel_frames
 from judge_gym.calibrate.profile import StudyProfile, measure_study
 from judge_gym.calibrate.truths import POSITIVE, Truths, true_values
-from judge_gym.records.coverage import CoverageReport, CoverageRow, Rate, Verdict
+from judge_gym.records.coverage import (
+    CoverageReport,
+    CoverageRow,
+    Rate,
+    Verdict,
+    quantity_words,
+)
 from judge_gym.records.judge_table import JudgeRow, JudgeTable
 
 POSITIVE_LABEL = str(POSITIVE + 1)
@@ -153,7 +159,10 @@ def _quantities(table: JudgeTable, truths: Mapping[str, Truths]) -> dict[str, li
         known = dict(truths[fields["judge"]])
         if best:
             known["difference"] = quality[fields["judge"]] - quality[best]
-        for name, value in {**fields, **(fields.get("measures") or {})}.items():
+        # Exact agreement is `truth`, too.
+        measures = {**fields, **(fields.get("measures") or {})}
+        measures.pop("exact", None)
+        for name, value in measures.items():
             if _is_quantity(value):
                 estimates[name].append((value, known.get(name)))
     known = dict(truths[""])
@@ -252,7 +261,7 @@ def _sentence(
         span = f"{low} %" if low == high else f"{low} to {high} %"
         parts.append(f"At this size, 95 % intervals cover {span} of true values.")
     parts += [_failure(row) for row in rows if row["verdict"] == "fails"]
-    if none := [_words(row["quantity"]) for row in rows if row["verdict"] == "withheld"]:
+    if none := [quantity_words(row["quantity"]) for row in rows if row["verdict"] == "withheld"]:
         parts.append(f"No interval is printed of {', '.join(none)}.")
     if worse is not None:
         rate = f"in {100 * worse['value']:.0f} % of panels with equal setups one is called worse"
@@ -280,10 +289,5 @@ def _failure(row: CoverageRow) -> str:
     covered = (
         f"covers {100 * rate['value']:.0f} % [{100 * rate['low']:.0f}, {100 * rate['high']:.0f}]"
     )
-    return f"The interval of {_words(row['quantity'])} does not hold: it {covered}, because {why}."
-
-
-def _words(name: str) -> str:
-    return {"truth": "accuracy", "difference": "difference from the best setup"}.get(
-        name, name.replace("_", " ")
-    )
+    name = quantity_words(row["quantity"])
+    return f"The interval of {name} does not hold: it {covered}, because {why}."

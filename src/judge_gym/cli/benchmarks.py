@@ -47,7 +47,7 @@ def judgebench(
     json: AsJson = False,
 ) -> None:
     """Score judges on JudgeBench's pairs, run now or recorded, and compare several."""
-    from judge_gym.analysis.judges.pairs import recorded_samples
+    from judge_gym.analysis.judges.pairs import PUBLISHED, recorded_samples
     from judge_gym.analysis.report.pairs import build_pair_report
     from judge_gym.lab.texts import check_folder
     from judge_gym.sources.judgebench import read_judgments
@@ -76,6 +76,7 @@ def judgebench(
     else:
         for name, score in scores.items():
             _show_score(name, score)
+        display.text(PUBLISHED)
         for name, judgments in recorded.items():
             _show_reading(name, judgments)
         if comparison is not None:
@@ -237,7 +238,7 @@ def _share(value: float | None) -> str:
 
 
 def _interval(bounds: Sequence[float] | None) -> str:
-    return "–" if bounds is None else f"{bounds[0]:.1f} to {bounds[1]:.1f}"
+    return "–" if bounds is None else f"[{bounds[0]:.1f}, {bounds[1]:.1f}]"
 
 
 @benchmark_app.command("check")

@@ -8,7 +8,8 @@ from judge_gym.cli import display
 from judge_gym.cli.app import app, read_lab
 from judge_gym.cli.options import AsJson
 from judge_gym.errors import DesignError
-from judge_gym.records.coverage import CoverageReport, Rate
+from judge_gym.records.coverage import CoverageReport, Rate, quantity_words
+from judge_gym.records.numbers import fine_percent, percent
 
 FILES = (".csv", ".parquet")
 NOTE = (
@@ -58,10 +59,10 @@ def _print(report: CoverageReport) -> None:
     display.text(report["sentence"])
     rows = [
         {
-            "quantity": row["quantity"],
+            "quantity": quantity_words(row["quantity"]),
             "verdict": row["verdict"],
             "coverage": "" if row["coverage"] is None else _percent(row["coverage"]),
-            "printed": f"{row['printed']:.0%}",
+            "printed": percent(row["printed"]),
             "width": row["width"],
             "why no interval": row["reason"],
         }
@@ -72,10 +73,12 @@ def _print(report: CoverageReport) -> None:
         rate = _percent(report["false_worse"])
         display.text(f"Panels of equal setups in which one is called worse: {rate}; at most 5 %.")
     if report["unchecked"]:
-        display.text(f"Not simulated: {', '.join(report['unchecked'])}.")
+        names = ", ".join(map(quantity_words, report["unchecked"]))
+        display.text(f"Not simulated: {names}.")
     for note in report["notes"]:
         display.text(note)
 
 
 def _percent(rate: Rate) -> str:
-    return f"{rate['value']:.1%} [{rate['low']:.0%}, {rate['high']:.0%}]"
+    ends = [percent(rate[end]).removesuffix(" %") for end in ("low", "high")]
+    return f"{fine_percent(rate['value'])} [{ends[0]}, {ends[1]}]"

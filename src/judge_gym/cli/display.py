@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge_gym.cli.layout import Grid, fit, wrap
 from judge_gym.records.numbers import number
+from judge_gym.records.numbers import plural as plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -263,15 +264,6 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-def plural(count: int, noun: str) -> str:
-    """Returns a count with its noun.
-
-    >>> plural(1, "run"), plural(1200, "run")
-    ('1 run', '1,200 runs')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 # --- progress ------------------------------------------------------------------------------------

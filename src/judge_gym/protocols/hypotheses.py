@@ -25,6 +25,7 @@ from judge_gym.analysis.frames import (
     select_rows,
     varied_knobs,
 )
+from judge_gym.analysis.judges.quantities import as_quantity
 from judge_gym.analysis.measures.polarization import excess_by_item, panel_null
 from judge_gym.analysis.stats.intervals import DIFFERENCE, MANY_DRAWS, estimate
 from judge_gym.analysis.verdicts import (
@@ -45,6 +46,7 @@ from judge_gym.protocols.stated_agreement import (
     stated_agreement,
 )
 from judge_gym.protocols.swap_sensitivity import swap_pairs
+from judge_gym.records.numbers import signed_hundredths, with_interval
 from judge_gym.studies.declarations import (
     NOTHING_DECLARED,
     Declarations,
@@ -213,7 +215,7 @@ def _forced_divergence(data: Dataset) -> str:
         parts.append(pd.DataFrame(values))
     gaps = _single_minus_subset(pd.concat(parts), ["task", *knobs], "above")
     found = estimate(gaps, clusters_of(data.frame, gaps.index), scale=DIFFERENCE)
-    return f"P above chance: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+    return f"P above chance: {with_interval(as_quantity(found), signed_hundredths)}"
 
 
 def _matched_knobs(frame: pd.DataFrame) -> list[str]:

@@ -27,7 +27,6 @@ from judge_gym.analysis.frames import (
     own_rows,
     select_rows,
 )
-from judge_gym.analysis.judges.pairs import pair_table
 from judge_gym.analysis.measures.known_answers import known_answers
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, ErrorPart, cluster_robust
 from judge_gym.analysis.stats.intervals import (
@@ -54,6 +53,7 @@ from judge_gym.analysis.verdicts import (
 from judge_gym.errors import DesignError, unknown
 from judge_gym.protocols.conflict import conflict_by_item
 from judge_gym.protocols.reference_values import reference_errors
+from judge_gym.records.numbers import percent
 
 MIN_ITEMS = 5
 MIN_CONCEPTS, MIN_DOSES = 6, 3
@@ -61,7 +61,6 @@ MIN_CONCEPTS, MIN_DOSES = 6, 3
 UNDECIDED, LACKING, TOO_FEW = "undecided", "lacks data", "too few items"
 EXACT = 1e-9
 """The largest difference of two ways to compute the same distance that is due to rounding."""
-PUBLISHED = "o1-mini has 0.657 on JudgeBench"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +119,10 @@ def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, 
     scored = float((once_per_call(controls, [JUDGE])["status"] == "scored").mean())
     found = _distance(controls)
     if scored < limits.effective:
-        note = f"only {scored:.0%} of verdicts are scored: abstaining is not agreement"
+        note = f"only {percent(scored)} of verdicts are scored: abstaining is not agreement"
         return _row(name, rule, found, "fail", note=note)
     decision = _below(found, limits.control, "two judges with two scored repeats", DISTANCE)
-    return _row(name, rule, found, *decision, note=f"{scored:.0%} scored")
+    return _row(name, rule, found, *decision, note=f"{percent(scored)} scored")
 
 
 def _control_conflict(controls: pd.DataFrame) -> dict[str, object]:
@@ -213,12 +212,12 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
 def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     name, rule = "external benchmark", f"accuracy above {limits.benchmark:g}"
     known = frame[pd.to_numeric(frame["truth"], errors="coerce").notna()]
-    rows = _known_answers(known)
+    rows = known_answers(known, CELL)
     if rows.empty:
         return _row(name, rule, undefined(), LACKING, needs="a benchmark with known answers")
     worst = rows.sort_values("mean").iloc[0]
     found = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
-    note = f"the weakest judge, {worst[JUDGE]}; {PUBLISHED}"
+    note = f"the weakest judge, {worst[JUDGE]}"
     decision = _above(found, limits.benchmark, "scored verdicts", SHARE)
     return _row(name, rule, found, *decision, note=note)
 
@@ -304,14 +303,6 @@ CHECKS: tuple[Callable[[pd.DataFrame, Thresholds], dict[str, object]], ...] = (
     _consistency,
     _belief_functions,
 )
-
-
-def _known_answers(known: pd.DataFrame) -> pd.DataFrame:
-    """Returns the accuracy of each judge, for pairs over both orders."""
-    pairs = pair_table(known[known["pair"]], CELL)
-    if len(pairs):
-        pairs = pairs.rename(columns={"accuracy": "mean", "n": "items"})
-    return pd.concat([pairs, known_answers(known[~known["pair"]], CELL)], ignore_index=True)
 
 
 def _slope_over_concepts(means: pd.Series) -> Estimate:

@@ -37,14 +37,17 @@ VERDICT_COLUMNS: Mapping[str, Any] = {
     "answer": "",
     "rationale": "",
     "call": "",
+    "read_status": "",
+    "read_label": "",
 }
 """The columns of verdicts, with the value of a column that a format does not have.
 
 `repeat` counts from 0. `label` is empty without a score; of a pair it names the response by its
 identity, also where `flipped` says that the pair was shown in reverse. `prompt` is the JSON list of
 messages, `answer` what the judge wrote, `rationale` the reasons it gave, where they were recorded.
-`call` names the call, if several verdicts share one. Further columns are knobs: a path of a design
-such as `judge.temperature`, or `foreign.NAME`.
+`call` names the call, if several verdicts share one. `read_status` and `read_label` are our reading
+of `answer`, beside the recorded verdict; empty where it was not read again. Further columns are
+knobs: a path of a design such as `judge.temperature`, or `foreign.NAME`.
 """
 LABEL_COLUMNS: Mapping[str, Any] = {"item": "", "rater": "", "label": ""}
 """The columns of people's labels."""

@@ -51,3 +51,17 @@ class CoverageReport(TypedDict):
     unchecked: list[str]
     """Quantities of the table whose true value the simulation does not know."""
     notes: list[str]
+
+
+def quantity_words(name: str) -> str:
+    """Names a quantity of the judge table for people.
+
+    >>> quantity_words("truth"), quantity_words("right_of_answered")
+    ('accuracy', 'right of answered')
+    """
+    words = {
+        "truth": "accuracy",
+        "chosen_quality": "the sentence's number",
+        "difference": "difference from the best setup",
+    }
+    return words.get(name, name.replace("_", " "))

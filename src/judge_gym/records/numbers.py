@@ -20,6 +20,15 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
+def plural(count: int, noun: str) -> str:
+    """Formats a count with its noun.
+
+    >>> plural(1, "run"), plural(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def percent(value: float) -> str:
     """Formats a share in percent, without a minus before 0."""
     return f"{round(100 * value)} %"

@@ -11,6 +11,7 @@ import pandas as pd
 from judge_gym.analysis.figures import drawing
 from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
 from judge_gym.analysis.frames import JUDGE
+from judge_gym.analysis.stats.paired_tests import CLEAR_Q, is_clear
 from judge_gym.records.numbers import (
     FORMATS,
     dollars,
@@ -23,9 +24,7 @@ from judge_gym.records.numbers import (
 if TYPE_CHECKING:
     from judge_gym.records.judge_table import Unit
 
-LEVEL = 0.05
-"""The q-value below which a contrast has a clear effect."""
-CLEAR, UNCLEAR = f"q < {LEVEL}", "no clear effect"
+CLEAR, UNCLEAR = f"q < {CLEAR_Q}", "no clear effect"
 LINE = 44
 """The number of characters of a line on the left of a row."""
 
@@ -33,7 +32,7 @@ LINE = 44
 def _forest_finding(effects: pd.DataFrame) -> str:
     """States how many contrasts have a clear effect, and which is the largest."""
     known = effects.dropna(subset=["value"])
-    clear = known[known["q"] < LEVEL]
+    clear = known[is_clear(known)]
     if clear.empty:
         which = (
             "The only contrast has no"
@@ -65,7 +64,7 @@ def forest_figure(data: pd.DataFrame) -> drawing.Drawn:
     shown = shown.assign(
         block=_headings(shown),
         row=_rows(shown),
-        clear=np.where(shown["q"] < LEVEL, CLEAR, UNCLEAR),
+        clear=np.where(is_clear(shown), CLEAR, UNCLEAR),
         note=shown["note"].fillna("").str.slice(0, 60),
     )
     ends = shown[["value", "low", "high"]].to_numpy(dtype=float)

@@ -14,7 +14,13 @@ from judge_gym.analysis.measures import Compared, LabelScale
 from judge_gym.analysis.measures.confusion import UNSCORED
 from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.analysis.verdicts import Verdicts
-from judge_gym.records.judge_table import LengthEffect, PeopleRate, Quantity, ReplacementTest
+from judge_gym.records.judge_table import (
+    LengthEffect,
+    PeopleRate,
+    Quantity,
+    ReplacementTest,
+    TruthKind,
+)
 from judge_gym.studies.declarations import Epsilon
 
 
@@ -88,6 +94,7 @@ def length_of(
     verdicts: Verdicts,
     judged: JudgedUnits,
     scale: LabelScale,
+    kind: TruthKind,
 ) -> LengthEffect | None:
     """Estimates whether a setup prefers long texts; None where lengths are not known or equal."""
     rows = verdicts.rows[verdicts.setup == index]
@@ -116,7 +123,9 @@ def length_of(
         "effect": _known(effect.effect._replace(withheld=effect.withheld)),
         "failed": _known(effect.failed),
         "passed": _known(effect.passed),
-        "sentence": effect_sentence(effect, positive),
+        "sentence": effect_sentence(
+            effect, positive, "label of people" if kind == "agreement" else "known answer"
+        ),
     }
 
 

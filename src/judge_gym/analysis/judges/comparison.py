@@ -1,7 +1,7 @@
 """Compares two setups on the items that both judged: A minus B, in a sentence and item by item."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from judge_gym.analysis.stats.comparisons import compare
 from judge_gym.analysis.verdicts import Verdicts
 from judge_gym.records.comparison import ComparedItem, Endpoint
 from judge_gym.records.judge_table import MIN_CLUSTERS, Decider, JudgeTable, Quantity
+from judge_gym.records.numbers import signed_decimal, signed_hundredths, signed_points
 
 ITEMS = 25
 """The number of items that are listed."""
@@ -74,7 +75,7 @@ def comparison_sentence(
 
     >>> found = Contrast("accuracy", {"value": -0.04, "low": -0.07, "high": -0.01, "n": 60})
     >>> comparison_sentence(found, "A", "B", judged_by_both=60, differing=9)
-    'A is 4 points less accurate than B, 95 % interval 1 to 7 (60 items).'
+    'A is 4 points [1, 7] less accurate than B (60 items).'
     """
     endpoint, difference, measure = contrast
     if endpoint is None or difference is None:
@@ -87,32 +88,36 @@ def comparison_sentence(
     value, low, high = difference["value"], difference["low"], difference["high"]
     in_points = endpoint != "stage" and measure in ("exact", "balanced")
 
-    def number(share: float, sign: str = "") -> str:
-        text = f"{100 * share:{sign}.0f}" if in_points else f"{share:{sign}.2f}"
-        return text if float(text) else text.lstrip("+-")
+    signed: Callable[[float], str] = signed_hundredths
+    if in_points:
+        signed = signed_points
+    elif endpoint != "stage" and measure in ("weighted", "rank"):
+        signed = signed_decimal
 
-    def size(share: float, sign: str = "") -> str:
-        unit = " stages" if endpoint != "stage" and measure == "error" else ""
-        if in_points:
-            unit = " point" if number(abs(share)) == "1" else " points"
-        return f"{number(share, sign)}{unit}"
+    def number(share: float) -> str:
+        return signed(abs(share)).lstrip("+")
+
+    unit = " stages" if endpoint != "stage" and measure == "error" else ""
+    if in_points:
+        unit = " point" if number(value) == "1" else " points"
 
     verb, more, less = _words(endpoint, measure)
     items = f"{difference['n']:,} item{'s' if difference['n'] != 1 else ''}"
     scale = "" if endpoint != "stage" else ", where 0 is the first stage and 1 the last"
-    direction = f"{verb} {size(abs(value))} {more if value > 0 else less} {b}"
+
+    def direction(ends: str = "") -> str:
+        return f"{verb} {number(value)}{unit}{ends} {more if value > 0 else less} {b}"
+
     if low is None or high is None:
         start = f"{a} and {b} are not told apart: {items}, and an interval needs {MIN_CLUSTERS}."
-        return f"{start} So far {a} {direction}{scale}." if number(value) != number(0) else start
+        return f"{start} So far {a} {direction()}{scale}." if number(value) != number(0) else start
     if low <= 0 <= high:
         return (
             f"{a} and {b} are not told apart in {_quality(endpoint, measure)}: A minus B is "
-            f"{size(value, '+')}, 95 % interval {number(low, '+')} to {number(high, '+')} "
-            f"({items}){scale}."
+            f"{signed(value)}{unit} [{signed(low)}, {signed(high)}] ({items}){scale}."
         )
     ends = sorted((abs(low), abs(high)))
-    interval = f"95 % interval {number(ends[0])} to {number(ends[1])}"
-    return f"{a} {direction}, {interval} ({items}){scale}."
+    return f"{a} {direction(f' [{number(ends[0])}, {number(ends[1])}]')} ({items}){scale}."
 
 
 def _words(endpoint: Endpoint, measure: Decider) -> tuple[str, str, str]:

@@ -4,7 +4,7 @@ Better texts may be longer, so that length is judged at equal label of people: w
 cannot be told from quality.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,11 +14,12 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 from scipy import special
 
-from judge_gym.analysis.frames import CELL, ITEM, PANEL
+from judge_gym.analysis.frames import ITEM, PANEL
 from judge_gym.analysis.judges.rate import judged_items, mean_scores
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, cluster_robust
 from judge_gym.analysis.stats.intervals import Estimate, Floats, seeded, t_quantile, undefined
 from judge_gym.errors import DesignError
+from judge_gym.records.numbers import points, signed_points
 
 LENGTH = "length"
 MIN_ITEMS = 20
@@ -84,7 +85,7 @@ def column_effect(
         column: the name of the numbers.
         is_rate: whether verdicts are positive or not, rather than stages.
     """
-    unit = _unit(numbers[~np.isnan(numbers)])
+    unit = _unit(numbers[~np.isnan(numbers)], always_doubling=column == LENGTH)
     usable = ~np.isnan(positive) & ~np.isnan(labels) & ~np.isnan(numbers)
     if unit == "doubling":
         usable &= np.nan_to_num(numbers) > 0
@@ -156,54 +157,45 @@ def column_effects(
     return effects
 
 
-def effect_table(effects: Mapping[tuple[str, ...], ColumnEffect]) -> pd.DataFrame:
-    """Lists the effects of `column_effects`, a row per configured judge.
-
-    Columns: CELL, column, unit; value, low and high; the same for items that people failed and
-    passed; items, left_out and withheld.
-    """
-    columns = [*CELL, "column", "unit", "value", "low", "high"]
-    columns += [f"{name}{end}" for name in ("failed", "passed") for end in ("", "_low", "_high")]
-    rows = [
-        (
-            *(*key, effect.column, effect.unit, *effect.effect[:3]),
-            *(*effect.failed[:3], *effect.passed[:3]),
-            *(effect.items, effect.left_out, effect.withheld),
-        )
-        for key, effect in effects.items()
-    ]
-    return pd.DataFrame(rows, columns=[*columns, "items", "left_out", "withheld"])
-
-
-def effect_sentence(effect: ColumnEffect, label: str = "positive") -> str:
+def effect_sentence(
+    effect: ColumnEffect, positive: str = "positive", label: str = "label of people"
+) -> str:
     """Says how verdicts depend on the column, with the word of the positive label.
 
-    For example: 'Length: verdicts are "pass" 8 points [3, 13] more often per doubling, at equal
+    For example: 'Length: verdicts are “pass” 8 points [3, 13] more often per doubling, at equal
     label of people.'
+
+    Args:
+        effect: the effect.
+        positive: the word of the positive one of two labels.
+        label: what verdicts are compared with at equal values of it.
     """
     name = effect.column.capitalize()
     if effect.items + effect.left_out < MIN_ITEMS:
         return f"{name}: cannot be told from quality: label {ENOUGH_LABELS} items."
     if effect.withheld:
         return f"{name}: no interval: {effect.withheld}."
-    value, low, high = (100 * part for part in effect.effect[:3])
-    per = f"per {effect.unit}, at equal label of people"
+    value, low, high = effect.effect[:3]
+    per = f"per {effect.unit}, at equal {label}"
     if not effect.is_clear:
-        return f"{name}: not clear yet, {value:+.0f} points [{low:+.0f}, {high:+.0f}] {per}."
-    if value < 0:
-        value, low, high = -value, -high, -low
-    size = f"{value:.0f} {'point' if round(value) == 1 else 'points'} [{low:.0f}, {high:.0f}]"
-    more = "more" if effect.effect.value > 0 else "less"
+        number, *ends = map(signed_points, (value, low, high))
+        unit = "point" if number in ("+1", "-1") else "points"
+        return f"{name}: not clear yet, {number} {unit} [{ends[0]}, {ends[1]}] {per}."
+    ends = [points(abs(end)).split()[0] for end in sorted((low, high), key=abs)]
+    size = f"{points(abs(value))} [{ends[0]}, {ends[1]}]"
+    more = "more" if value > 0 else "less"
     if effect.is_rate:
-        return f'{name}: verdicts are "{label}" {size} {more} often {per}.'
-    direction = "higher" if effect.effect.value > 0 else "lower"
+        return f"{name}: verdicts are “{positive}” {size} {more} often {per}."
+    direction = "higher" if value > 0 else "lower"
     return f"{name}: verdicts are {size} of the scale {direction} {per}."
 
 
-def _unit(numbers: Floats) -> Unit:
-    """Returns doublings for lengths and counts: whole numbers of different orders of magnitude."""
-    if len(numbers) and (numbers >= 1).all() and (numbers % 1 == 0).all():
-        return "doubling" if numbers.max() >= COUNTED_FROM * numbers.min() else "standard deviation"
+def _unit(numbers: Floats, *, always_doubling: bool) -> Unit:
+    """Returns doublings for lengths, and for counts: whole numbers of two orders of magnitude."""
+    if not len(numbers) or (numbers < 1).any() or (numbers % 1 != 0).any():
+        return "standard deviation"
+    if always_doubling or numbers.max() >= COUNTED_FROM * numbers.min():
+        return "doubling"
     return "standard deviation"
 
 

@@ -104,7 +104,9 @@ class AltTest:
         """Says whether the judge passes, by which rule, and where clusters make a difference."""
         if self.raters < MIN_RATERS:
             return f"Whether {judge} can replace a rater is not known: {self.missing}."
-        rule = f"a judge passes if it is {epsilon_name(self.epsilon)}, for half of the raters"
+        rule = (
+            f"a judge passes if it is {epsilon_name(self.epsilon)}, for at least half of the raters"
+        )
 
         def beaten(omega: float) -> str:
             return f"{round(omega * self.raters)} of {self.raters} raters"
@@ -116,7 +118,7 @@ class AltTest:
                 f"published procedure, which takes items as independent, it {published}; {rule}."
             )
         text = (
-            f"{judge} {_VERDICTS[self.passed]} the alternative annotator test, against "
+            f"{judge} {_VERDICTS[self.passed]} the alternative annotator test: it wins against "
             f"{beaten(self.omega)}; {rule}."
         )
         if self.passed is not self.published_passed:

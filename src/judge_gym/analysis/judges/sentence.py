@@ -41,8 +41,13 @@ def sentence(table: JudgeTable) -> str:
     constant = _no_better_than_constant(table)
     if len(rows) == 1:
         return f"{row['setup']}: {number}{constant and '; ' + constant}."
-    if row["standing"] == "unknown":
+    if row["standing"] == "unknown" and table["clusters"] < MIN_CLUSTERS:
         return _too_few(table, row, number)
+    if row["standing"] == "unknown":  # the others have no verdict on an item with a label
+        return (
+            f"No other setup has a verdict to compare with {reference(table)}. {row['setup']}: "
+            f"{number}{constant and '; ' + constant}."
+        )
     others = [other for other in rows if other is not row]
     tied = [other for other in others if other["standing"] in ("tied", "best")]
     worse = [other for other in others if other["standing"] == "worse"]

@@ -1,7 +1,7 @@
 """Setups: a judge as it would be used, that is a model with a design and a source of its rubric."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,15 +118,24 @@ def usual_level(own: pd.DataFrame, knob: str) -> Any:
     return counts.index[0]
 
 
+def short_names(models: Iterable[str]) -> dict[str, str]:
+    """Names models without their provider where that is enough to tell them apart.
+
+    >>> short_names(["openai:o1", "lab:o1", "lab:o2"])
+    {'openai:o1': 'openai:o1', 'lab:o1': 'lab:o1', 'lab:o2': 'o2'}
+    """
+    bare = {model: model.partition(":")[2] or model for model in dict.fromkeys(models)}
+    count = Counter(bare.values())
+    return {model: name if count[name] == 1 else model for model, name in bare.items()}
+
+
 def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any]) -> list[str]:
     """Returns a name for each setup: its model, and the levels that are not the usual ones."""
-    models = {str(key[0]) for key in keys}
-    short = Counter(model.partition(":")[2] or model for model in models)
+    models = short_names(str(key[0]) for key in keys)
     ends = Counter(knob.rpartition(".")[2] for knob in knobs)
     names = []
     for model, *levels in keys:
-        bare = str(model).partition(":")[2] or str(model)
-        parts = [bare if short[bare] == 1 else str(model)]
+        parts = [models[str(model)]]
         for knob, level in zip(knobs, levels, strict=True):
             if level is None or level_name(level) == level_name(usual[knob]):
                 continue

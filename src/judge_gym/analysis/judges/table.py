@@ -85,6 +85,9 @@ OWN_KEYS: tuple[str, ...] = (
     *("answered", "right_of_answered", "majority", "disagreement"),
 )
 """Measures that are keys of a row; the others stand under `measures`."""
+NOT_AMONG_PEOPLE = ("tau_b", "spearman", "bias")
+"""Measures that are not those of random pairs of raters: correlations have their own rule, and the
+bias of raters against each other is 0 by definition."""
 OTHER: Mapping[TruthKind, TruthKind] = {"accuracy": "agreement", "agreement": "accuracy"}
 Column = Mapping[int, Terms]
 """The terms of a measure by setup."""
@@ -278,7 +281,7 @@ class _Basis:
             return None
         clusters, measures = self.verdicts.clusters, {}
         for measure in registered():
-            if measure.quality is None or measure.name in (*OWN_KEYS, "tau_b", "spearman"):
+            if measure.quality is None or measure.name in (*OWN_KEYS, *NOT_AMONG_PEOPLE):
                 continue
             terms = measure.quality(people)
             if terms is not None and not np.isnan(terms.value):
@@ -735,7 +738,7 @@ def _beside_people(
         # Where all answers are known there is no rate to estimate.
         if basis.kind == "agreement" or np.isnan(judged.label).any():
             entries["rate"] = rate_of(name, judged, verdicts.clusters, scale)
-        entries["length"] = length_of(name, chosen, verdicts, judged, scale)
+        entries["length"] = length_of(name, chosen, verdicts, judged, scale, basis.kind)
     if basis.kind == "agreement":
         tests = [
             replacement_test(setups[index].name, of_setup, verdicts, scale, epsilon)

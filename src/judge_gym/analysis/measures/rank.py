@@ -29,6 +29,9 @@ MIN_RATER_ITEMS = 10
 """The number of items that a rater must share with others to be compared with them."""
 BLOCK = 1 << 22
 """The number of pairs of items that are held in memory at once."""
+DIGITS = 9
+"""Means that are equal to so many decimals are tied: those of 1, 3, 2 and of 2, 2, 2 differ by
+rounding."""
 
 
 class RankCorrelation(NamedTuple):
@@ -161,7 +164,7 @@ def _correlate(x: Floats, y: Floats, codes: Codes, kind: Correlation) -> Jackkni
     sizes = cluster_sums(complete.astype(float), codes)
     order = np.flatnonzero(complete)[np.argsort(codes[complete], kind="stable")]
     products = _tau_sums if kind == "tau_b" else _rank_sums
-    whole, without = products(x[order], y[order], codes[order])
+    whole, without = products(x[order].round(DIGITS), y[order].round(DIGITS), codes[order])
     value = _ratio(whole)
     values = np.full(len(sizes), value)  # a cluster without complete items changes nothing
     values[np.unique(codes[order])] = _ratio(without)

@@ -8,7 +8,7 @@ import pandas as pd
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import means_over_items
 from judge_gym.analysis.frames import CELL, ITEM
-from judge_gym.analysis.stats.intervals import DIFFERENCE, SHARE, without_each_draw
+from judge_gym.analysis.stats.intervals import DIFFERENCE, LEVEL, SHARE, without_each_draw
 from judge_gym.analysis.verdicts import Verdicts, list_cells, task_slices
 
 SHAPES = ("abstain", "singleton", "adjacent", "non_adjacent", "several", "broad")
@@ -85,12 +85,16 @@ def _shapes_by_item(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 # --- position and label --------------------------------------------------------------------------
 
 
-def display_bias(frame: pd.DataFrame) -> pd.DataFrame:
+def display_bias(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
     """Returns the share of scored verdicts at each displayed position and label, minus 1/n.
 
     Without bias it is 0 in expectation if `shuffled`. If not shuffled, a position or label
     identifies a stage, and the number does not measure bias. Samples without a display are left
     out.
+
+    Args:
+        frame: tidy samples.
+        level: the confidence level; intervals that are to hold together need a higher one.
     """
     shown = (frame["display"] != "") & ~frame["is_swap"]
     scored = frame.loc[shown & (frame["status"] == "scored"), _BIAS_COLUMNS]
@@ -101,7 +105,7 @@ def display_bias(frame: pd.DataFrame) -> pd.DataFrame:
     without = [drawn for drawn, _ in without_each_draw(scored, CELL, _bias_by_item).values()]
     parts = [
         means_over_items(
-            of, CELL, "bias", DIFFERENCE, [one[at] for one in without if at in one]
+            of, CELL, "bias", DIFFERENCE, [one[at] for one in without if at in one], level=level
         ).assign(kind=at[0], place=at[1])
         for at, of in cells.items()
     ]

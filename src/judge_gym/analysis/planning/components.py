@@ -24,6 +24,7 @@ from judge_gym.analysis.stats.intervals import (
     t_quantile,
     undefined,
 )
+from judge_gym.records.numbers import plural
 
 CLUSTER, ITEM, DRAW, REPEAT = "cluster", "item", "draw", "repeat"
 ITEM_SETUP, ITEM_DRAW = "item x setup", "item x draw"
@@ -395,7 +396,7 @@ def components(values: Crossing, *, intervals: bool = True) -> dict[str, Compone
         ends = _jackknife(fitted, estimates)
         reason = "no interval: not clearly above 0"
     elif intervals:
-        reason = f"no interval: {values.clusters} clusters, {MIN_CLUSTERS} are needed"
+        reason = f"no interval: {plural(values.clusters, 'cluster')}, {MIN_CLUSTERS} are needed"
     table = {}
     for name in COMPONENTS:
         if name in fitted.confounded:

@@ -27,7 +27,7 @@ from judge_gym.analysis.planning.components import (
 from judge_gym.analysis.planning.quantities import QUALITY, Quantity
 from judge_gym.analysis.stats.clusters import ErrorPart
 from judge_gym.analysis.stats.intervals import half_width
-from judge_gym.records.numbers import dollars
+from judge_gym.records.numbers import dollars, plural
 
 ITEMS, MORE_ITEMS, REPEATS, DRAWS, JUDGES = (
     "items",
@@ -241,7 +241,7 @@ def decide(quantity: Quantity, label_usd: float = 0.0) -> Decision:
     verdicts = quantity.measurement.weighted(quantity.weights)
     items, clusters = verdicts["unit"].nunique(), verdicts["cluster"].nunique()
     if items < MIN_LEVELS:
-        note = f"{items} items have values, {MIN_LEVELS} are needed"
+        note = f"{plural(items, 'item')} with values, {MIN_LEVELS} are needed"
         return Decision(quantity, np.nan, np.nan, Size(items, items, np.nan), {}, (), note)
     fixed = clusters < MIN_LEVELS
     if fixed:  # with so few clusters, the interval holds for them
@@ -260,7 +260,9 @@ def decide(quantity: Quantity, label_usd: float = 0.0) -> Decision:
         components=estimates,
         options=tuple(_options(error, estimates, quantity, label_usd)),
         note="" if error.half() > EQUAL else "its values do not differ between items",
-        scope=f"for these {clusters} clusters" if fixed else "",
+        scope=f"for {'this cluster' if clusters == 1 else f'these {clusters} clusters'}"
+        if fixed
+        else "",
     )
 
 

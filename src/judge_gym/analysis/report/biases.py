@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE
+from judge_gym.analysis.judges.setups import short_names
 from judge_gym.analysis.measures.verdict_shapes import display_bias
 from judge_gym.analysis.report.page import (
     ReportInput,
@@ -13,6 +14,7 @@ from judge_gym.analysis.report.page import (
     interval_texts,
     section,
 )
+from judge_gym.analysis.stats.intervals import LEVEL
 from judge_gym.records.numbers import signed_points
 
 COLUMNS = ["setup", "bias", "where", "value", "low", "high", "items", "unit"]
@@ -48,8 +50,9 @@ def biases(given: ReportInput) -> Section | None:
                 "In percentage points, with 95 % intervals. Response shown first: its share of "
                 "decided verdicts minus that of the second, over pairs shown in both orders. "
                 "Place and label: the share of scored verdicts on it minus an equal share, where "
-                "displays were shuffled; of each judge's places and labels the largest, which is "
-                "large by chance, too. Length: how verdicts change at equal label of people.",
+                "displays were shuffled; of each judge's places and labels the largest, with an "
+                "interval that holds for all of them together. Length: how verdicts change at "
+                "equal label.",
                 frame,
                 pd.DataFrame(
                     {
@@ -105,13 +108,19 @@ def _displays(given: ReportInput) -> list[dict[str, Any]]:
     if not data.scored:
         return []
     every = display_bias(data.frame)
-    measured = every[every["shuffled"].astype(bool)].dropna(subset=["mean"])
+    known = every["shuffled"].astype(bool) & every["mean"].notna()
+    if not known.any():
+        return []
+    # The largest of many is clear only if its interval is wide enough for all of them.
+    every = display_bias(data.frame, 1 - (1 - LEVEL) / int(known.sum()))
+    measured = every[known]
     size = measured["mean"].abs()
     top = measured.loc[size.groupby([measured[JUDGE], measured["kind"]], observed=True).idxmax()]
     words = {"position": "place", "label": "label"}
+    names = short_names(map(str, every[JUDGE].unique()))
     return [
         {
-            "setup": str(row[JUDGE]),
+            "setup": names[str(row[JUDGE])],
             "bias": f"for {words[str(row['kind'])]} {row['place']}",
             "where": _named_cell(row, every),
             "value": row["mean"],

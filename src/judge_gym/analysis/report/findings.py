@@ -17,7 +17,7 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
-from judge_gym.records.numbers import dollars, percent
+from judge_gym.records.numbers import dollars, percent, plural
 from judge_gym.stages.evidence import MAX_WORDS
 from judge_gym.stages.fidelity import flagged
 from judge_gym.studies.declarations import margin_name
@@ -117,8 +117,8 @@ def _limits(part: pd.DataFrame, labelled: Collection[str]) -> Iterator[str]:
     count = len(set(clusters.tolist()))
     if count < items and not infers(clusters):
         yield (
-            f"{items} items in {count} clusters: nothing is said about further clusters; an "
-            "interval needs five of equal size, or more"
+            f"{plural(items, 'item')} in {plural(count, 'cluster')}: nothing is said about further "
+            "clusters; an interval needs five of equal size, or more"
         )
     scored = scored_share(part)
     if scored < MOSTLY_SCORED:
@@ -131,10 +131,7 @@ def _limits(part: pd.DataFrame, labelled: Collection[str]) -> Iterator[str]:
     if judges == 1:
         yield "one judge: properties of the evidence and of the judge cannot be separated"
     if part.groupby(ITEM, observed=True)["replicate"].nunique().max() == 1:
-        yield (
-            "one verdict per item and judge: neither consistency nor disagreement above chance can "
-            "be estimated"
-        )
+        yield ("no repeats: neither consistency nor disagreement above chance can be estimated")
     if (part["rubric_author"] == part[JUDGE]).any():
         draws = part["rubric_draw"].nunique()
         scope = f"with {draws} drawn per author, results hold for these rubrics"

@@ -172,9 +172,9 @@ def replacement_of_raters(given: ReportInput) -> Section | None:
         tables=[
             Table(
                 "Alternative annotator test",
-                "Each rater is left out in turn. Wins: the share of raters that the judge beats or "
-                "is close to; advantage: how often it is at least as close to the others as a "
-                f"rater; it passes {epsilon_name(given.declared.alt_test)}. The published "
+                "Each rater is left out in turn. Wins: the share of raters against whom the "
+                "judge wins; advantage: how often it is at least as close to the others as a "
+                f"rater; it wins if it is {epsilon_name(given.declared.alt_test)}. The published "
                 "procedure takes items as independent, ours respects clusters.",
                 frame,
                 pd.DataFrame(

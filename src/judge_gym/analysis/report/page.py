@@ -355,7 +355,8 @@ def section(
     drawn = tuple(chart for chart in charts if chart.kind.has_data(chart.frame))
     if not (full or drawn or lines or cases):
         return None
-    return Section(title, lead, full, drawn, tuple(lines), tuple(cases))
+    ended = lead if lead.endswith((".", "?")) else f"{lead}."
+    return Section(title, ended, full, drawn, tuple(lines), tuple(cases))
 
 
 def interval_texts(

@@ -6,7 +6,7 @@ import pandas as pd
 
 from judge_gym.analysis import figures
 from judge_gym.analysis.frames import JUDGE
-from judge_gym.analysis.judges.pairs import PAIR_RULE, Comparison, PairScore
+from judge_gym.analysis.judges.pairs import PAIR_RULE, PUBLISHED, Comparison, PairScore
 from judge_gym.analysis.report.page import (
     Chart,
     Question,
@@ -16,6 +16,7 @@ from judge_gym.analysis.report.page import (
     section,
     simulation_banner,
 )
+from judge_gym.records.numbers import fine_percent
 
 
 def build_pair_report(
@@ -31,7 +32,11 @@ def build_pair_report(
     frame[["low", "high"]] = frame.pop("interval").tolist()
     contrasts = [contrast.to_json() for contrast in comparison.contrasts] if comparison else []
     tables = [
-        Table("Scores", f"Percent. {PAIR_RULE}", frame.rename(columns={"panel": "category"})),
+        Table(
+            "Scores",
+            f"Percent. {PAIR_RULE} {PUBLISHED}",
+            frame.rename(columns={"panel": "category"}),
+        ),
         Table(
             "Comparison of judges",
             "On the pairs that all of them judged. Difference: accuracy of the judge minus that of "
@@ -43,7 +48,9 @@ def build_pair_report(
     ]
     best = max(scores, key=lambda name: scores[name].accuracy)
     shares = frame.assign(**{name: frame[name] / 100 for name in ("accuracy", "low", "high")})
-    lead = f"Highest accuracy: {scores[best].accuracy:.1%} of {scores[best].n} pairs, {best}"
+    lead = (
+        f"Highest accuracy: {fine_percent(scores[best].accuracy)} of {scores[best].n} pairs, {best}"
+    )
     if [score.accuracy for score in scores.values()].count(scores[best].accuracy) > 1:
         lead = f"Accuracy of each judge; the highest is {scores[best].accuracy:.1%} of the pairs"
     part = section(

@@ -9,11 +9,9 @@ from judge_gym.analysis.frames import NAMES_APART, level_name
 from judge_gym.analysis.report.judges import measure_name
 from judge_gym.analysis.report.page import Chart, ReportInput, Summary
 from judge_gym.analysis.report.verdicts import over_all_judges
+from judge_gym.analysis.stats.paired_tests import is_clear
 from judge_gym.records.judge_table import JudgeTable, KnobEffect, column_value
 from judge_gym.records.numbers import FORMATS, difference_with_interval, signed_hundredths
-
-LEVEL = 0.05
-"""The q-value below which an effect on stages is called clear."""
 
 
 def summarize(given: ReportInput) -> Summary:
@@ -80,7 +78,7 @@ def _quality_effect(effect: KnobEffect, table: JudgeTable) -> str:
 
 def _stage_effect(rows: pd.DataFrame, given: ReportInput) -> str:
     """States the clearest effect of a choice on stages, and how many tasks show none."""
-    clear = rows[rows["q"] < LEVEL]
+    clear = rows[is_clear(rows)]
     top = (clear if len(clear) else rows).sort_values("value", key=abs, kind="stable").iloc[-1]
     ends = ""
     if pd.notna(top["low"]):

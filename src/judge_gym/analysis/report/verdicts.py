@@ -16,6 +16,7 @@ from judge_gym.analysis.endpoints import (
     status_rates,
 )
 from judge_gym.analysis.frames import CELL, ITEM, JUDGE, NAMES_APART, OrdinalFrame, ordinal
+from judge_gym.analysis.judges.setups import short_names
 from judge_gym.analysis.measures.consistency import conflicting_cells, consistency, independence
 from judge_gym.analysis.measures.verdict_shapes import display_bias, verdict_shapes
 from judge_gym.analysis.report.page import (
@@ -28,6 +29,7 @@ from judge_gym.analysis.report.page import (
     section,
 )
 from judge_gym.analysis.stats.contrasts import ALL, ranking
+from judge_gym.analysis.stats.paired_tests import is_clear
 from judge_gym.records import STATUSES
 from judge_gym.records.numbers import fine_percent, percent, signed_hundredths
 
@@ -177,7 +179,7 @@ NOTE = (
     "all endpoints and judges. "
 )
 DETAILS = f"Shared: the share of calls that both designs have in common. {MISSING}"
-STAGES_FROM_0_TO_1 = "Stages are from 0, the first, to 1, the last; abstention is a share."
+STAGES_FROM_0_TO_1 = "Stages are from 0, the first, to 1, the last"
 
 
 REVIEW_LEVEL = 0.05
@@ -263,8 +265,8 @@ def choices_and_verdicts(given: ReportInput) -> Section | None:
         tables=[
             Table(
                 "Choices and verdicts",
-                f"Level minus base. {STAGES_FROM_0_TO_1} {NOTE}Intervals are 95 %, over "
-                f"{given.interval_units}.",
+                f"Level minus base. {STAGES_FROM_0_TO_1}; abstention is a share. {NOTE}"
+                f"Intervals are 95 %, over {given.interval_units}.",
                 rows[[*names, *_CONTRAST]].reset_index(drop=True),
                 _contrast_texts(rows, {"knob": "choice", "level": "level", "base": "instead of"}),
             )
@@ -296,8 +298,10 @@ def differences_between_judges(given: ReportInput) -> Section | None:
         return None
     every = given.judge_contrasts
     rows = every[every["endpoint"] == "stage"]
-    known = rows.dropna(subset=["value"])
-    clear = known[known["q"] < REVIEW_LEVEL]
+    names = short_names(map(str, data.own[JUDGE].unique()))
+    named = rows.assign(level=rows["level"].map(names), base=rows["base"].map(names))
+    known = named.dropna(subset=["value"])
+    clear = known[is_clear(known)]
     what = stage_quantity(given)
     lead = f"No difference between judges in the {what} can be estimated."
     if len(known):
@@ -310,18 +314,19 @@ def differences_between_judges(given: ReportInput) -> Section | None:
             f"{many} in the {what} {verb} clear (q < {REVIEW_LEVEL:g})"
             f"{'; the largest: ' if len(known) > 1 else ': '}{largest}."
         )
+    scale = "" if what.startswith("share") else f"{STAGES_FROM_0_TO_1}. "
     return section(
         "Differences between judges",
         lead,
         tables=[
             Table(
                 "Differences between judges",
-                f"One judge minus the other in the {what}. {STAGES_FROM_0_TO_1} {NOTE}"
+                f"One judge minus the other in the {what}. {scale}{NOTE}"
                 f"Intervals are 95 %, over {given.interval_units}.",
                 rows[["task", "at", "level", "base", *_CONTRAST]]
                 .rename(columns={"level": "judge", "base": "other"})
                 .reset_index(drop=True),
-                _contrast_texts(rows, {"level": "judge", "base": "minus"}).drop(columns="of"),
+                _contrast_texts(named, {"level": "judge", "base": "minus"}).drop(columns="of"),
             )
         ],
     )
@@ -353,7 +358,7 @@ def conflicting_repeats(given: ReportInput) -> Section | None:
                 pd.DataFrame(
                     {
                         **{name: top[name] for name in several},
-                        "judge": top[JUDGE],
+                        "judge": top[JUDGE].map(short_names(map(str, conflicts[JUDGE].unique()))),
                         "item": top["item"],
                         "conflict": top["conflict"].map(percent),
                         "usual": top["usual"].map(percent),

@@ -135,8 +135,12 @@ def scope(values: npt.ArrayLike, codes: Codes | None) -> str:
         return ""
     within = _within(given[known], here)
     half = special.stdtrit(within.freedom, 0.975) * within.error
-    what = f"for these {len(np.unique(here))} clusters"
+    what = f"for {_these(len(np.unique(here)))}"
     return f"{what}, ± {half:.3g} within them" if np.isfinite(half) else what
+
+
+def _these(clusters: int) -> str:
+    return "this cluster" if clusters == 1 else f"these {clusters} clusters"
 
 
 def _within(values: Floats, codes: Codes) -> ErrorPart:

@@ -32,6 +32,7 @@ from judge_gym.analysis.stats.intervals import (
 )
 from judge_gym.analysis.stats.paired_tests import cliffs_delta, mcnemar, sign_flip
 from judge_gym.records.judge_table import MIN_CLUSTERS, Standing
+from judge_gym.records.numbers import plural
 
 SIGN_DRAWS, NORMAL_DRAWS = 1999, 9999
 
@@ -123,7 +124,7 @@ def _ends(scale: Scale) -> tuple[float, float]:
 
 def _without_interval(difference: Estimate, clusters: int) -> Estimate:
     """Returns the difference without its interval, which few clusters do not support."""
-    reason = f"{clusters} clusters, and {MIN_CLUSTERS} are needed"
+    reason = f"{plural(clusters, 'cluster')}, and {MIN_CLUSTERS} are needed"
     return difference._replace(low=np.nan, high=np.nan, withheld=reason)
 
 

@@ -47,6 +47,7 @@ from judge_gym.analysis.verdicts import Dataset, Samples, Verdicts, without_draw
 from judge_gym.axes import Design, find_knob
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown
+from judge_gym.records.numbers import plural
 from judge_gym.studies.declarations import ENDPOINTS
 
 Side = tuple[str, str, str]
@@ -432,8 +433,8 @@ def _rows(
         silent = int((~judges).sum())
         notes = [
             scope(means[0] - means[1], clusters),
-            f"{silent} judges without values" if silent else "",
-            f"{dropped} items dropped" if dropped else "",
+            f"{plural(silent, 'judge')} without values" if silent else "",
+            f"{plural(dropped, 'item')} dropped" if dropped else "",
             carried_by_few(means[0] - means[1], result.difference, result.p),
         ]
         row |= result._asdict() | result.difference.named("value", "low", "high", "n")

@@ -28,6 +28,7 @@ from judge_gym.analysis.stats.clusters import (
     mean_error,
 )
 from judge_gym.records import digest
+from judge_gym.records.numbers import plural
 
 Floats = npt.NDArray[np.float64]
 LEVEL = 0.95
@@ -183,8 +184,11 @@ def estimate(
         linear = linearised(values, below, scale)
         rarest = _rarest(below)
         if rarest < MIN_LABELLED:  # a label without mistakes by luck: 68 to 90 % cover
-            reason = f"a label has {rarest} items, and {MIN_LABELLED} are needed"
+            reason = f"a label has {plural(rarest, 'item')}, and {MIN_LABELLED} are needed"
             return undefined(len(linear.values), linear.value, reason)
+        alike = len(linear.values) > 0 and np.ptp(linear.values) <= 1e-12
+        if alike and np.ndim(below) == 2 and scale.low < linear.value < scale.high:
+            return _mean_of_constant_ratios(values, below, clusters, scale, level)
         codes = None if clusters is None else clusters[linear.used]
         return _ratio_estimate(linear, codes, scale, level)
     numbers: Floats = np.asarray(values, dtype=float)
@@ -249,7 +253,8 @@ def _too_few(n: int, clusters: Codes | None) -> str:
     """Says why nothing can be inferred beyond the items or clusters."""
     if clusters is None or n < 2:
         return "a single item" if n else "no value"
-    return f"the items form {len(np.unique(clusters))} clusters, too few to infer beyond them"
+    count = plural(len(np.unique(clusters)), "cluster")
+    return f"the items form {count}, too few to infer beyond them"
 
 
 def _effective_n(items: Floats, clusters: Codes | None, error: float) -> float:
@@ -501,6 +506,29 @@ def _ratio_estimate(
     return mean._replace(value=linear.value).clipped(scale.low, scale.high)
 
 
+def _mean_of_constant_ratios(
+    above: npt.ArrayLike,
+    below: npt.ArrayLike,
+    clusters: Codes | None,
+    scale: Scale,
+    level: float,
+) -> Estimate:
+    """Returns the mean of ratios of which none varies: those of a judge with one answer.
+
+    Its ends are the means of the ratios' ends. The scale of the linearised values, which is wide
+    where a label is rare, would give a judge that always passes a balanced accuracy of 14 to 100 %.
+    """
+    tops, bottoms = (np.asarray(side, dtype=float) for side in (above, below))
+    parts = [
+        estimate(top, clusters, scale=scale, below=bottom, level=level)
+        for top, bottom in zip(tops.T, bottoms.T, strict=True)
+    ]
+    value, low, high = np.mean([part[:3] for part in parts], axis=0)
+    n = int((bottoms > 0).any(axis=1).sum())
+    reason = next((part.withheld for part in parts if part.withheld), "")
+    return Estimate(float(value), float(low), float(high), n, float(n), reason)
+
+
 # --- statistics other than means -----------------------------------------------------------------
 
 MIN_ITEMS = 20
@@ -597,12 +625,12 @@ def _freedom_of_sizes(sizes: npt.NDArray[np.int64]) -> float:
 def _lacks(items: int, clusters: int, labels: Sequence[int], alike: float) -> str:
     """Says what an interval of a kappa or correlation lacks; empty if nothing."""
     if items < MIN_ITEMS:
-        return f"{items} items, and {MIN_ITEMS} are needed"
+        return f"{plural(items, 'item')}, and {MIN_ITEMS} are needed"
     if clusters < MIN_CLUSTERS:
-        return f"{clusters} clusters, and {MIN_CLUSTERS} are needed"
+        return f"{plural(clusters, 'cluster')}, and {MIN_CLUSTERS} are needed"
     rarest = min(labels, default=MIN_LABELLED)
     if rarest < MIN_LABELLED:
-        return f"a label has {rarest} items, and {MIN_LABELLED} are needed"
+        return f"a label has {plural(rarest, 'item')}, and {MIN_LABELLED} are needed"
     if alike > MOST_ALIKE and rarest < RARE_LABELLED:
         return f"nearly all labels are alike, and a rare one has fewer than {RARE_LABELLED} items"
     return "only one label is used" if len(labels) == 1 else ""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import special
 
 from judge_gym.analysis.stats.intervals import Floats, seeded
@@ -17,6 +18,20 @@ EXACT_DISCORDANT = 25
 """The number of discordant pairs below which McNemar's test is exact."""
 NORMAL_FROM = 2000
 """The number of values from which the sign-flip test uses its normal limit."""
+
+
+CLEAR_Q = 0.05
+"""The q-value below which a difference is clear."""
+
+
+def is_clear(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Says which differences are clear by their q-value and, where they have one, their interval.
+
+    A test that assumes symmetry and an interval that does not may disagree; a reader who sees both
+    is told nothing then.
+    """
+    around_0 = (rows["low"].astype(float) <= 0) & (rows["high"].astype(float) >= 0)
+    return (rows["q"].astype(float) < CLEAR_Q) & ~around_0
 
 
 def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:
