@@ -19,6 +19,7 @@ NAV = {
         "judges",
         "benchmarks",
         "published",
+        "importers",
         "analysis",
         "frames",
         "import",

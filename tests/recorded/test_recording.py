@@ -53,3 +53,4 @@ def test_a_recorded_choice_is_a_knob_that_separates_setups() -> None:
     samples, people = as_samples(recording(("short", "long")))
     table = judge_table(tidy(samples), people)
     assert {row["knobs"]["foreign.prompt"] for row in table["rows"]} == {"short", "long"}
+    assert {row["setup"] for row in table["rows"]} == {"gpt, prompt long", "gpt, prompt short"}

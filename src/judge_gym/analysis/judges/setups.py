@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from judge_gym.analysis.frames import JUDGE, first_rows, level_name, usual_levels, varied_knobs
+from judge_gym.analysis.frames import (
+    JUDGE,
+    first_rows,
+    is_foreign,
+    level_name,
+    usual_levels,
+    varied_knobs,
+)
 from judge_gym.axes import TaskTrait, find_knob
 
 NOT_ASKED = ("probe.", "rubric.critic", "prompt.slots.prober.", "prompt.slots.critic.")
@@ -130,14 +137,18 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 
 
 def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any]) -> list[str]:
-    """Returns a name for each setup: its model, and the levels that are not the usual ones."""
+    """Returns a name for each setup: its model, and the levels that are not the usual ones.
+
+    What others recorded has no usual level, so that its levels are always named.
+    """
     models = short_names(str(key[0]) for key in keys)
     ends = Counter(knob.rpartition(".")[2] for knob in knobs)
     names = []
     for model, *levels in keys:
         parts = [models[str(model)]]
         for knob, level in zip(knobs, levels, strict=True):
-            if level is None or level_name(level) == level_name(usual[knob]):
+            is_usual = level_name(level) == level_name(usual[knob]) and not is_foreign(knob)
+            if level is None or is_usual:
                 continue
             end = knob.rpartition(".")[2]
             text = level_name(level)
