@@ -149,9 +149,9 @@ def test_recorded_judges_are_compared_with_known_answers_as_own_ones(lab: Lab) -
     table = lab.reports.judges(STUDY)
     accuracy = {row["setup"]: row["measures"]["exact"]["value"] for row in table["rows"]}
     assert accuracy == {
-        "gpt": 1 - 3 / ITEMS,
+        "gpt, prompt long": 1 - 3 / ITEMS,
         "gpt, prompt short": 1 - 3 / ITEMS,
-        "haiku": 1 - 6 / ITEMS,
+        "haiku, prompt long": 1 - 6 / ITEMS,
         "haiku, prompt short": 1 - 6 / ITEMS,
     }
     prices = [row["usd_per_1000"] for row in table["rows"]]
