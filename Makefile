@@ -52,6 +52,7 @@ docs: $(VENV)/run
 	$(BIN)/python scripts/generate_from_verbs.py
 	$(BIN)/python scripts/architecture.py
 	$(BIN)/python scripts/measures_page.py
+	$(BIN)/python scripts/formats_page.py
 
 # The documentation as pages with search, which need no network: build/site/index.html.
 site: $(VENV)/run

@@ -23,6 +23,7 @@ NAV = {
         "importers",
         "analysis",
         "frames",
+        "import",
         "evidence",
         "axes",
         "pipeline",

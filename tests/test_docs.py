@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import typer.main
 
+import formats_page
 import measures_page
 from conftest import Call, succeed
 from docs_site import NAV
@@ -42,6 +43,11 @@ def test_the_commands_page_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_table_of_measures_is_up_to_date() -> None:
     text = measures_page.PAGE.read_text(encoding="utf-8")
     assert text == measures_page.page(text), "run: make docs"
+
+
+def test_the_table_of_formats_is_up_to_date() -> None:
+    text = formats_page.PAGE.read_text(encoding="utf-8")
+    assert text == formats_page.page(text), "run: make docs"
 
 
 def prose(page: Path) -> str:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from judge_gym.axes._knobs import TASK, Alias, Axes, Knob, TaskTrait, knobs_of
 from judge_gym.axes._version1 import V1_DEFAULTS
 from judge_gym.axes.evidence import EvidenceAxes
+from judge_gym.axes.foreign import FOREIGN, RECORDED, ForeignAxes
 from judge_gym.axes.judge import JudgeAxes
 from judge_gym.axes.presentation import PresentationAxes
 from judge_gym.axes.probe import ProbeAxes
@@ -28,6 +29,7 @@ __all__ = [
     "CONTESTED",
     "FOREIGN",
     "PROTOCOLS",
+    "RECORDED",
     "TASK",
     "V1_DEFAULTS",
     "Axes",
@@ -43,10 +45,6 @@ __all__ = [
 ]
 
 
-FOREIGN = "foreign."
-"""What the names of knobs begin with that recorded verdicts have, and no design of ours."""
-
-
 class Design(Axes):
     """One judge as an instrument: a value for every knob."""
 
@@ -57,6 +55,7 @@ class Design(Axes):
     verdict: VerdictAxes = VerdictAxes()
     probe: ProbeAxes = ProbeAxes()
     prompt: PromptAxes = PromptAxes()
+    foreign: ForeignAxes = ForeignAxes()
 
     @classmethod
     @cache
@@ -73,6 +72,10 @@ class Design(Axes):
         """
         tree: dict[str, Any] = {}
         for path, value in values.items():
+            group, dot, name = path.partition(".")
+            if group + dot == FOREIGN:
+                tree.setdefault(group, {})[name] = value
+                continue
             *groups, name = find_knob(path).path.split(".")
             node = tree
             for group in groups:
@@ -89,7 +92,7 @@ class Design(Axes):
 
     def chosen(self, protocol: str = "") -> dict[str, Any]:
         """Returns the knobs that are not at their default under a protocol."""
-        knobs, replaced = self.knobs(), PROTOCOLS[protocol]
+        knobs, replaced = self._own_knobs(), PROTOCOLS[protocol]
         return {
             path: value
             for path, value in self.values().items()
@@ -98,8 +101,16 @@ class Design(Axes):
 
     def identity(self) -> dict[str, Any]:
         """Returns the knobs that a digest covers, which neither new knobs nor defaults change."""
-        knobs = self.knobs()
+        knobs = self._own_knobs()
         return {path: value for path, value in self.values().items() if value != knobs[path].before}
+
+    def _own_knobs(self) -> Mapping[str, Knob]:
+        """Returns every knob by its path, those that were recorded of this judge included."""
+        recorded = self.foreign.model_extra or {}
+        return {
+            **self.knobs(),
+            **{path: foreign_knob(path) for path in map(FOREIGN.__add__, recorded)},
+        }
 
     def replace(self, values: Mapping[str, Any]) -> "Design":
         """Returns this design with other values for some knobs."""
@@ -127,7 +138,9 @@ def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
     >>> complete({"judge.model": "sim:strict", "rubric.scale": 5})["verdict.method"]
     'single'
     """
-    return {path: stored.get(path, knob.before) for path, knob in Design.knobs().items()}
+    recorded = {path: level for path, level in stored.items() if path.startswith(FOREIGN)}
+    own = {path: stored.get(path, knob.before) for path, knob in Design.knobs().items()}
+    return own | recorded
 
 
 def find_knob(path: str) -> Knob:
@@ -208,6 +221,8 @@ def expand(name: str, value: Any) -> dict[str, Any]:
             for key, item in value.items()
             for path, leaf in expand(f"{name}.{key}", item).items()
         }
+    if name.startswith(FOREIGN):
+        raise DesignError(f"{name} was recorded elsewhere; no judge can be asked with it")
     return {find_knob(name).path: value}
 
 
@@ -218,6 +233,8 @@ def _leaves(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+    for name, value in (model.__pydantic_extra__ or {}).items():
+        yield f"{prefix}{name}", value
 
 
 def _refusal(invalid: ValidationError) -> DesignError:

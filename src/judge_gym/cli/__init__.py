@@ -29,8 +29,8 @@ SECTIONS = {
     "Code suites": "suite:suites analyze:failures schedule:schedule",
     "Serve": "lab:serve mcp:serve worker:runs token:admin db:admin",
     "Data": (
-        "models:models axes:axes benchmark:benchmarks pool:evidence reparse:runs cleanup:runs "
-        "ledger:admin sim:serve"
+        "import:imports models:models axes:axes benchmark:benchmarks pool:evidence reparse:runs "
+        "cleanup:runs ledger:admin sim:serve"
     ),
     "Research protocol": (
         "evidence:evidence rubric:workflows score:workflows swap:workflows probe:workflows"
@@ -53,7 +53,9 @@ def load_app(command: str | None = None) -> "Typer":
     order = list(COMMANDS)
     app.registered_groups.sort(key=lambda group: order.index(str(group.name)))
     app.registered_commands.sort(
-        key=lambda command: order.index(getattr(command.callback, "__name__", ""))
+        key=lambda command: order.index(
+            str(command.name or getattr(command.callback, "__name__", ""))
+        )
     )
     return app
 

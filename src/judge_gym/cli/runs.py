@@ -410,6 +410,12 @@ def reparse(
         return
     display.table("changes", result["changes"])
     display.table("examples; judge-gym ledger show CALL prints the answer", result["examples"])
+    if recorded := Counter(result["recorded"]):
+        typer.echo(
+            f"recorded elsewhere: our parsers read {recorded['same']:,} of {recorded.total():,} "
+            f"answers as they were recorded, {recorded['other']:,} as another verdict, and in "
+            f"{recorded['none']:,} no verdict in our form; the recorded verdicts stay"
+        )
     read = ", ".join(f"{count:,} {record}s" for record, count in result["read"].items())
     changed = sum(change["count"] for change in result["changes"])
     typer.echo(f"read {read or 'nothing'}: {changed:,} changed")

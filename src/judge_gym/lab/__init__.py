@@ -15,6 +15,7 @@ from judge_gym.lab.admin import Admin
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.labels import Labels
+from judge_gym.lab.recordings import Recordings
 from judge_gym.lab.reports import Reports
 from judge_gym.lab.runs import Runs
 from judge_gym.models import Registry
@@ -62,6 +63,7 @@ class Lab:
         self.experiments = Experiments(store, self.models, self.engine, folder, assistant)
         self.runs = Runs(store, self.models, self.engine, self.evidence, self.experiments)
         self.labels = Labels(store, self.experiments)
+        self.recordings = Recordings(store, self.experiments)
         self.reports = Reports(store, self.experiments, self.labels, folder)
         self.engine.analyze = lambda number, stop: self.failures.perform(number, stop)
         self.admin = Admin(store, self.models, self.engine, self.experiments)

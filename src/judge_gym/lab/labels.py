@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from judge_gym.analysis.judges.splits import cluster_name, split_parts
-from judge_gym.axes import Design
+from judge_gym.axes import RECORDED, Design
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.prepare import stage_names
@@ -60,7 +60,10 @@ class Labels:
         """
         items, stages = self._labelled(target)
         labels = read_labels(path)
-        names = _names(items)
+        recorded = target is not None and any(
+            RECORDED in row["design"] for row in self._experiments.find(target)
+        )
+        names = _names(items, {label.item for label in labels} if recorded else None)
         ids = {label.item: _identified(label.item, names, path) for label in labels}
         given: dict[tuple[int, str], str] = {}
         rows = []
@@ -211,12 +214,21 @@ class Labels:
         return pd.DataFrame(found, columns=["tag", "evidence", "rater", "stage"])
 
 
-def _names(items: Sequence[Evidence]) -> dict[str, set[int]]:
-    """Returns what an item may be called: its number, address, hash, published id or title."""
-    names: dict[str, set[int]] = {}
+def _names(items: Sequence[Evidence], used: Collection[str] | None = None) -> dict[str, set[int]]:
+    """Returns what an item may be called: its number, address, hash, own id or title.
+
+    Of recorded items `used` has the names that a file uses: where all are own ids, which may be
+    numbers too, these are meant.
+    """
+    own: dict[str, set[int]] = {}
     for item in items:
-        published = str(item.metadata.get("id", ""))
-        for name in {str(item.id), item.url, item.hash, published, item.title} - {""}:
+        for name in {str(item.metadata.get("id", "")), *item.metadata.get("ids", ())} - {""}:
+            own.setdefault(name, set()).add(item.id)
+    if used is not None and own.keys() >= {*used}:
+        return own
+    names = {name: {*ids} for name, ids in own.items()}
+    for item in items:
+        for name in {str(item.id), item.url, item.hash, item.title} - {""}:
             names.setdefault(name, set()).add(item.id)
     return names
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, expand
+from judge_gym.axes import CONTESTED, RECORDED, V1_DEFAULTS, Design, expand
 from judge_gym.errors import (
     ConflictError,
     DesignError,
@@ -296,7 +296,10 @@ def prepare_rows(
 ) -> PreparedStudy:
     """Prepares the stored experiments of one study, given as rows of `store.experiments`."""
     named: dict[str, Experiment] = {}
-    for row in rows:
+    asked = [row for row in rows if RECORDED not in row["design"]]
+    if not asked:
+        refuse_recorded(rows[0]["study"] or rows[0]["tag"], rows[0]["design"])
+    for row in asked:
         experiment, _ = store.experiments.find(row["tag"])
         refuse_draft(experiment)
         if experiment.task.rubric is None and experiment.design.rubric.author == "provided":
@@ -310,6 +313,15 @@ def prepare_rows(
     notes = (*_simulated(judges, models), *_hosted(designs, models))
     budget = BudgetSpec.model_validate(store.studies.budget(study))
     return PreparedStudy(study, Sweep(tuple(found)), targets, budget, None, notes)
+
+
+def refuse_recorded(name: str, design: Mapping[str, Any]) -> None:
+    """Refuses to ask a judge whose verdicts others recorded; its settings are not all known."""
+    if RECORDED in design:
+        raise ConflictError(
+            f"{name} was recorded {design[RECORDED]}: its judges cannot be asked here; name other "
+            "judges in a study file on its pool, such as the one that 'judge-gym import' writes"
+        )
 
 
 def refuse_draft(experiment: Experiment) -> None:

@@ -144,7 +144,7 @@ class Reports:
         import pandas as pd
 
         from judge_gym.analysis.judges.table import judge_table
-        from judge_gym.analysis.report.page import simulation_banner
+        from judge_gym.analysis.report.page import recorded_note, simulation_banner
 
         studies = {str(row["study"]) for row in rows}
         # Splits, margins and declared measures are a study's own.
@@ -164,6 +164,9 @@ class Reports:
             positive=self._study_key(study, "positive") if positive is None else positive,
             alt_test=self._store.studies.declarations(study).alt_test,
         )
+        if note := recorded_note(frame):
+            table["sentence"] = f"{table['sentence']} {note}"
+            table["notes"] = [note, *table["notes"]]
         if table["split"] is not None:
             read = [(row["setup"], row["truth"]) for row in table["rows"]]
             estimates = [[setup, found and [found["value"], found["n"]]] for setup, found in read]
@@ -612,16 +615,19 @@ def report_file(
         read: reads a file that is no export; by default what is uncertain about it is refused.
     """
     from judge_gym.analysis.report import build_report
+    from judge_gym.analysis.report.page import recorded_note
 
     name = Path(path).name
     if is_export(path):
         samples = read_samples(path)
         questions, appendix = _sections(name, samples, gates or {})
+        note = recorded_note(samples)
         return build_report(
             name,
             samples,
             None,
             people=people_of(samples),
+            warnings=(note,) if note else (),
             questions=questions,
             appendix=appendix,
             summary_only=summary_only,

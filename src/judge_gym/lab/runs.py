@@ -33,7 +33,7 @@ from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments, run_counts
 from judge_gym.lab.items import RERUN
 from judge_gym.lab.plan_rows import planned_endpoints, planned_stage
-from judge_gym.lab.prepare import PreparedStudy, targets_of
+from judge_gym.lab.prepare import PreparedStudy, refuse_recorded, targets_of
 from judge_gym.models import Registry
 from judge_gym.records import Pool, SuiteRun, digest
 from judge_gym.records.actors import current_actor
@@ -281,6 +281,7 @@ class Runs:
                 f"experiment whose rubric that is"
             )
         experiment, _ = self._store.experiments.find(row["tag"])
+        refuse_recorded(row["tag"], experiment.design.values())
         pool = experiment.task.pool
         item = next(item for item in pool.items if item.id == row["evidence"])
         tag = f"{row['tag'].partition(RERUN)[0]}{RERUN}{row['evidence']}"

@@ -11,7 +11,7 @@ from csv import reader as csv_rows
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from judge_gym.axes import Design
+from judge_gym.axes import FOREIGN, Design, find_knob
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.export_columns import LABEL, ExportColumns, add_columns
 from judge_gym.lab.items import stage_number
@@ -164,8 +164,10 @@ def annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
     """Returns the reference and the knobs of experiments, by tag."""
     import pandas as pd
 
-    knobs, tags = Design.knobs(), [row["tag"] for row in rows]
+    tags = [row["tag"] for row in rows]
     designs = [Design.of(row["design"]).values() for row in rows]
+    recorded = {path for design in designs for path in design if path.startswith(FOREIGN)}
+    knobs = {**Design.knobs(), **{path: find_knob(path) for path in sorted(recorded)}}
     _fill_inactive_roles(designs)
     kinds: dict[str, Any] = {"text": "category", "a number": float}
     frame = pd.DataFrame(designs, index=tags, columns=list(knobs)).astype(

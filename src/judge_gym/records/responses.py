@@ -725,6 +725,8 @@ class Reparsed(TypedDict):
     stages_changed: int
     probes_dropped: int
     examples: list[ReparseExample]
+    recorded: Counts
+    """Of verdicts that others recorded, how many we read the same, as another, or as none."""
 
 
 # --- admin ---------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from judge_gym.store.ledger_import import Imported, import_ledger
 from judge_gym.store.locks import SessionLock
 from judge_gym.store.metrics import Endpoint, LabMetrics, Metrics
 from judge_gym.store.progress import Progress, ProgressQueries
+from judge_gym.store.recordings import Place, RecordedVerdict, RecordedVerdicts
 from judge_gym.store.rubrics import Rubrics
 from judge_gym.store.runs import Run, Runs, Targets
 from judge_gym.store.samples import Samples, Selection, Span
@@ -47,7 +48,10 @@ __all__ = [
     "LogCursor",
     "Page",
     "Payer",
+    "Place",
     "Progress",
+    "RecordedVerdict",
+    "RecordedVerdicts",
     "Rows",
     "Run",
     "Scope",
@@ -79,6 +83,7 @@ class Store:
         self.experiments = Experiments(database, self.evidence, self.rubrics)
         self.runs = Runs(database, self.experiments, self.rubrics)
         self.verdicts = Verdicts(database)
+        self.recorded = RecordedVerdicts(database)
         self.samples = Samples(database)
         self.items = Items(database)
         self.completed = CompletedRecords(database, self.runs)

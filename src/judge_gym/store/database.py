@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,6 +76,7 @@ class Database:
             self.engine = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
             self.insert = postgresql.insert
         self._statements: dict[str, Any] = {}
+        self._shared: ContextVar[sa.Connection | None] = ContextVar("shared", default=None)
         self.profile = _session_profile()
         """The profile of this session, `dev` or `prod`."""
         self._marked: str | None = None
@@ -149,8 +151,21 @@ class Database:
         return engine
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """Makes one transaction of everything that this thread reads and writes within."""
+        with self.begin() as connection:
+            before = self._shared.set(connection)
+            try:
+                yield
+            finally:
+                self._shared.reset(before)
+
+    @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
         """Opens a transaction that writes; it takes the write lock when it begins."""
+        if (shared := self._shared.get()) is not None:
+            yield shared
+            return
         self.refuse_other_profile()
         with self.plain_errors(), self.engine.connect() as connection:
             with connection.execution_options(begin="BEGIN IMMEDIATE").begin():
@@ -168,6 +183,9 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """Opens a transaction that only reads, and never waits for a lock."""
+        if (shared := self._shared.get()) is not None:
+            yield shared
+            return
         with self.plain_errors(), self.engine.begin() as connection:
             yield connection
 

@@ -22,7 +22,7 @@ from judge_gym.records import (
 )
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.ledger import Ledger, by_key
+from judge_gym.store.ledger import CHUNK, Ledger, by_key
 
 UNSCORED = tuple(status for status in STATUSES if status != "scored")
 """The statuses of a failed view, rubric or critique, which a later one replaces."""
@@ -280,6 +280,19 @@ class EvidenceRecords:
         )
         return self._database.rows(query)
 
+    def add_ids(self, items: Sequence[Evidence]) -> None:
+        """Adds own ids to stored items that were saved under another one before."""
+        e = t.evidence.c
+        with self._database.begin() as connection:
+            stored = by_key(connection, e.id, e.metadata, {item.id for item in items})
+            for item in items:
+                metadata, id = stored[item.id], str(item.metadata["id"])
+                known = {str(metadata.get("id", "")), *metadata.get("ids", ())}
+                if id not in known:
+                    metadata = {**metadata, "ids": sorted({*metadata.get("ids", ()), id})}
+                    change = t.evidence.update().where(e.id == item.id)
+                    connection.execute(change.values(metadata=metadata))
+
     def _save(self, connection: sa.Connection, items: Sequence[Evidence]) -> list[int]:
         """Saves the items whose text is new, and returns the ids of all."""
         bodies = [storable(item.body) for item in items]
@@ -367,21 +380,28 @@ class EvidenceRecords:
         """Saves labels; one that differs from the rater's earlier label needs `replace`."""
         label = t.labels.c
         counts = {"new": 0, "same": 0, "changed": 0}
+        given = [dict(row) for row in rows]
+        new: dict[tuple[Any, ...], dict[str, Any]] = {}
         with self._database.begin() as connection:
-            for row in rows:
-                mine = sa.and_(*(label[name] == row[name] for name in KEY))
-                before = connection.scalar(sa.select(label.stage).where(mine))
-                kind = "new" if before is None else "same" if before == row["stage"] else "changed"
+            before = _labels_of(connection, {row["evidence_id"] for row in given})
+            for row in given:
+                key = tuple(row[name] for name in KEY)
+                stage = before.get(key)
+                kind = "new" if stage is None else "same" if stage == row["stage"] else "changed"
                 counts[kind] += 1
                 if kind == "changed" and not replace:
                     raise ConflictError(
-                        f"{row['rater']} gave evidence {row['evidence_id']} the stage {before!r}, "
+                        f"{row['rater']} gave evidence {row['evidence_id']} the stage {stage!r}, "
                         f"now {row['stage']!r}; nothing was imported: --replace takes the new ones"
                     )
-                if kind == "changed":
+                if kind == "new" or key in new:
+                    new[key] = row
+                elif kind == "changed":
+                    mine = sa.and_(*(label[name] == row[name] for name in KEY))
                     connection.execute(t.labels.update().where(mine).values(stage=row["stage"]))
-                elif kind == "new":
-                    connection.execute(t.labels.insert().values(dict(row)))
+                before[key] = row["stage"]
+            if new:
+                connection.execute(t.labels.insert(), [*new.values()])
         return counts
 
     def labels(self) -> list[dict[str, Any]]:
@@ -399,6 +419,21 @@ class EvidenceRecords:
 
 
 KEY = ("evidence_id", "concept", "rater")
+
+
+def _labels_of(
+    connection: sa.Connection, evidence_ids: Collection[int]
+) -> dict[tuple[Any, ...], str]:
+    """Returns the stored labels of items, by `KEY`."""
+    label, ids = t.labels.c, sorted(evidence_ids)
+    query = sa.select(*(label[name] for name in KEY), label.stage)
+    return {
+        tuple(key): stage
+        for start in range(0, len(ids), CHUNK)
+        for *key, stage in connection.execute(
+            query.where(label.evidence_id.in_(ids[start : start + CHUNK]))
+        )
+    }
 
 
 def _row(text: str, item: Evidence) -> dict[str, Any]:

@@ -295,6 +295,11 @@ class Studies:
             insert = self._database.insert(t.studies).values(row)
             connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=changes))
 
+    def is_saved(self, study: str) -> bool:
+        """Returns whether a study has a file or a budget."""
+        query = sa.select(t.studies.c.name).where(t.studies.c.name == study)
+        return self._database.scalar(query) is not None
+
     def budget(self, study: str) -> Mapping[str, Any]:
         """Returns the budget of a study; empty if it has none."""
         query = sa.select(t.studies.c.budget).where(t.studies.c.name == study)

@@ -61,9 +61,9 @@ class CostLine(_Line):
 
 
 class AnswerLine(CostLine):
-    """A completion; `text` is a hash."""
+    """A completion; `text` is a hash, or None where others recorded a verdict without its words."""
 
-    text: str
+    text: str | None
     finish: Finish
     model: str
 
@@ -104,7 +104,8 @@ class CallLine(_Line):
         """The hashes of all texts of the request and the answers."""
         for _, parts in self.messages:
             yield from parts
-        yield from (attempt.said.text for attempt in self.attempts if attempt.said)
+        said = (attempt.said for attempt in self.attempts if attempt.said)
+        yield from (answer.text for answer in said if answer.text is not None)
 
     def request(self, bodies: Mapping[str, str]) -> Request:
         """Returns the request."""

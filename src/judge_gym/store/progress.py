@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from judge_gym.axes import Design, complete
+from judge_gym.axes import RECORDED, Design, complete
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.events import Event, Events
@@ -469,6 +469,8 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
     repeats = run["samples"] * orders
     possible = (items - no_view) * repeats
     scores, swaps = own * items * repeats, rivals * items * repeats
+    if RECORDED in design:  # others chose what was asked, and none of it is missing
+        scores = possible = _count(samples, False)
     not_needed = {
         "score": scores - (own - no_rubric[False]) * possible,
         "swap": swaps - (rivals - no_rubric[True]) * possible,

@@ -109,16 +109,20 @@ class Samples:
         """Returns the number of characters that judges read of each item of active runs.
 
         It is that of the view, if the design has one, and None for a pair, whose text has two
-        responses. Columns: run, evidence, length. Texts are measured once, not once a sample.
+        responses; of recorded items, the recorded one. Columns: run, evidence, length. Texts are
+        measured once, not once a sample.
         """
         text = sa.func.coalesce(t.views.c.text, t.evidence.c.text)
+        recorded = t.evidence.c.metadata["recorded"]
         query = (
             sa.select(
                 t.runs.c.id.label("run"),
                 t.evidence.c.id.label("evidence"),
-                sa.case((t.evidence.c.pair, sa.null()), else_=sa.func.length(t.texts.c.body)).label(
-                    "length"
-                ),
+                sa.case(
+                    (recorded["length"].as_float().is_not(None), recorded["length"].as_float()),
+                    (sa.or_(t.evidence.c.pair, recorded["text"].as_boolean().is_(False)), None),
+                    else_=sa.func.length(t.texts.c.body),
+                ).label("length"),
             )
             .select_from(t.tags)
             .join(t.runs, sa.and_(t.NAMED_RUNS, t.runs.c.superseded.is_(None)))
@@ -330,7 +334,11 @@ def _tidy_rows() -> sa.Select[Any]:
             s.call_id,
             t.attempts.c.reported_model,
             t.attempts.c.usd,
-            t.attempts.c.seconds,
+            sa.case(
+                # Others may not have recorded how long a call took.
+                (sa.and_(t.attempts.c.run_id.is_(None), t.attempts.c.seconds == 0), None),
+                else_=t.attempts.c.seconds,
+            ).label("seconds"),
             sa.func.substr(t.attempts.c.text, 1, 16).label("answer"),  # equal for equal texts
         )
         .join(t.runs, t.runs.c.id == s.run_id)

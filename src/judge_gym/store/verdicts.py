@@ -69,7 +69,7 @@ class Verdicts:
                 "is_swap": sample.is_swap,
                 "status": sample.status,
                 "stages": " ".join(map(str, sample.stages)),
-                "display": _display_text(sample.display),
+                "display": display_text(sample.display),
                 "call_id": sample.call_id,
             }
             for sample in samples
@@ -154,7 +154,8 @@ def _scored(run: Run) -> sa.ColumnElement[bool]:
     return sa.and_(t.samples.c.run_id == run.id, t.samples.c.status == "scored")
 
 
-def _display_text(display: Display) -> str:
+def display_text(display: Display) -> str:
+    """Returns a display as the text as which it is stored."""
     pairs = zip(display.labels, display.stages, strict=True)
     return " ".join(f"{label}={stage}" for label, stage in pairs)
 

@@ -191,7 +191,7 @@ def study_tags(study: Study, benchmarks: Mapping[str, Benchmark]) -> set[str]:
         type = spec.type or ("benchmark" if benchmark else "")
         replaced = _task_defaults(type, benchmark.design if benchmark else {})
         names |= {
-            _tag(study.study, concept, spec.evidence, judge, point)
+            experiment_tag(study.study, concept, spec.evidence, judge, point)
             for judge, point in itertools.product(study.judges, points(study, replaced))
         }
     return names
@@ -211,7 +211,9 @@ def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> S
             design, active = resolve_design(task, chosen, assistant=study.assistant)
             used |= active
             check_roles(study.judges, task, design, number, chosen=chosen, varied=study.vary)
-            tag = _tag(study.study, task.concept, task.pool_name, judge, {**outside, **point})
+            tag = experiment_tag(
+                study.study, task.concept, task.pool_name, judge, {**outside, **point}
+            )
             if tag in tags:
                 raise DesignError(
                     f"two experiments would have the tag {tag!r}; list a concept once per pool, "
@@ -419,7 +421,10 @@ def _refuse_unused(
     return unused
 
 
-def _tag(study: str, concept: str, pool_name: str, judge: str, shown: Mapping[str, Any]) -> str:
+def experiment_tag(
+    study: str, concept: str, pool_name: str, judge: str, shown: Mapping[str, Any]
+) -> str:
+    """Returns the name of an experiment, with the levels in which it differs from others."""
     parts = [study, _slug(concept), pool_name, judge]
     return "/".join([*parts, *(f"{knob}={_slug(level)}" for knob, level in shown.items())])
 

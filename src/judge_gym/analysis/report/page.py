@@ -20,6 +20,7 @@ from judge_gym.analysis.frames import JUDGE, once_per_call
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.verdicts import Dataset
+from judge_gym.axes import RECORDED
 from judge_gym.errors import NotFoundError, unknown
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.numbers import number, with_interval
@@ -391,6 +392,23 @@ def simulation_banner(models: Iterable[str]) -> str:
         return ""
     every = len(simulated) == len(models)
     return SIMULATED if every else PARTLY_SIMULATED.format(models=", ".join(simulated))
+
+
+def recorded_note(frame: pd.DataFrame) -> str:
+    """Returns which judges of samples others recorded, and where; empty if this lab asked all."""
+    if RECORDED not in frame:
+        return ""
+    levels = frame[RECORDED].astype(object).where(frame[RECORDED].notna(), "").to_numpy()
+    judges: dict[str, dict[str, None]] = {}
+    for judge, source in dict.fromkeys(zip(frame[JUDGE].astype(str), levels, strict=True)):
+        judges.setdefault(source, {})[judge] = None
+    own = judges.pop("", None)
+    if not judges:
+        return ""
+    if own is None:
+        return f"Recorded {' and '.join(judges)}, not asked by this lab."
+    parts = [f"{', '.join(names)}: recorded {source}" for source, names in judges.items()]
+    return f"{'; '.join(parts)}, not asked by this lab."
 
 
 def slug(title: str) -> str:

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
+from judge_gym.axes import RECORDED
 from judge_gym.records import Critique, Probe, Sample
 from judge_gym.stages import Critic, Prober, ProbeTarget, Scorer
 from judge_gym.store import Run, Store
 
 Kind = Literal["sample", "probe", "critique"]
+Reading = Literal["same", "other", "none"]
 R = TypeVar("R", Sample, Probe, Critique)
 EXAMPLES = 3
 """Examples of each kind of change."""
@@ -45,6 +47,8 @@ class Reparsed:
     probes_dropped: int = 0
     """Probes of samples that changed, which are deleted."""
     examples: list[Change] = field(default_factory=list)
+    recorded: Counter[Reading] = field(default_factory=Counter)
+    """Of verdicts that others recorded: whether we read the same, another or none. They stay."""
 
     def note(self, change: Change) -> None:
         """Counts a change; the first of a kind become examples."""
@@ -66,6 +70,7 @@ class Reparsed:
             "stages_changed": self.changes["sample", "scored", "scored"],
             "probes_dropped": self.probes_dropped,
             "examples": [asdict(example) for example in self.examples],
+            "recorded": dict(self.recorded),
         }
 
 
@@ -93,8 +98,12 @@ def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
     experiment = run.experiment
     scorer = Scorer(experiment.design, experiment.seed, run.series)
     prober = Prober(experiment.design, experiment.seed, run.series)
+    recorded = RECORDED in experiment.design.values()
     for page in store.completed.samples(run):
         pairs = [(old, scorer.reread(old, answer)) for old, answer in page]
+        if recorded:
+            _compare_recorded(run, pairs, found)
+            continue
         samples = _changed("sample", run, pairs, found)
         found.probes_dropped += store.completed.count_probes(samples)
         asked = store.completed.probes([old for old, new in pairs if old == new])
@@ -106,6 +115,18 @@ def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
         probes = _changed("probe", run, probe_pairs, found)
         if found.written:
             store.completed.write(samples, probes, [])
+
+
+def _compare_recorded(run: Run, pairs: Sequence[tuple[Sample, Sample]], found: Reparsed) -> None:
+    """Counts how our reading of answers agrees with the verdicts that others recorded."""
+    for old, new in pairs:
+        found.read["sample"] += 1
+        same = (old.status, old.stages) == (new.status, new.stages)
+        kind: Reading = "same" if same else "none" if new.status == "parse_failed" else "other"
+        found.recorded[kind] += 1
+        if kind == "other" and found.recorded[kind] <= EXAMPLES:
+            words = old.status, new.status, _values(old), _values(new)
+            found.examples.append(Change("sample", run.experiment.tag, old.call_id, *words))
 
 
 def _changed(kind: Kind, run: Run, pairs: Iterable[tuple[R, R]], found: Reparsed) -> list[R]:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.axes import CONTESTED, Design
+from judge_gym.axes import CONTESTED, RECORDED, Design, find_knob
 from judge_gym.lab import Lab
 from judge_gym.records import STATUSES
 from judge_gym.web.analysis_cache import MAX_SAMPLES, Analyses, count_samples, tidy_samples
@@ -53,6 +53,7 @@ def experiment(
         row=row,
         summary=lab.experiments.show(tag),
         knobs=knobs(row["design"], row["protocol"]),
+        recorded=row["design"].get(RECORDED),
         neighbours=neighbours(lab, row),
         against=against,
         difference=differences(lab.experiments.find_tags([tag, against])) if against else [],
@@ -70,8 +71,13 @@ def knobs(design: Mapping[str, Any], protocol: str) -> list[dict[str, Any]]:
     """Returns every knob with its level, whether it was chosen, and its research question."""
     chosen = Design.of(design).chosen(protocol)
     return [
-        {"path": path, "level": design[path], "set": path in chosen, "question": knob.question}
-        for path, knob in Design.knobs().items()
+        {
+            "path": path,
+            "level": level,
+            "set": path in chosen,
+            "question": find_knob(path).question,
+        }
+        for path, level in design.items()
     ]
 
 
@@ -93,7 +99,7 @@ def differences(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         {
             "name": name,
             "levels": [
-                row[name] if name in TASK else design[name]
+                row[name] if name in TASK else design.get(name)
                 for row, design in zip(rows, designs, strict=True)
             ],
         }
@@ -105,7 +111,7 @@ def _differing(row: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Returns the names of the task's facts and of the knobs in which experiments differ."""
     first, second = row["design"], other["design"]
     task = [name for name in TASK if row[name] != other[name]]
-    return task + [name for name in first if first[name] != second[name]]
+    return task + [name for name in {**first, **second} if first.get(name) != second.get(name)]
 
 
 # --- results, which are loaded after the page -----------------------------------------------------

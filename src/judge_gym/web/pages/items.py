@@ -112,6 +112,7 @@ def items(
         **study_page(name, "items", [one["judge"] for one in setups]),
         rows=[item_view(row) for row in page.rows],
         setups=setups,
+        recorded=lab.recordings.note(name),
         shown=shown,
         judges={one["setup"]: one["judge"] for one in setups},
         tasks=lab.experiments.list_tasks(name),

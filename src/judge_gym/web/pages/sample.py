@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.axes import Design
+from judge_gym.axes import RECORDED, Design
 from judge_gym.lab import Lab
 from judge_gym.records import Display, Message
 from judge_gym.stages.verdicts import deciding_lines
@@ -68,6 +68,7 @@ def sample(
         "sample.html.j2",
         row=row,
         design=design,
+        recorded=about["design"].get(RECORDED),
         rubric=rubric,
         display=display,
         labels=labels,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.axes import Design
+from judge_gym.axes import find_knob
 from judge_gym.lab import Lab
 from judge_gym.lab.reports import Reports
 from judge_gym.records import STATUSES, Status
@@ -83,11 +83,12 @@ def _tasks(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _knobs(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the knobs that vary, with their levels, and the level of every other knob."""
     levels = {
-        path: [*dict.fromkeys(row["design"][path] for row in rows)] for path in rows[0]["design"]
+        path: [*dict.fromkeys(row["design"].get(path) for row in rows)]
+        for path in dict.fromkeys(path for row in rows for path in row["design"])
     }
     described = [
-        {"path": path, "levels": levels[path], "question": knob.question}
-        for path, knob in Design.knobs().items()
+        {"path": path, "levels": each, "question": find_knob(path).question}
+        for path, each in levels.items()
     ]
     return {
         "varied": [knob for knob in described if len(knob["levels"]) > 1],
