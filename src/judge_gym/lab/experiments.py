@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import yaml
 
-from judge_gym.axes import CONTESTED, Design
+from judge_gym.axes import CONTESTED, NONE, TEMPLATE, Design
 from judge_gym.engine import FINISHED, Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import all_rows, read_row
@@ -207,7 +207,10 @@ class Experiments:
             named = SIMULATED_ASSISTANT
         assistant = self._models.resolve(named) if named else None
         remedy = f"{ASSISTANT}=provider:name, or with evidence.editor and rubric.critic"
-        return resolve_design(task, chosen, assistant=assistant, remedy=remedy)[0]
+        design = resolve_design(task, chosen, assistant=assistant, remedy=remedy)[0]
+        if design.prompt.template != NONE:
+            raise DesignError(f"{TEMPLATE} is a file that a study names; run it as a study")
+        return design
 
     def save(self, study: str, experiment: Experiment) -> Experiment:
         """Stores an experiment with its pool and rubric."""

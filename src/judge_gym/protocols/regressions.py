@@ -20,8 +20,8 @@ from judge_gym.analysis.frames import (
     JUDGE,
     PANEL,
     cluster_codes,
-    level_name,
     knob_columns,
+    level_name,
     usual_levels,
     varied_knobs,
 )
