@@ -24,9 +24,9 @@ def template_level(name: str, text: str) -> str:
     """Returns the level of a template: the name of its file, and the digest of its text.
 
     >>> template_level("judge.md", "Is it good?")
-    'judge.md~b3bdd5b5f0fc1a2c'
+    'judge.md~4b0003c9f1db'
     """
-    return f"{name}~{content_hash(text)[:16]}"
+    return f"{name}~{content_hash(text)[:12]}"
 
 
 def template_digest(level: str) -> str:

@@ -19,7 +19,7 @@ from judge_gym.store.ledger import Ledger
 from judge_gym.store.rubrics import Rubrics
 from judge_gym.studies import Declarations, Experiment, StudyVersion, Task, declarations
 
-DIGEST = re.compile(r"[0-9a-f]{16}")
+DIGEST = re.compile(r"[0-9a-f]{12}")
 NO_EVIDENCE = Pool(()).hash
 """The hash of a pool without items: an experiment on it is a draft."""
 
