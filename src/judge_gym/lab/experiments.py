@@ -535,7 +535,8 @@ class Experiments:
 
     def show_sample(self, id: int, tag: str | None = None) -> dict[str, Any]:
         """Returns a sample as a tidy row, under this tag or the first of its experiment."""
-        return self._store.samples.find(id, tag)
+        row = self._store.samples.find(id, tag)
+        return self._with_answers([row], row["tag"])[0]
 
     def list_setups(self, study: str) -> Sequence[SetupRow]:
         """Returns the setups of a study, by name."""

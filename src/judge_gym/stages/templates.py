@@ -22,6 +22,7 @@ from judge_gym.stages.verdicts import last_json_field
 MAX_LENGTH = 100_000
 """Characters of a file."""
 HEAD = re.compile(r"---[ \t]*\n(?P<head>.*?\n)?---[ \t]*(?:\n|\Z)", re.S)
+READ_LINE = re.compile(r"^read:[ \t]*(?P<kind>json|regex):[ \t]*(?P<key>.*)$", re.M | re.I)
 HEAD_KEYS = ("read", "labels", "system")
 READ = ("last line", "json: KEY", "regex: PATTERN")
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
@@ -39,7 +40,14 @@ MAX_PATTERN = 500
 SECONDS = 1.0
 """The time after which a pattern has matched nothing; a harmless one takes microseconds."""
 # Answers on which patterns with nested repeats take forever.
-HARD_ANSWERS = ("a" * 3000 + "!", " " * 3000 + "!", "a b " * 750 + "!", "1" * 3000, "\n" * 3000)
+HARD_ANSWERS = (
+    "a" * 3000,
+    "a" * 3000 + "!",
+    " " * 3000 + "!",
+    "a b " * 750 + "!",
+    "1" * 3000,
+    "\n" * 3000,
+)
 
 Kind = Literal["last line", "json", "regex"]
 
@@ -162,7 +170,8 @@ class PromptTemplate:
         """Yields what is missing in the prompt, for a plan."""
         used = self._used
         if used.isdisjoint(ITEM_PLACEHOLDERS):
-            shown = " or ".join(f"{{{name}}}" for name in _item_names(pool) if name != "input")
+            names = [name for name in _item_names(pool) if name in ITEM_PLACEHOLDERS]
+            shown = " or ".join(f"{{{name}}}" for name in names)
             yield f"shows no item: it has no {shown}"
         if pool.paired and not {"response_a", "response_b"} <= used:
             yield "does not show both {response_a} and {response_b}"
@@ -240,8 +249,12 @@ def _head(text: str, name: str) -> tuple[dict[str, Any], str]:
             f"{name}: its head says how the verdict is read; begin the file with the lines "
             "'---', 'read: last line' and '---'"
         )
+    head = match["head"] or ""
+    rule = READ_LINE.search(head)  # taken as it stands: a pattern needs no quotes of YAML
+    if rule:
+        head = READ_LINE.sub("", head, count=1)
     try:  # every value is text: yes and no are labels, not truth values
-        fields = yaml.load(match["head"] or "", Loader=yaml.BaseLoader) or {}
+        fields = yaml.load(head, Loader=yaml.BaseLoader) or {}
     except yaml.YAMLError as error:
         raise DesignError(f"{name}: broken head: {getattr(error, 'problem', error)}") from error
     if not isinstance(fields, dict):
@@ -249,6 +262,8 @@ def _head(text: str, name: str) -> tuple[dict[str, Any], str]:
     for key in fields:
         if key not in HEAD_KEYS:
             raise DesignError(f"{name}: {unknown('key', key, HEAD_KEYS)}", choices=HEAD_KEYS)
+    if rule:
+        fields["read"] = {rule["kind"]: rule["key"]}
     return fields, text[match.end() :]
 
 
@@ -280,8 +295,8 @@ def _check_pattern(pattern: str, name: str) -> None:
         raise DesignError(f"{name}: broken pattern {pattern!r}: {error}") from error
     if compiled.groups != 1:
         raise DesignError(
-            f"{name}: the pattern {pattern!r} has {compiled.groups} groups; one holds the verdict "
-            "(?: ) groups without holding anything"
+            f"{name}: the pattern {pattern!r} has {compiled.groups} groups; it has one, around the "
+            "verdict: others begin with (?:"
         )
     try:
         for answer in HARD_ANSWERS:

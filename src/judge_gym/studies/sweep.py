@@ -364,7 +364,12 @@ def resolve_design(
     if given["evidence.view"] == "neutralized":
         given["evidence.editor"] = given["evidence.editor"] or assistant
     forced = _forced(task)
-    inactive = _inactive(task, Design.of(given)) | forced.keys()
+    settled: dict[str, Any] = {}
+    levels = given
+    while settled != levels:  # a knob may be inactive under a level that is itself inactive
+        settled = levels
+        inactive = _inactive(task, Design.of(settled)) | forced.keys()
+        levels = {**given, **{knob: usual[knob] for knob in inactive}}
     active = {knob: level for knob, level in given.items() if knob not in inactive}
     design = Design.of(usual | active | forced)
     if needs := _unassisted(task, design):
