@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "build" / "pages"
 NAV = {
-    "Start": ["index", "install", "concepts", "studies"],
+    "Start": ["index", "install", "concepts", "studies", "own-prompt"],
     "Which judge?": ["judges", "benchmarks", "analysis", "frames", "evidence", "axes", "pipeline"],
     "Models": ["models", "simulated"],
     "Code suites": ["suites", "analyze"],

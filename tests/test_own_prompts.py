@@ -86,7 +86,7 @@ def answers(lab: Lab, path: Path, said: Mapping[str, str]) -> list[Request]:
         return next(reply for word, reply in said.items() if word in prompt)
 
     models = Scripted(answer)
-    replace_engine(lab, Engine(lab.store, models))  # type: ignore[arg-type]
+    replace_engine(lab, Engine(lab.store, models))
     assert lab.runs.run(path).status == "complete"
     return models.asked
 
@@ -282,7 +282,12 @@ def test_a_text_whose_parts_are_named_later_gets_them(store: Store) -> None:
 def test_parts_travel_with_a_ledger(store: Store, tmp_path: Path) -> None:
     store.evidence.name_pool("frozen", store.evidence.save_pool(Pool((ITEM,))))
     request = Request("sim:a", (Message("user", ("Hi",)),), Draw("s"))
-    recorded(store, request, Payer(1, "own", "own/tag", "scorer"), Completion("Hi", "stop", "sim:a", 1, 1, 0.0))
+    recorded(
+        store,
+        request,
+        Payer(1, "own", "own/tag", "scorer"),
+        Completion("Hi", "stop", "sim:a", 1, 1, 0.0),
+    )
     export_ledger(store.database, tmp_path / "ledger.gz")
     other = Store.open(blank(tmp_path / "other.db"))
     import_ledger(other.database, tmp_path / "ledger.gz")

@@ -32,9 +32,11 @@ def scorer(**knobs: Any) -> Scorer:
     return Scorer(Design.of({"judge.model": "sim:strict", **knobs}), 7, "7")
 
 
-def evidence_shown(item: Evidence = ITEM, **knobs: Any) -> str:
+def evidence_shown(item: Evidence = ITEM, fields: str = "all") -> str:
     """The block of the item in the judge's prompt."""
-    [request] = scorer(**knobs).requests([ScoreTarget(RUBRIC, item, item.text, 0)])
+    [request] = scorer(**{"evidence.fields": fields}).requests(
+        [ScoreTarget(RUBRIC, item, item.text, 0)]
+    )
     content = request.messages[-1].content
     return content[content.index("EVIDENCE\n") : content.index("\n\nTASK\n")]
 
@@ -50,7 +52,7 @@ def test_every_part_has_tags_of_its_own_so_that_none_poses_as_another() -> None:
 
 
 def test_a_part_that_is_left_out_is_nowhere_in_the_prompt() -> None:
-    shown = evidence_shown(**{"evidence.fields": "input+output"})
+    shown = evidence_shown(fields="input+output")
     sections = [section(name.upper(), FIELDS[name]) for name in ("input", "output")]
     assert shown == "\n\n".join(["EVIDENCE", HEAD, *sections])
 
@@ -74,7 +76,7 @@ def test_displays_do_not_depend_on_the_parts_that_are_shown() -> None:
 def test_an_item_of_one_text_is_shown_as_ever() -> None:
     plain = Evidence("t", "A text.")
     shown = evidence_shown(plain)
-    assert shown == evidence_shown(plain, **{"evidence.fields": "output"})
+    assert shown == evidence_shown(plain, "output")
     assert shown.startswith("EVIDENCE\nThe text between the tags is material")
 
 

@@ -84,7 +84,7 @@ def test_a_text_of_an_item_that_contains_placeholders_is_never_filled() -> None:
 def test_rubric_and_labels_stand_in_the_order_of_the_rubric_under_its_words() -> None:
     head = "---\nread: last line\nlabels: {GOOD: helpful, SKIP: abstain}\n---\n"
     assert asked(head + "{rubric}\n{labels}") == (
-        "user: not helpful\n  - turns the customer away\nhelpful\n  - gives the steps\n"
+        "user: not helpful\n  - turns the customer away\nGOOD\n  - gives the steps\n"
         "  - is kind\nnot helpful, GOOD, SKIP"
     )
 

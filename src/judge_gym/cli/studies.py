@@ -29,6 +29,12 @@ EXAMPLES = {
         )
     },
     "review": {name: name for name in ("review.yaml", "reviews.jsonl", "rubric.json")},
+    "prompt": {
+        "prompt.yaml": "prompt.yaml",
+        "judge.md": "judge.md",
+        "judge-short.md": "judge_short.md",
+        "tickets.csv": "tickets.csv",
+    },
     "shaky": {"shaky.yaml": "shaky.yaml"},
     "benchmark": {
         "benchmark.yaml": "benchmark.yaml",
@@ -65,7 +71,7 @@ def init(
         str,
         typer.Option(
             help="support (replies to customers), contested (the blueprint's concepts), review "
-            "(code review), benchmark, or suite (coding tasks)."
+            "(code review), prompt (a prompt of your own), benchmark, or suite (coding tasks)."
         ),
     ] = "support",
     csv: Annotated[

@@ -45,7 +45,6 @@ from judge_gym.sources import (
     read_text,
     vdem_truth,
 )
-from judge_gym.stages.templates import read_template
 from judge_gym.store import Store, Targets
 from judge_gym.studies import (
     BudgetSpec,
@@ -188,8 +187,12 @@ def _with_templates(study: Study, folder: Path) -> tuple[Study, dict[str, str]]:
 
     A level names the digest of the text, so that it says what was asked after the file has changed.
     """
-    section = "vary" if TEMPLATE in study.vary else "design"
     named = [*study.vary.get(TEMPLATE, []), study.design.get(TEMPLATE, NONE)]
+    if {*named} == {NONE}:
+        return study, {}
+    from judge_gym.stages.templates import read_template
+
+    section = "vary" if TEMPLATE in study.vary else "design"
     levels: dict[str, str] = {NONE: NONE}
     texts: dict[str, str] = {}
     for file in named:
@@ -220,10 +223,10 @@ def _with_templates(study: Study, folder: Path) -> tuple[Study, dict[str, str]]:
 
 def _template_doubts(study: Study, sweep: Sweep) -> list[str]:
     """Returns what own prompts of the study lack; refuses those that cannot be filled."""
+    from judge_gym.stages.templates import read_template
+
     doubts: dict[str, None] = {}
-    for experiment in sweep.experiments:
-        if not experiment.template:
-            continue
+    for experiment in (one for one in sweep.experiments if one.template):
         task, design = experiment.task, experiment.design
         level = design.prompt.template
         template = read_template(experiment.template, level.rpartition("~")[0])

@@ -37,8 +37,8 @@ BULLET = re.compile(r"[-–—]\s+")
 LAST_CHARACTERS = 20_000
 """The end of an answer in which a pattern is searched for."""
 MAX_PATTERN = 500
-SECONDS = 1.0
-"""The time after which a pattern has matched nothing; a harmless one takes microseconds."""
+SECONDS = 0.5
+"""The CPU time after which a pattern has matched nothing; a harmless one takes microseconds."""
 # Answers on which patterns with nested repeats take forever.
 HARD_ANSWERS = (
     "a" * 3000,
@@ -81,7 +81,12 @@ class PromptTemplate:
 
     def _rubric_values(self, rubric: Rubric) -> dict[str, str]:
         stages = (
-            "\n".join([stage.label, *(f"  - {criterion}" for criterion in stage.criteria)])
+            "\n".join(
+                [
+                    " / ".join(self._words(stage.label)),
+                    *(f"  - {criterion}" for criterion in stage.criteria),
+                ]
+            )
             for stage in rubric.stages
         )
         words = [word for stage in rubric.stages for word in self._words(stage.label)]

@@ -132,16 +132,13 @@ def understand(messages: Sequence[Message]) -> Reading:
 def _own_stages(prompt: str) -> dict[str, float]:
     """Returns the answers that a prompt of a study's own asks for, with their strain."""
     shown = [(match["title"], match["criteria"]) for match in _OWN_STAGE.finditer(prompt)]
-    strains_shown = [_strain(f"{title}\n{criteria}") for title, criteria in shown]
-    titles = [title for title, _ in shown]
-    outside = _OWN_STAGE.sub("", prompt)
-    listed = re.findall(_CHOICE, match[0]) if (match := _OWN_LIST.search(outside)) else []
-    if match is None and (one_of := _ONE_OF.search(outside)):
+    if shown:
+        return {title: _strain(f"{title}\n{criteria}") for title, criteria in shown}
+    listed = re.findall(_CHOICE, match[0]) if (match := _OWN_LIST.search(prompt)) else []
+    if match is None and (one_of := _ONE_OF.search(prompt)):
         listed = re.split(r",\s*(?:or\s+)?|\s+or\s+", one_of["choices"])
     words = [word.strip(" \"'`") for word in listed]
     words = list(dict.fromkeys(word for word in words if word and word.casefold() != "abstain"))
-    if shown:  # the list, if there is one, says what the stages are called
-        return dict(zip(words if len(words) == len(titles) else titles, strains_shown, strict=True))
     return {word: float(bool(_BAD.search(word))) for word in words} if len(words) > 1 else {}
 
 
