@@ -145,6 +145,36 @@ def test_the_study_of_the_specification_becomes_experiments() -> None:
     )
 
 
+WORDS = """
+study: small
+repeats: 2
+items: {replies: {files: replies.csv}}
+tasks:
+  - {question: helpfulness, items: replies}
+judges: ["sim:strict"]
+"""
+
+
+def test_everyday_words_stand_for_keys_of_a_study() -> None:
+    study = read_study(WORDS, "s.yaml")
+    assert (study.samples, [*study.evidence]) == (2, ["replies"])
+    assert (study.tasks[0].concept, study.tasks[0].evidence) == ("helpfulness", "replies")
+
+
+@each_row(
+    ("old", "new", "error"),
+    [
+        ("repeats: 2", "repeats: 2\nsamples: 3", "s.yaml:3: 'repeats' and 'samples' mean the same"),
+        ("question: h", "concept: x, question: h", "s.yaml:6: 'question' and 'concept' mean"),
+        ("items: replies}", "items: others}", "s.yaml:6: unknown evidence 'others'"),
+        ("repeats: 2", "repeats: none", "s.yaml:3: samples cannot be 'none'"),
+    ],
+)
+def test_errors_about_everyday_words_name_their_line(old: str, new: str, error: str) -> None:
+    with pytest.raises(DesignError, match=error):
+        read_study(WORDS.replace(old, new), "s.yaml")
+
+
 def test_what_is_left_out_has_the_documented_default() -> None:
     study = read()
     assert (study.seed, study.samples, study.sweep, study.swap) == (0, 5, "grid", "none")

@@ -61,7 +61,7 @@ def test_an_example_can_be_planned(call: Call, tmp_path: Path, example: str) -> 
     assert (tmp_path / file).exists()
     text = succeed(call("plan", file)).out
     assert re.match(rf"{study}: {experiments} experiments, at most [\d,]+ new calls", text)
-    assert all(stage in text for stage in ("scorer", "all"))
+    assert all(kind in text for kind in ("verdicts", "all"))
     assert bool(OF_THE_PROTOCOL.search(text)) == (example == "contested")
 
 

@@ -16,22 +16,23 @@ if TYPE_CHECKING:
     from typer import Typer
 
 SECTIONS = {
-    "Start": "init:studies demo:demo plan:studies run:runs status:runs",
-    "Choose a judge": "judges:reports report:reports answers:reports export:reports",
-    "Control runs": (
-        "start:runs pause:runs resume:runs cancel:runs retry:runs retune:runs reparse:runs "
-        "cleanup:runs usage:reports"
+    "Run a study": (
+        "init:studies demo:demo plan:studies run:runs status:runs start:runs pause:runs "
+        "resume:runs cancel:runs retry:runs retune:runs"
     ),
-    "Evidence and people's labels": (
-        "evidence:evidence pool:evidence labels:evidence benchmark:benchmarks"
+    "See results": (
+        "judges:reports report:reports answers:reports export:reports usage:reports "
+        "calibrate:calibrate"
     ),
-    "Suites of coding tasks": "suite:suites analyze:failures schedule:schedule",
-    "The steps of a study, one by one": (
-        "rubric:workflows score:workflows swap:workflows probe:workflows"
+    "People": "labels:evidence",
+    "Code suites": "suite:suites analyze:failures schedule:schedule",
+    "Serve": "lab:serve mcp:serve worker:runs token:admin db:admin",
+    "Data": (
+        "models:models axes:axes benchmark:benchmarks pool:evidence reparse:runs cleanup:runs "
+        "ledger:admin sim:serve"
     ),
-    "Models and methods": "models:models sim:serve axes:axes calibrate:calibrate",
-    "Serve and operate a lab": (
-        "lab:serve mcp:serve worker:runs db:admin token:admin ledger:admin"
+    "Research protocol": (
+        "evidence:evidence rubric:workflows score:workflows swap:workflows probe:workflows"
     ),
 }
 """The commands and groups by what a user wants, each with the module that declares it."""

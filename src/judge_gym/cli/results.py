@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LISTED = 12
 """Finished experiments that are listed one by one; `status` lists any number."""
 COUNTED = (
-    "samples: verdicts so far; paid: attempts at calls by this command, with rubrics, probes and "
+    "verdicts: so far; paid: attempts at calls by this command, with rubrics, probes and "
     "retries; reused: answers that were in the ledger; saved: US dollars that reuse saved"
 )
 TAKES_BUDGET = frozenset({"run", "resume", "analyze"})
@@ -71,7 +71,7 @@ def show_result(result: "Result", as_json: bool) -> None:
         {
             "tag": run.tag,
             "status": run.status,
-            "samples": ", ".join(f"{n} {name}" for name, n in run.counts.items()),
+            "verdicts": ", ".join(f"{n} {name}" for name, n in run.counts.items()),
             "paid": run.calls,
             "reused": run.reused,
             "usd": run.usd,
@@ -85,7 +85,7 @@ def show_result(result: "Result", as_json: bool) -> None:
             {
                 "experiments": len(rows),
                 **finished,
-                "samples": sum(sum(run.counts.values()) for run in result.runs),
+                "verdicts": sum(sum(run.counts.values()) for run in result.runs),
                 "paid": sum(run.calls for run in result.runs),
                 "reused": sum(run.reused for run in result.runs),
                 "usd": sum(run.usd for run in result.runs),

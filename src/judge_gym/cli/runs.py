@@ -297,7 +297,7 @@ def status(
                 any(row["status"] not in ENDED for row in rows)
                 or any(run["in_progress"] for run in suite_runs)
             ):
-                show([_line(row) for row in rows] or [_suite_line(run) for run in suite_runs])
+                show(_lines(rows) or [_suite_line(run) for run in suite_runs])
                 time.sleep(WATCH_SECONDS)
                 rows, suite_runs = _experiments(lab, target, type), _suite_runs(lab, target, type)
     if json:
@@ -308,7 +308,7 @@ def status(
             f"no experiments yet in {lab.admin.database}; 'judge-gym init' writes a study, "
             "'judge-gym run STUDY' runs it; 'judge-gym suite runs' lists runs of suites"
         )
-    display.table("", [_line(row) for row in rows], one_line=True, optional=OPTIONAL)
+    display.table("", _lines(rows), one_line=True, optional=OPTIONAL)
     display.table("", [_suite_line(run) for run in suite_runs], one_line=True)
     display.table(
         "by model",
@@ -356,6 +356,15 @@ def _experiments(lab: "Lab", target: str | None, type: str | None) -> "Sequence[
     return rows
 
 
+def _lines(rows: "Sequence[ExperimentSummary]") -> list[dict[str, Any]]:
+    """Makes the rows of `status`, without the steps that none of the experiments has."""
+    from judge_gym.engine import WORKFLOWS
+
+    lines = [_line(row) for row in rows]
+    absent = {step for step in WORKFLOWS if not any(line[step] for line in lines)}
+    return [{key: cell for key, cell in line.items() if key not in absent} for line in lines]
+
+
 def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what `status` shows of an experiment, over its runs.
 
@@ -372,7 +381,7 @@ def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     done = total_of("done") - total_of("failed") - total_of("not_needed")
     verdicts: Counter[str] = sum((Counter(run["verdicts"]) for run in runs), Counter())
     steps: dict[str, str] = {
-        step: f"{done[step]}/{targets[step]}" if runs else "" for step in WORKFLOWS
+        step: f"{done[step]}/{targets[step]}" if targets[step] else "" for step in WORKFLOWS
     }
     total = targets.total()
     return {

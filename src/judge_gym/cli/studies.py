@@ -60,6 +60,14 @@ SUITE_COMMANDS = (
     "judge-gym suite run my-suite --model 'sim:coder-weak?suite=my-suite'",
     "judge-gym suite failed 1",
 )
+CALLS_FOR = {
+    "neutralizer": "neutralized views",
+    "rubricer": "rubrics",
+    "critic": "criticism of rubrics",
+    "scorer": "verdicts",
+    "prober": "probes",
+}
+"""What the calls of each stage are for."""
 OTHER_QUANTITIES = 4
 """The largest number of other quantities that `plan --next` names."""
 
@@ -189,7 +197,7 @@ def plan(
         "by step",
         [
             {
-                "step": name,
+                "calls for": CALLS_FOR.get(name, name),
                 **{column: value for column, value in stage.items() if column in columns},
                 "duration": display.duration(stage["seconds"]),
             }

@@ -33,6 +33,10 @@ from judge_gym.studies.origins import (
 from judge_gym.studies.yaml_lines import Path, errors_at, load_yaml, locate_errors
 
 Resolve = Callable[[str], str]
+KEY_ALIASES = {"items": "evidence", "repeats": "samples"}
+"""Other words for keys of a study."""
+TASK_ALIASES = {"question": "concept", "items": "evidence"}
+"""Other words for keys of a task."""
 SIMULATED_ASSISTANT = "sim:assistant"
 """Edits and criticises in a study whose judges are all simulated and that names no assistant."""
 
@@ -199,10 +203,39 @@ def read_study(
         problem = getattr(error, "problem", None) or "not readable"
         raise DesignError(f"{where}: invalid YAML: {problem}") from error
     outside = read_knobs(overrides, (), resolve)  # not in the file, so without a line
+    lines |= {_key_path(path): line for path, line in lines.items()}
     with locate_errors(file, lines):
-        study = _check(data, resolve, outside)
+        study = _check(_with_key_names(data), resolve, outside)
     study._file, study._lines = file, lines
     return study
+
+
+def _with_key_names(data: Any) -> Any:
+    """Renames the keys that may be written in other words; both words for one key are refused."""
+    if not isinstance(data, dict):
+        return data
+    renamed = _renamed(data, KEY_ALIASES, ())
+    tasks = renamed.get("tasks")
+    if isinstance(tasks, list):
+        renamed["tasks"] = [
+            _renamed(task, TASK_ALIASES, ("tasks", number)) if isinstance(task, dict) else task
+            for number, task in enumerate(tasks)
+        ]
+    return renamed
+
+
+def _renamed(data: Mapping[Any, Any], aliases: Mapping[str, str], path: Path) -> dict[Any, Any]:
+    for alias, key in aliases.items():
+        if alias in data and key in data:
+            raise DesignError(f"{alias!r} and {key!r} mean the same; keep one", path=(*path, alias))
+    return {aliases.get(key, key): value for key, value in data.items()}
+
+
+def _key_path(path: Path) -> Path:
+    """Names an entry by the study's own keys, as errors do."""
+    if path[:1] == ("tasks",) and len(path) > 2:
+        return (*path[:2], TASK_ALIASES.get(str(path[2]), path[2]), *path[3:])
+    return (KEY_ALIASES.get(str(path[0]), path[0]), *path[1:]) if path else path
 
 
 def _check(data: Any, resolve: Resolve, outside: Mapping[str, Any]) -> Study:
