@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
@@ -23,7 +24,9 @@ from judge_gym.records import (
     content_hash,
     render_fields,
 )
+from judge_gym.records.requests import Item
 from judge_gym.store import Payer, Store, export_ledger, import_ledger
+from judge_gym.web import serve
 from stores import blank, recorded
 
 ITEMS = [
@@ -256,6 +259,48 @@ def test_a_study_that_is_sent_names_no_prompt_outside_of_its_folder(
     path = write(tmp_path, design={"prompt.template": "judge.md"})
     [experiment] = lab.experiments.prepare_text(path.read_text()).sweep.experiments
     assert experiment.template == PROMPT
+
+
+def test_a_judge_that_prefers_what_it_reads_first_is_found_out(lab: Lab, tmp_path: Path) -> None:
+    stages = [{"label": "First", "criteria": ["x"]}, {"label": "Second", "criteria": ["y"]}]
+    path = write(tmp_path, design={"prompt.template": "pair.md"})
+    (tmp_path / "rubric.json").write_text(json.dumps({"kind": "nominal", "stages": stages}))
+    (tmp_path / "items.jsonl").write_text(
+        json.dumps({"input": "Which?", "responses": ["one", "two"]})
+    )
+    (tmp_path / "pair.md").write_text(
+        "---\nread: regex: \\[\\[(.)\\]\\]\nlabels: {A: First, B: Second}\n---\n"
+        "{input}\nA: {response_a}\nB: {response_b}\nAnswer [[A]] or [[B]]."
+    )
+    asked = answers(lab, path, {"Which?": "I take [[A]]."})
+    assert sorted(request.messages[0].content.split("\n")[1] for request in asked) == [
+        "A: one",
+        "A: two",
+    ]
+    rows = lab.experiments.exported_samples("own").set_index("flipped")
+    assert dict(rows["stages"]) == {False: "1", True: "2"}
+
+
+def test_a_sample_page_marks_where_the_verdict_stands(lab: Lab, tmp_path: Path) -> None:
+    path = write(tmp_path, design={"prompt.template": "judge.md"})
+    answers(lab, path, {"crashed": "Good.\n**Helpful**", "": "abstain"})
+    with (
+        serve(lab, port=0, work=False) as at,
+        httpx.Client(headers={"Authorization": f"Bearer {at.token}"}) as http,
+    ):
+        pages = [http.get(f"{at.url}/samples/{id}").raise_for_status().text for id in (1, 2)]
+    assert "<mark>**Helpful**</mark>" in pages[0] and "stage 2, helpful" in pages[0]
+    assert "asked in words of its own, judge.md~" in pages[0] and "Asked for single" not in pages[0]
+    assert "<mark>abstain</mark>" in pages[1]
+
+
+def test_items_of_named_parts_can_be_loaded_one_by_one(lab: Lab) -> None:
+    window = lab.evidence.create_window("2026-01-01", "2026-01-31", "Valdoria")
+    messages = [{"role": "user", "content": "Hi"}]
+    sent = Item(title="a", output="Fine.", messages=messages).model_dump()
+    assert lab.evidence.load(window, [sent]) == 1
+    [item] = lab.store.evidence.window_items(window)
+    assert item.fields == {"messages": "user:\n  Hi", "output": "Fine."}
 
 
 # --- the store -----------------------------------------------------------------------------------

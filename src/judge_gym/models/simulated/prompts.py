@@ -22,7 +22,7 @@ _SCALE = re.compile(r"rubric of (?P<scale>\d+) stages")
 _OWN_STAGE = re.compile(r"^(?P<title>\S.*)\n(?P<criteria>(?:  - .*(?:\n|\Z))+)", re.M)
 _CHOICE = r"(?:[\"'`]\w[^\"'`\n,]{0,60}[\"'`](?!\s*:)|\b[A-Z][A-Z_-]+\b)"
 _OWN_LIST = re.compile(rf"{_CHOICE}(?:(?:\s*(?:[,/|]|\bor\b))+\s*{_CHOICE})+")
-_ONE_OF = re.compile(r"\bone of:?\s+(?P<choices>[^.;\n]+)")
+_ONE_OF = re.compile(r"\bone of:?\s+(?P<choices>[^.;\n]+)", re.I)
 _JSON_KEY = re.compile(r"\"(?P<key>\w+)\"\s*:")
 _BAD = re.compile(
     r"\b(?:bad|fail\w*|false|incorrect|no|not|poor|unhelpful|unsafe|worse|wrong)\b", re.I
