@@ -41,6 +41,7 @@ OPTIONS = NominalRubric(
 FIELDS = {"input": "How?", "output": "Like {labels} and {input}.", "reference": "So."}
 ITEM = Evidence("t", render_fields(FIELDS), fields=FIELDS)
 TEXT = Evidence("t", "It is {rubric}.")
+ASKED = Evidence("t", "INPUT\nHow?", fields={"input": "How?"})
 PAIR = Evidence("t", "Which?", responses=("one", "two"))
 
 
@@ -149,6 +150,7 @@ LAST_LINES = [
     ("Kind.\n\n**Helpful.**\n\n", "scored", (2,)),
     ("Kind.\n```\nhelpful\n```", "scored", (2,)),
     ('- "Not  helpful"', "scored", (1,)),
+    ("not - helpful", "parse_failed", ()),
     ("> HELPFUL!", "scored", (2,)),
     ("<think>not helpful</think>\nhelpful", "scored", (2,)),
     ("abstain", "abstained", ()),
@@ -356,6 +358,8 @@ DOUBTS = [
     (ITEM, LAST + "Is {input} helpful or not helpful, or abstain?", ["shows no item"]),
     (ITEM, LAST + "Is {output} helpful or not helpful?", ["names no way to abstain"]),
     (ITEM, LAST + "Is {output} helpful? Or abstain.", ["does not name the label 'not helpful'"]),
+    (ITEM, LAST + "Is {output} not helpful? Or abstain.", ["does not name the label 'helpful'"]),
+    (ASKED, LAST + "Is {input} helpful or not helpful, or abstain?", []),
     (
         ITEM,
         "---\nread: last line\nlabels: {OK: helpful, BAD: not helpful, SKIP: abstain}\n---\n"

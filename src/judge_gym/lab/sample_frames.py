@@ -134,9 +134,8 @@ def _answer_columns(
     probed = isinstance(row["probe_status"], str)  # else None, or in a frame no number
     stages = [int(stage) for stage in row["stages"].split()]
     if prompt:
-        verdict = read_template(prompt).verdict(answer or "")
         return {
-            "verdict_line": verdict and verdict[1],
+            "verdict_line": read_template(prompt).verdict(answer or ""),
             "probe_label": "; ".join(names[stage - 1] for stage in stages) if probed else None,
             "probe_model": design.judge.model if probed else None,
         }

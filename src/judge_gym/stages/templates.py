@@ -6,7 +6,7 @@ is the prompt. Placeholders such as `{output}` are replaced once; nothing else i
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -27,13 +27,14 @@ HEAD_KEYS = ("read", "labels", "system")
 READ = ("last line", "json: KEY", "regex: PATTERN")
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
 PLACEHOLDERS = ("text", *FIELD_NAMES, "response_a", "response_b", "rubric", "labels")
-ITEM_PLACEHOLDERS = frozenset({"text", "output", "messages", "response_a", "response_b"})
+JUDGED_PARTS = ("output", "messages", "response_a", "response_b")
+"""The parts that are judged; others help to judge them, where an item has one of these."""
 ABSTAIN = "abstain"
 ABSTAINED = 0
 """What stands for abstaining among the numbers of stages."""
 # What may surround a label: markup, quotation marks, brackets and punctuation, but no + or %.
 AROUND = " \t\n*_`~#>\"'“”‘’«»[](){}<$\\|•.,:;!?…"
-BULLET = re.compile(r"[-–—]\s+")
+BULLET = re.compile(r"\A[-–—]\s+")
 LAST_CHARACTERS = 20_000
 """The end of an answer in which a pattern is searched for."""
 MAX_PATTERN = 500
@@ -102,37 +103,22 @@ class PromptTemplate:
     def read(self, answer: str, rubric: Rubric) -> tuple[Status, tuple[int, ...]]:
         """Returns the status of an answer, and the stage that it names, as it was shown."""
         verdict = self.verdict(answer)
-        number = None if verdict is None else _stages(self, rubric).get(_plain(verdict[1]))
+        number = None if verdict is None else _stages(self, rubric).get(_plain(verdict))
         if number is None:
             return "parse_failed", ()
         return ("scored", (number,)) if number else ("abstained", ())
 
-    def verdict(self, answer: str) -> tuple[int, str] | None:
-        """Returns the words of an answer that are its verdict, and their line, from 0."""
+    def verdict(self, answer: str) -> str | None:
+        """Returns the words of an answer that are its verdict; None if it has none."""
         turn, _ = split_turn(answer)
         match self.kind:
             case "last line":
-                lines = clean_lines(turn)
-                last = (number for number in reversed(range(len(lines))) if _says(lines[number]))
-                number = next(last, None)
-                return None if number is None else (number, lines[number].strip())
+                lines = (line for line in reversed(clean_lines(turn)) if not BARE.match(line))
+                return next((line.strip() for line in lines), None)
             case "json":
-                value = last_json_field(turn, self.key)
-                line = max(turn.casefold().rfind(f'"{self.key}"'.casefold()), 0)
-                return None if (word := _json_word(value)) is None else (_line(turn, line), word)
+                return _json_word(last_json_field(turn, self.key))
             case "regex":
-                return self._match(turn)
-
-    def _match(self, turn: str) -> tuple[int, str] | None:
-        """Returns the group of the last match of the pattern."""
-        start = max(0, len(turn) - LAST_CHARACTERS)
-        try:
-            matches = [*_compiled(self.key).finditer(turn, start, timeout=SECONDS)]
-        except TimeoutError:
-            return None
-        if not matches or matches[-1][1] is None:
-            return None
-        return _line(turn, matches[-1].start(1)), str(matches[-1][1])
+                return _last_group(self.key, turn[-LAST_CHARACTERS:])
 
     # --- checks ----------------------------------------------------------------------------------
 
@@ -174,9 +160,9 @@ class PromptTemplate:
     def doubts(self, pool: Pool, rubric: Rubric | None) -> Iterator[str]:
         """Yields what is missing in the prompt, for a plan."""
         used = self._used
-        if used.isdisjoint(ITEM_PLACEHOLDERS):
-            names = [name for name in _item_names(pool) if name in ITEM_PLACEHOLDERS]
-            shown = " or ".join(f"{{{name}}}" for name in names)
+        judged = [name for name in _item_names(pool) if name in JUDGED_PARTS] or pool.field_names
+        if used.isdisjoint(["text", *judged]):
+            shown = " or ".join(f"{{{name}}}" for name in judged)
             yield f"shows no item: it has no {shown}"
         if pool.paired and not {"response_a", "response_b"} <= used:
             yield "does not show both {response_a} and {response_b}"
@@ -186,20 +172,22 @@ class PromptTemplate:
                 yield f"{{{name}}} is empty for {lacking} of {len(pool.items)} items"
         if "{{" in self.body:
             yield "contains {{, which is sent as it stands; in a format string it means one brace"
-        words = self._said(rubric)
+        said = self._said(rubric)
         exits = [word for word, label in self.labels.items() if label == ABSTAIN] or [ABSTAIN]
-        if not any(_names(words, word) for word in exits):
+        if not any(_names(said, word) for word in exits):
             yield (
                 "names no way to abstain, so that an item that cannot be judged gets a verdict all "
                 "the same; say when to answer ABSTAIN, or name your own word for it: "
                 "labels: {UNSURE: abstain}"
             )
-        for stage in rubric.stages if rubric else ():
-            if not any(_names(words, word) for word in self._words(stage.label)):
-                yield f"does not name the label {stage.label!r}, so that no answer may be it"
+        named = {stage.label: self._words(stage.label) for stage in rubric.stages} if rubric else {}
+        every = [word for words in named.values() for word in words]
+        for label, words in named.items():
+            if not any(_names(_without(said, word, every), word) for word in words):
+                yield f"does not name the label {label!r}, so that no answer may be it"
         if rubric is None and used.isdisjoint({"rubric", "labels"}):
             yield "shows neither {rubric} nor {labels}, and the rubric is yet to be written"
-        if self.kind == "json" and not _names(words, self.key):
+        if self.kind == "json" and not _names(said, self.key):
             yield f"does not name the JSON key {self.key!r} from which the verdict is read"
 
     @property
@@ -314,6 +302,15 @@ def _check_pattern(pattern: str, name: str) -> None:
         ) from None
 
 
+def _last_group(pattern: str, text: str) -> str | None:
+    """Returns the group of the last match of a pattern; None without one, or if it takes long."""
+    try:
+        matches = [*_compiled(pattern).finditer(text, timeout=SECONDS)]
+    except TimeoutError:
+        return None
+    return matches[-1][1] if matches else None
+
+
 @lru_cache(maxsize=64)
 def _compiled(pattern: str) -> Any:
     return regex.compile(pattern)
@@ -358,12 +355,17 @@ def _plain(word: str) -> str:
     >>> _plain('**"Not helpful".**'), _plain("- A+")
     ('not helpful', 'a+')
     """
-    text = BULLET.sub("", " ".join(clean_lines(word)).strip(AROUND), count=1)
+    text = BULLET.sub("", " ".join(clean_lines(word)).strip(AROUND))
     return " ".join(text.strip(AROUND).casefold().split())
 
 
-def _says(line: str) -> bool:
-    return BARE.match(line) is None
+def _without(text: str, word: str, words: Sequence[str]) -> str:
+    """Returns a text without the longer words that contain one, as "not helpful" does "helpful"."""
+    text, word = text.casefold(), word.casefold()
+    for longer in map(str.casefold, words):
+        if word in longer and word != longer:
+            text = text.replace(longer, " ")
+    return text
 
 
 def _names(text: str, word: str) -> bool:
@@ -379,7 +381,3 @@ def _json_word(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value) if isinstance(value, str | int | float) else None
-
-
-def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position)
