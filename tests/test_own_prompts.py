@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pandas as pd
 import pytest
 import yaml
 
 from conftest import Call, Scripted, succeed
 from engines import replace_engine
+from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.judges.setups import setups_of
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab import Lab
@@ -231,6 +234,27 @@ def test_a_declared_contrast_compares_ours_and_theirs(lab: Lab, tmp_path: Path) 
     [declared] = prepared.declared["contrasts"]
     assert declared["level"] == f"judge.md~{content_hash(PROMPT)[:12]}"
     assert declared["base"] == "none"
+
+
+def test_a_setup_is_named_by_the_file_of_its_prompt_where_that_tells_it_apart() -> None:
+    def names(*levels: str) -> list[str]:
+        rows = [
+            {
+                **{"judge.model": "sim:a", "evidence": str(n), "replicate": 0, "status": "scored"},
+                **{"stages": "1", "n_stages": 2, "concept": "x", "prompt.template": level},
+            }
+            for level in levels
+            for n in range(2)
+        ]
+        return [setup.name for setup in setups_of(tidy(pd.DataFrame(rows)))]
+
+    assert names("none", "a.md~0123456789ab") == ["a", "a, template a.md"]
+    assert names("none", "a.md~0123456789ab", "a.md~ba9876543210", "b.md~0") == [
+        "a",
+        "a, template a.md~0123456789ab",
+        "a, template a.md~ba9876543210",
+        "a, template b.md",
+    ]
 
 
 def test_an_experiment_of_no_study_has_no_prompt_of_its_own(lab: Lab) -> None:

@@ -16,7 +16,7 @@ from judge_gym.axes.evidence import EvidenceAxes
 from judge_gym.axes.judge import JudgeAxes
 from judge_gym.axes.presentation import PresentationAxes
 from judge_gym.axes.probe import ProbeAxes
-from judge_gym.axes.prompt import PromptAxes, template_digest, template_level
+from judge_gym.axes.prompt import PromptAxes, template_digest, template_file, template_level
 from judge_gym.axes.protocols import BLUEPRINT_KNOBS, CONTESTED, PROTOCOLS, ProtocolName
 from judge_gym.axes.rubric import RubricAxes
 from judge_gym.axes.verdict import VerdictAxes
@@ -44,6 +44,7 @@ __all__ = [
     "find_knob",
     "inactive_knobs",
     "template_digest",
+    "template_file",
     "template_level",
 ]
 

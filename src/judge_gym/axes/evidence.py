@@ -61,7 +61,7 @@ class EvidenceAxes(Axes):
         ALL_FIELDS,
         before=ALL_FIELDS,
         question="What does a judge need to see: does a reference answer, or the context, change "
-        "its verdict? Names joined by `+`.",
+        "its verdict? Names are joined by a plus.",
         cite="Zheng et al. 2023 (MT-Bench)",
         examples=(ALL_FIELDS, "input+output"),
         inactive={

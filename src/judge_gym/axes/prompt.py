@@ -34,6 +34,16 @@ def template_digest(level: str) -> str:
     return level.rpartition("~")[2]
 
 
+def template_file(level: str) -> str:
+    """Returns the name of the file in the level of a template; a level without a digest as it is.
+
+    >>> template_file("judge.md~4b0003c9f1db"), template_file("none")
+    ('judge.md', 'none')
+    """
+    name, _, digest = level.rpartition("~")
+    return name or digest
+
+
 class NeutralizerSlots(Axes):
     """Slots of the neutralizer's prompt."""
 

@@ -32,7 +32,7 @@ EXAMPLES = {
     "prompt": {
         "prompt.yaml": "prompt.yaml",
         "judge.md": "judge.md",
-        "judge-short.md": "judge_short.md",
+        "short.md": "short.md",
         "tickets.csv": "tickets.csv",
     },
     "shaky": {"shaky.yaml": "shaky.yaml"},

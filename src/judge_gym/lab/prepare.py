@@ -16,6 +16,7 @@ from judge_gym.axes import (
     V1_DEFAULTS,
     Design,
     expand,
+    template_file,
     template_level,
 )
 from judge_gym.errors import (
@@ -229,7 +230,7 @@ def _template_doubts(study: Study, sweep: Sweep) -> list[str]:
     for experiment in (one for one in sweep.experiments if one.template):
         task, design = experiment.task, experiment.design
         level = design.prompt.template
-        template = read_template(experiment.template, level.rpartition("~")[0])
+        template = read_template(experiment.template, template_file(level))
         section = "vary" if TEMPLATE in study.vary else "design"
         with study.locate_errors(), errors_at((section, TEMPLATE)):
             template.check(task.pool, task.rubric, neutralized=design.evidence.view != "raw")

@@ -1,7 +1,7 @@
 """Setups: a judge as it would be used, that is a model with a design and a source of its rubric."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, first_rows, level_name, usual_levels, varied_knobs
-from judge_gym.axes import TaskTrait, find_knob
+from judge_gym.axes import TEMPLATE, TaskTrait, find_knob, template_file
 
 NOT_ASKED = ("probe.", "rubric.critic", "prompt.slots.prober.", "prompt.slots.critic.")
 """Knobs that act after the verdict, or beside it: they make no other setup."""
@@ -118,11 +118,20 @@ def usual_level(own: pd.DataFrame, knob: str) -> Any:
     return counts.index[0]
 
 
+def _prompt_names(levels: Collection[Any]) -> dict[Any, str]:
+    """Returns the name of each own prompt: its file, with the digest where files share a name."""
+    names = {level: template_file(str(level)) for level in levels}
+    files = Counter(names.values())
+    return {level: name if files[name] == 1 else str(level) for level, name in names.items()}
+
+
 def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any]) -> list[str]:
     """Returns a name for each setup: its model, and the levels that are not the usual ones."""
     models = {str(key[0]) for key in keys}
     short = Counter(model.partition(":")[2] or model for model in models)
     ends = Counter(knob.rpartition(".")[2] for knob in knobs)
+    place = 1 + knobs.index(TEMPLATE) if TEMPLATE in knobs else 0
+    prompts = _prompt_names({key[place] for key in keys}) if place else {}
     names = []
     for model, *levels in keys:
         bare = str(model).partition(":")[2] or str(model)
@@ -131,7 +140,7 @@ def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any
             if level is None or level_name(level) == level_name(usual[knob]):
                 continue
             end = knob.rpartition(".")[2]
-            text = level_name(level)
+            text = prompts[level] if knob == TEMPLATE else level_name(level)
             text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
             parts.append(f"{end if ends[end] == 1 else knob} {text}")
         names.append(", ".join(parts))
