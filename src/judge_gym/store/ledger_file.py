@@ -23,6 +23,8 @@ VERSION = 5
 MAX_LINE = 64 * 2**20
 """Bytes; no line that we write is longer."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+NamedPart = Annotated[list[str], Field(min_length=2, max_length=2)]
+"""A name and a text."""
 
 
 class _Line(BaseModel):
@@ -145,7 +147,7 @@ class EvidenceLine(_Line):
     pair: bool
     truth: int | str | None
     cluster: str = ""  # since format 4
-    fields: list[list[str]] | None = None  # since format 5
+    fields: list[NamedPart] | None = None  # since format 5
 
 
 AnyLine = Header | TextLine | CallLine | EvidenceLine
