@@ -60,7 +60,7 @@ site: $(VENV)/run
 
 # Each measures side by side in one run, because machines differ.
 bench: $(VENV)/test
-	for each in commands dedupe belief analysis frames lane load limits memory workers durability web; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
+	for each in commands dedupe belief analysis frames items lane load limits memory workers durability web; do echo "== $$each"; $(BIN)/python bench/$$each.py; done
 
 # The property tests on examples that are new each time.
 fuzz: $(VENV)/test

@@ -17,6 +17,8 @@ from judge_gym.analysis.report import findings, verdicts
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, TokenError
 from judge_gym.lab import Lab
 from judge_gym.lab import sample_frames as rooms
+from judge_gym.lab.reports import report_file
+from judge_gym.lab.sample_frames import people_of
 from judge_gym.store import samples as sample_rows
 from judge_gym.store import tables as t
 from judge_gym.web import serve
@@ -336,3 +338,53 @@ def test_a_report_is_of_one_thing(call: Call, words: list[str]) -> None:
     said = call("report", *words)
     assert said.code == 2
     assert "--from FILE" in said.err
+
+
+# --- labels --------------------------------------------------------------------------------------
+
+
+def test_an_exported_study_keeps_its_labels(filled: Lab, tmp_path: Path) -> None:
+    stages = {"calm": "1", "tense": "2", "harsh": "4"}
+    rows = [
+        {"item": title, "rater": rater, "stage": stage}
+        for title, stage in stages.items()
+        for rater in ("=ann", "ben")
+        if (rater, title) != ("ben", "tense")
+    ]
+    filled.labels.add(rows, target="small")
+    for name in ("labelled.csv", "labelled.parquet"):
+        filled.experiments.export(["small"], tmp_path / name, include=["labels"])
+        people = people_of(read_samples(tmp_path / name))
+        expected = filled.labels.frame("small")
+        columns = [*expected]
+        pd.testing.assert_frame_equal(
+            people.sort_values(columns, ignore_index=True)[columns],
+            expected.sort_values(columns, ignore_index=True),
+            check_dtype=False,
+        )
+
+
+def test_labels_of_a_file_are_words_or_numbers_of_its_scale(tmp_path: Path) -> None:
+    header = f"{HEADER},stage_names,label.ann,label.ben"
+    lines = ["a,x,0,scored,1,2,fail | pass,pass,1", "a,y,0,scored,1,2,fail | pass,,fail"]
+    people = people_of(read_samples(written(tmp_path, *lines, header=header)))
+    given = {(row.evidence, row.rater): row.stage for row in people.itertuples()}
+    assert given == {("x", "ann"): 2, ("x", "ben"): 1, ("y", "ben"): 1}
+    lines[1] = "a,y,0,scored,1,2,fail | pass,,maybe"
+    with pytest.raises(DesignError, match="label of ben for y 'maybe'; choose 'fail' or 'pass'"):
+        people_of(read_samples(written(tmp_path, *lines, header=header)))
+
+
+def test_a_report_on_an_export_compares_with_the_labels_of_the_lab(
+    filled: Lab, tmp_path: Path
+) -> None:
+    rows = [{"item": title, "rater": "ann", "stage": "2"} for title in TEXTS]
+    filled.labels.add(rows, target="small")
+    for include, kind in ((["labels"], "agreement"), ([], None)):
+        filled.experiments.export(["small"], tmp_path / "s.csv", include=include)
+        table = report_file(tmp_path / "s.csv", summary_only=True).judge_table
+        assert table is not None
+        assert table["kind"] == kind
+        if kind:
+            of_lab = {row["setup"]: row["truth"] for row in filled.reports.judges("small")["rows"]}
+            assert {row["setup"]: row["truth"] for row in table["rows"]} == of_lab

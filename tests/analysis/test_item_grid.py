@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.item_grid import Cell, ItemGrid
+from judge_gym.analysis.item_grid import DIVIDED, Cell, ItemGrid, most_frequent
 from judge_gym.analysis.judges.table import judge_table
 
 
@@ -58,3 +58,58 @@ def test_verdicts_under_several_rubrics_add_up_and_other_setups_do_not_count() -
     assert grid.wrong([1]).tolist() == [False] and grid.wrong([2]).tolist() == [True]
     assert grid.with_status("scored", [1]).tolist() == [True]
     assert grid.with_status("refused", [0, 1, 2]).tolist() == [False]
+
+
+# --- beside people's labels ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels", "expected"),
+    [
+        ([("1", 4, True)], [0, 0, 0, 1], 3),  # stages apart
+        ([("1", 4, False)], [0, 0, 0, 1], 1),  # only unequal
+        ([("2,2,4", 4, True)], [0, 1, 0, 0], 2 / 3),  # the mean over repeats
+        ([("2", 4, True)], [0, 1, 0, 1], 1),  # and over raters
+        ([("1 3", 4, True)], [1, 0, 0, 0], 1),  # and over the stages of one verdict
+        ([("1", 4, True), ("4,4,4", 4, True)], [1, 0, 0, 0], 1.5),  # every setup alike
+        ([("abstained,2", 4, True)], [1, 0, 0, 0], 1),
+        ([("abstained", 4, True)], [1, 0, 0, 0], np.nan),
+        ([("1", 4, True)], [0, 0, 0, 0], np.nan),
+    ],
+)
+def test_the_distance_from_people_is_that_of_a_verdict_and_a_label(
+    cells: list[tuple[str, int, bool]], labels: list[int], expected: float
+) -> None:
+    grid = ItemGrid(
+        [Cell(0, setup, *cell) for setup, cell in enumerate(cells)], [0], np.array([labels])
+    )
+    assert grid.from_people(range(len(cells))) == pytest.approx([expected], nan_ok=True)
+
+
+def test_a_verdict_is_held_against_what_most_people_said() -> None:
+    labels = np.array([[3, 1], [1, 1], [0, 2], [0, 0]])
+    said = ["1,1,2", "1", "abstained", "2"]
+    grid = ItemGrid(
+        [Cell(n, 0, verdicts, 2, True) for n, verdicts in enumerate(said)], [0] * 4, labels
+    )
+    assert grid.majority.tolist() == [1, DIVIDED, 2, 0]
+    assert grid.against_people([0]).tolist() == [False, False, True, False]
+    assert grid.crossed(0, grid.majority) == [(0, "1"), (1, "1"), (2, "abstained")]
+    assert grid.with_verdict(["1"] * 4, [0]).tolist() == [True, True, False, False]
+    assert grid.with_verdict(["abstained"] * 4, [0]).tolist() == [False, False, True, False]
+    assert not grid.with_verdict(["1"] * 4, [1]).any()
+
+
+def test_a_verdict_of_several_stages_is_not_held_against_people_who_named_one_of_them() -> None:
+    labels = np.array([[0, 1, 0], [0, 1, 0]])
+    grid = ItemGrid([Cell(0, 0, "1 2", 3, True), Cell(1, 0, "1 3", 3, True)], [2, 2], labels)
+    assert grid.against_people([0]).tolist() == [False, True] == grid.wrong([0]).tolist()
+
+
+def test_the_usual_verdict_is_that_of_all_rubrics_together() -> None:
+    cells = [Cell(0, 0, "1", 2, True), Cell(0, 0, "2,2", 2, True), Cell(0, 1, "1", 2, True)]
+    grid = ItemGrid(cells, [2])
+    for setup, verdict in ((0, "2"), (1, "1")):
+        assert most_frequent(grid.counts(0)[setup]) == verdict
+        assert grid.with_verdict([verdict], [setup]).tolist() == [True]
+    assert grid.wrong([0]).tolist() == [False]

@@ -179,6 +179,7 @@ CASES = [
          files={"judge-gym.models.toml": '[endpoints.lab]\nbase_url = "http://a/v1"\nrpm = -5\n'}),
     Case("format", ["export", "--format", "xml"], ["'xml'"], choices=["csv", "parquet"]),
     Case("parquet", ["export", "--format", "parquet"], ["--out"]),
+    Case("with", ["export", "--with", "text,labls"], ["'labls'"], choices=["labels", "answer"]),
     Case("suffix", ["export", "--out", "a.xyz"], ["'xyz'", "a.xyz"], choices=["csv", "parquet"]),
     Case("no-suffix", ["export", "--out", "a"], ["for a"], choices=["csv", "parquet"]),
     Case("mismatch", ["export", "--format", "parquet", "--out", "a.csv"], ["a.csv", ".parquet"]),

@@ -4,6 +4,10 @@ It is an index over cells that the store has added up, since a page of items can
 samples of a study are read. Disagreement on an item is the mean of the measure `disagreement` over
 setups: the share of pairs of verdicts of two setups, on scales of the same length, that differ.
 Where a single setup judged the item, two of its repeats are compared.
+
+The distance of an item's verdicts from people's labels is the mean over setups of the expected
+distance between a verdict and a label: in stages on ordinal scales, else 0 where they are equal and
+1 where they differ.
 """
 
 from collections import Counter
@@ -16,6 +20,9 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+DIVIDED = -1
+"""Stands for a label where several were given by equally many people."""
 
 
 class Cell(NamedTuple):
@@ -35,10 +42,14 @@ class ItemGrid:
     Args:
         cells: any number of cells for an item and a setup, which are added up.
         truths: the known stage of each item; 0 if unknown.
+        labels: how many people gave an item each stage: a row per item, a column per stage.
     """
 
-    def __init__(self, cells: Sequence[Cell], truths: Sequence[int]) -> None:
+    def __init__(
+        self, cells: Sequence[Cell], truths: Sequence[int], labels: Ints | None = None
+    ) -> None:
         self.truths: Ints = np.array(truths, dtype=np.int64)
+        self.labels: Ints = np.zeros((len(truths), 0), np.int64) if labels is None else labels
         codes: dict[tuple[str, int, bool], int] = {}
         self._code: Ints = np.array(
             [codes.setdefault(cell[2:], len(codes)) for cell in cells], dtype=np.int64
@@ -88,20 +99,121 @@ class ItemGrid:
         disagreement[of_cell[alone]] = ((1 - repeated) * n / np.maximum(n - 1, 1))[alone]
         return np.round(disagreement, 9) + 0.0  # equal items must tie, whatever the order of sums
 
-    def with_status(self, status: str, setups: Sequence[int]) -> npt.NDArray[np.bool_]:
+    def from_people(self, setups: Sequence[int]) -> Floats:
+        """Returns how far verdicts are from people's labels on each item; NaN without either."""
+        items, raters = len(self.truths), self.labels.sum(axis=1)
+        scored = self._scored[self._code]
+        chosen = np.isin(self._setup, [*setups]) & (scored > 0) & (raters[self._item] > 0)
+        code, item, weight = self._code[chosen], self._item[chosen], scored[chosen]
+        distance = np.zeros(len(code))
+        for label, distances in enumerate(self._distances.T):
+            distance += self.labels[item, label] / raters[item] * distances[code]
+        _, cell = np.unique(self._cells[chosen], return_inverse=True)
+        of_cell = np.zeros(int(cell.max(initial=-1)) + 1, dtype=np.int64)
+        of_cell[cell] = item
+        mean = np.bincount(cell, weight * distance) / np.bincount(cell, weight)
+        count = np.bincount(of_cell, minlength=items)
+        far: Floats = np.full(items, np.nan)
+        np.divide(np.bincount(of_cell, mean, items), count, out=far, where=count > 0)
+        return np.round(far, 9) + 0.0  # as of disagreement
+
+    def with_status(self, status: str, setups: Sequence[int]) -> Bools:
         """Returns whether any verdict of some setups on each item has a status."""
         has = np.array([_statuses(counts)[status] > 0 for counts in self._counts], dtype=bool)
-        return self._any(has[self._code], setups)
+        return self._any(self._item, self._setup, has[self._code], setups)
 
-    def wrong(self, setups: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """Returns whether some setup's most frequent verdict on each item is not the known one."""
-        usual = np.array([_stage(most_frequent(counts)) for counts in self._counts], dtype=np.int64)
-        truth = self.truths[self._item]
-        return self._any((truth > 0) & (usual[self._code] != truth), setups)
+    def wrong(self, setups: Sequence[int]) -> Bools:
+        """Returns whether a setup's most frequent verdict on each item lacks the known stage."""
+        return self._unlike(self.truths, setups)
 
-    def _any(self, holds: npt.NDArray[np.bool_], setups: Sequence[int]) -> npt.NDArray[np.bool_]:
-        rows = self._item[holds & np.isin(self._setup, [*setups])]
+    def against_people(self, setups: Sequence[int]) -> Bools:
+        """Returns whether a setup's most frequent verdict lacks the label of most people."""
+        return self._unlike(self.majority, setups)
+
+    def with_verdict(self, verdicts: Sequence[str], setups: Sequence[int]) -> Bools:
+        """Returns whether some setup's most frequent verdict on each item is the item's in a list.
+
+        A status such as `abstained` is the most frequent verdict where none was scored.
+        """
+        numbers = {verdict: number for number, verdict in enumerate(self.verdicts)}
+        wanted = np.array([numbers.get(verdict, -1) for verdict in verdicts], dtype=np.int64)
+        cells = self._usual
+        holds = cells.verdict == wanted[cells.item]
+        return self._any(cells.item, cells.setup, holds, setups)
+
+    def crossed(self, setup: int, reference: Ints) -> list[tuple[int, str]]:
+        """Returns the items with a reference that a setup judged, each with its usual verdict."""
+        cells = self._usual
+        chosen = (cells.setup == setup) & (reference[cells.item] != 0)
+        pairs = zip(cells.item[chosen].tolist(), cells.verdict[chosen].tolist(), strict=True)
+        return [(item, self.verdicts[verdict]) for item, verdict in pairs]
+
+    @cached_property
+    def majority(self) -> Ints:
+        """The stage that most people gave each item; `DIVIDED` if several; 0 without a label."""
+        if not self.labels.size:
+            return np.zeros_like(self.truths)
+        most = self.labels.max(axis=1)
+        several = (self.labels == most[:, None]).sum(axis=1) > 1
+        stages = np.where(several, DIVIDED, self.labels.argmax(axis=1) + 1)
+        return np.asarray(np.where(most > 0, stages, 0), dtype=np.int64)
+
+    @cached_property
+    def verdicts(self) -> list[str]:
+        """All verdicts that were given: those with stages first, then statuses without a score."""
+        given = {verdict for counts in self._counts for verdict in counts}
+        return sorted(given, key=lambda verdict: (not _stages(verdict), verdict))
+
+    def _unlike(self, reference: Ints, setups: Sequence[int]) -> Bools:
+        """Returns whether some setup's usual verdict lacks the item's reference, if it has one."""
+        cells = self._usual
+        expected = np.maximum(reference[cells.item], 0)
+        contains = np.zeros((len(self.verdicts), int(expected.max(initial=0)) + 1), dtype=bool)
+        for number, verdict in enumerate(self.verdicts):
+            contains[number, [n for n in _stages(verdict) if n < contains.shape[1]]] = True
+        holds = (expected > 0) & ~contains[cells.verdict, expected]
+        return self._any(cells.item, cells.setup, holds, setups)
+
+    def _any(self, item: Ints, setup: Ints, holds: Bools, setups: Sequence[int]) -> Bools:
+        rows = item[holds & np.isin(setup, [*setups])]
         return np.bincount(rows, minlength=len(self.truths)) > 0
+
+    @cached_property
+    def _cells(self) -> Ints:
+        """The number of each row's item and setup."""
+        return self._item * (int(self._setup.max(initial=0)) + 1) + self._setup
+
+    @cached_property
+    def _usual(self) -> "_Usual":
+        """The verdict that each setup gave most often on each item, as `most_frequent` has it."""
+        _, first, cell = np.unique(self._cells, return_index=True, return_inverse=True)
+        usual, most = np.zeros(len(first), dtype=np.int64), np.zeros(len(first))
+        without_score = np.ones(len(first), dtype=bool)
+        for number, verdict in enumerate(self.verdicts):
+            times = np.array([counts[verdict] for counts in self._counts], dtype=float)
+            count = np.bincount(cell, times[self._code], len(first))
+            more = (count > 0) & (count >= most)
+            if _stages(verdict):
+                without_score &= count == 0
+            else:  # which counts only where nothing was scored
+                more &= without_score
+            usual[more], most[more] = number, count[more]
+        return _Usual(self._item[first], self._setup[first], usual)
+
+    @cached_property
+    def _distances(self) -> Floats:
+        """The mean distance of each code's scored verdicts from each label."""
+        labels = np.arange(1, self.labels.shape[1] + 1)
+        table: Floats = np.zeros((len(self._kinds), len(labels)))
+        for code, ((_, _, ordinal), counts) in enumerate(
+            zip(self._kinds, self._counts, strict=True)
+        ):
+            for verdict, count in counts.items():
+                for stage in (stages := _stages(verdict)):
+                    gap = np.abs(labels - stage)
+                    distance = gap if ordinal else gap > 0
+                    table[code] += count / len(stages) * distance
+        return table / np.maximum(self._scored, 1)[:, None]
 
     @cached_property
     def _scored(self) -> Floats:
@@ -119,6 +231,15 @@ class ItemGrid:
         ]
 
 
+class _Usual(NamedTuple):
+    """The most frequent verdict of each setup on each item that it judged."""
+
+    item: Ints
+    setup: Ints
+    verdict: Ints
+    """Its number among all verdicts."""
+
+
 def most_frequent(counts: Mapping[str, int]) -> str:
     """Returns the verdict that was given most often; empty if none was scored.
 
@@ -132,10 +253,6 @@ def most_frequent(counts: Mapping[str, int]) -> str:
 def _stages(verdict: str) -> list[int]:
     """Returns the stages of a verdict; none if it is the status of an answer without one."""
     return [int(stage) for stage in verdict.split()] if verdict[:1].isdigit() else []
-
-
-def _stage(verdict: str) -> int:
-    return int(verdict) if verdict.isdigit() else 0
 
 
 def _statuses(counts: Mapping[str, int]) -> Counter[str]:

@@ -126,9 +126,18 @@ def export(
     out: Annotated[
         Path | None, typer.Option(help="File to write; without it, CSV goes to standard output.")
     ] = None,
+    include: Annotated[
+        str,
+        typer.Option(
+            "--with",
+            metavar="COLUMN,...",
+            help="Also labels (people's, a column for each rater), text (of the item), answer (the "
+            "judge's words).",
+        ),
+    ] = "",
 ) -> None:
     """Write one tidy row per sample, with a column per knob."""
-    from judge_gym.lab.sample_frames import FORMATS, file_format
+    from judge_gym.lab.sample_frames import FORMATS, file_format, write_csv
 
     if out is not None:
         file_format(out, format)
@@ -136,11 +145,13 @@ def export(
         raise DesignError("parquet needs --out FILE")
     elif format not in (None, "csv"):
         raise DesignError(unknown("format", format, FORMATS), choices=FORMATS)
+    added = [name.strip() for name in include.split(",") if name.strip()]
     with read_lab() as lab:
         if out is None:
-            lab.experiments.exported_samples(*(tags or [])).to_csv(sys.stdout, index=False)
+            frame = lab.experiments.exported_samples(*(tags or []), include=added)
+            write_csv(frame, sys.stdout)
             return
-        rows = lab.experiments.export(tags or [], out, format=format)
+        rows = lab.experiments.export(tags or [], out, format=format, include=added)
     typer.echo(f"wrote {rows:,} rows to {out}", err=True)
 
 

@@ -5,7 +5,7 @@ worker of the server carries it out, and `follow` streams its progress.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
 import urllib3
@@ -57,9 +57,17 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def samples_file(self, *targets: str, format: Literal["csv", "parquet"] = "csv") -> bytes:
-        """Returns all samples of tags and studies, or of everything, as a file."""
-        query = {"target": [*targets], "format": format}
+    def samples_file(
+        self,
+        *targets: str,
+        format: Literal["csv", "parquet"] = "csv",
+        include: Sequence[Literal["labels", "text", "answer"]] = (),
+    ) -> bytes:
+        """Returns all samples of tags and studies, or of everything, as a file.
+
+        `include` adds people's labels, the item's text and the judge's words.
+        """
+        query = {"target": [*targets], "format": format, "include": [*include]}
         return self._connection.ask("GET", "/api/samples/file", query).data
 
     def report_file(self, target: str, *, format: Literal["html", "markdown"] = "html") -> bytes:

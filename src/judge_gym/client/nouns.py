@@ -190,10 +190,14 @@ class Experiments(Noun):
         self,
         study: str,
         *,
-        sort: Literal["disagreement", "position"] = "disagreement",
+        sort: Literal["disagreement", "people", "position"] = "disagreement",
         task: str | None = None,
         status: Status | None = None,
         wrong: bool = False,
+        differs: bool = False,
+        verdict: str | None = None,
+        label: str | None = None,
+        truth: str | None = None,
         search: str | None = None,
         setups: Sequence[str] = (),
     ) -> Sequence[responses.JudgedItem]:
@@ -206,20 +210,31 @@ class Experiments(Noun):
         study: str,
         task: str,
         *,
-        sort: Literal["disagreement", "position"] = "disagreement",
+        sort: Literal["disagreement", "people", "position"] = "disagreement",
         status: Status | None = None,
         wrong: bool = False,
+        differs: bool = False,
+        verdict: str | None = None,
+        label: str | None = None,
+        truth: str | None = None,
         search: str | None = None,
         setups: Sequence[str] = (),
     ) -> responses.JudgedItemDetail:
         """Returns an item with what every setup answered, and its neighbours in the list."""
         return self._call("experiments.show_item", locals())
 
-    def export_csv(self, targets: Sequence[str]) -> str:
+    def export_csv(
+        self, targets: Sequence[str], include: Sequence[Literal["labels", "text", "answer"]] = ()
+    ) -> str:
         """Returns the tidy rows of experiments as CSV."""
         return self._call("experiments.export_csv", locals())
 
-    def export_file(self, targets: Sequence[str], path: str) -> responses.WrittenFile:
+    def export_file(
+        self,
+        targets: Sequence[str],
+        path: str,
+        include: Sequence[Literal["labels", "text", "answer"]] = (),
+    ) -> responses.WrittenFile:
         """Writes the tidy rows of studies and experiments to a new file below the lab's folder."""
         return self._call("experiments.export_file", locals())
 

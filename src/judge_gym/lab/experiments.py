@@ -1,9 +1,10 @@
 """The noun `lab.experiments`: studies, experiments and what was judged in them."""
 
+import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.resources import files
@@ -16,6 +17,7 @@ from judge_gym.axes import CONTESTED, NONE, TEMPLATE, Design
 from judge_gym.engine import FINISHED, Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import all_rows, read_row
+from judge_gym.lab.export_columns import requested_columns
 from judge_gym.lab.items import StudyItems
 from judge_gym.lab.prepare import (
     PreparedStudy,
@@ -32,6 +34,7 @@ from judge_gym.lab.sample_frames import (
     exported_samples,
     file_format,
     stored_samples,
+    write_csv,
     write_samples,
 )
 from judge_gym.lab.texts import check_folder, files_of, new_file, prepare_text
@@ -42,10 +45,13 @@ from judge_gym.records.inputs import STUDY_SUFFIXES
 from judge_gym.records.responses import (
     AnswerRow,
     Counts,
+    CrossedLabels,
     ExperimentSummary,
+    ItemChoices,
     JudgedItem,
     JudgedItemDetail,
     ProbeRow,
+    RaterLabel,
     RubricRow,
     RunCounts,
     RunSummary,
@@ -318,9 +324,7 @@ class Experiments:
         The text is empty if it had no file. A declaration of its analysis (a contrast, a hypothesis
         or a margin) comes with the number of answers that the study had when it was declared.
         """
-        if not self._store.experiments.page(limit=1, study=name).rows:
-            known = [row["study"] for row in self.list_studies() if row["study"]]
-            raise NotFoundError(unknown("study", name, known), choices=known)
+        self.check_study(name)
         text = self._store.studies.file(name) or ""
         return {
             "study": name,
@@ -336,6 +340,12 @@ class Experiments:
                 for one in self._store.studies.declarations(name).declared
             ],
         }
+
+    def check_study(self, name: str) -> None:
+        """Raises if there is no study of this name."""
+        if not self._store.experiments.page(limit=1, study=name).rows:
+            known = [row["study"] for row in self.list_studies() if row["study"]]
+            raise NotFoundError(unknown("study", name, known), choices=known)
 
     # --- finding ---------------------------------------------------------------------------------
 
@@ -550,6 +560,10 @@ class Experiments:
         task: str | None = None,
         status: str | None = None,
         wrong: bool = False,
+        differs: bool = False,
+        verdict: str | None = None,
+        label: str | None = None,
+        truth: str | None = None,
         search: str | None = None,
         setups: Sequence[str] = (),
     ) -> Sequence[JudgedItem]:
@@ -557,15 +571,23 @@ class Experiments:
 
         Args:
             study: the study's name.
-            sort: `disagreement`, or `position` for the order of the pool.
+            sort: `disagreement`, `people` for those furthest from people's labels, or `position`
+                for the order of the pool.
             task: items of this task alone.
             status: items with a verdict of this status.
             wrong: items on which a setup's usual verdict is not the known one.
+            differs: items on which a setup's usual verdict is not what most people said.
+            verdict: items on which this is a setup's usual verdict, such as `pass` or `abstained`.
+            label: items to which most people gave this label; `divided` where several are as
+                frequent.
+            truth: items with this known answer.
             search: words in the title, the text or an answer.
             setups: compare these alone.
         """
         page = partial(self.page_items, study, sort=sort, task=task, status=status, wrong=wrong)
-        return cast(Sequence[JudgedItem], all_rows(partial(page, search=search, setups=setups)))
+        page = partial(page, differs=differs, verdict=verdict, label=label, truth=truth)
+        page = partial(page, search=search, setups=setups)
+        return cast(Sequence[JudgedItem], all_rows(page))
 
     def page_items(
         self, study: str, *, after: str | None = None, limit: int = 100, **query: Any
@@ -586,6 +608,10 @@ class Experiments:
         sort: str = "disagreement",
         status: str | None = None,
         wrong: bool = False,
+        differs: bool = False,
+        verdict: str | None = None,
+        label: str | None = None,
+        truth: str | None = None,
         search: str | None = None,
         setups: Sequence[str] = (),
     ) -> JudgedItemDetail:
@@ -593,12 +619,51 @@ class Experiments:
 
         The other arguments are those of `list_items`, and select the list.
         """
-        query = {"sort": sort, "status": status, "wrong": wrong, "search": search}
-        return self._items.show(study, task, evidence, **query, setups=setups)
+        return self._items.show(
+            study,
+            task,
+            evidence,
+            sort=sort,
+            status=status,
+            wrong=wrong,
+            differs=differs,
+            verdict=verdict,
+            label=label,
+            truth=truth,
+            search=search,
+            setups=setups,
+        )
 
     def list_tasks(self, study: str) -> Sequence[str]:
         """Returns the names of a study's tasks, as its items have them."""
         return self._items.tasks(study)
+
+    def given_stages(self, tags: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Returns the names of the stages of experiments whose task gives the rubric, by tag."""
+        return self._store.items.given_stages(tags)
+
+    def item_choices(self, study: str) -> ItemChoices:
+        """Returns the verdicts, labels and known answers by which a study's items are chosen."""
+        return self._items.choices(study)
+
+    def crossed_labels(
+        self, study: str, setup: str, *, truth: bool = False
+    ) -> CrossedLabels | None:
+        """Counts items by a setup's usual verdict and by what most people said.
+
+        Args:
+            study: the study's name.
+            setup: the setup.
+            truth: count known answers in place of people's labels.
+
+        Returns:
+            The counts; None where tasks have different scales, or there is nothing to count.
+        """
+        return self._items.crossed(study, setup, truth=truth)
+
+    def item_labels(self, tag: str, evidence: int) -> Sequence[RaterLabel]:
+        """Returns the labels that people gave to an item of an experiment."""
+        return self._items.labels(tag, evidence)
 
     def list_probes(self, tag: str) -> Sequence[ProbeRow]:
         """Returns probes with the probability of expert agreement; null if unreadable."""
@@ -613,36 +678,59 @@ class Experiments:
         """Returns a tidy row per sample with a column per knob, of tags, studies or everything."""
         return stored_samples(self._store, self.find(*targets))
 
-    def sample_parts(self, *targets: str) -> Iterator["pd.DataFrame"]:
+    def sample_parts(
+        self, *targets: str, include: Collection[str] = ()
+    ) -> Iterator["pd.DataFrame"]:
         """Returns the rows of `samples`, one experiment at a time; at least one part."""
+        every = self.find(*targets)
+        columns = requested_columns(self._store, every, include)
         by_digest: dict[str, list[dict[str, Any]]] = {}
-        for row in self.find(*targets):
+        for row in every:
             by_digest.setdefault(row["digest"], []).append(row)
         for rows in by_digest.values() or [[]]:
-            yield exported_samples(self._store, rows)
+            yield exported_samples(self._store, rows, columns)
 
-    def exported_samples(self, *targets: str) -> "pd.DataFrame":
-        """Returns the rows of `samples` with what is read from answers, such as verdict lines."""
-        return exported_samples(self._store, self.find(*targets))
+    def exported_samples(self, *targets: str, include: Collection[str] = ()) -> "pd.DataFrame":
+        """Returns the rows of `samples` with what is read from answers, such as verdict lines.
 
-    def export_csv(self, targets: Sequence[str]) -> UntrustedText:
+        Args:
+            targets: tags or studies; everything where none is given.
+            include: what is added: `labels` (columns `label.RATER`, in the words of the labels),
+                `text` (of the item), `answer` (the judge's words).
+        """
+        rows = self.find(*targets)
+        columns = requested_columns(self._store, rows, include)
+        return exported_samples(self._store, rows, columns)
+
+    def export_csv(self, targets: Sequence[str], include: Collection[str] = ()) -> UntrustedText:
         """Returns the tidy rows of experiments as CSV."""
-        return str(self.exported_samples(*targets).to_csv(index=False))
+        text = io.StringIO(newline="")
+        write_csv(self.exported_samples(*targets, include=include), text)
+        return text.getvalue()
 
-    def export(self, targets: Sequence[str], out: Path, *, format: str | None = None) -> int:
+    def export(
+        self,
+        targets: Sequence[str],
+        out: Path,
+        *,
+        format: str | None = None,
+        include: Collection[str] = (),
+    ) -> int:
         """Writes tidy rows to a file and returns how many."""
         chosen = file_format(out, format)
         check_folder(out)
-        frame = self.exported_samples(*targets)
+        frame = self.exported_samples(*targets, include=include)
         if frame.empty:
             raise ConflictError("there are no samples to export yet; run a study first")
         write_samples(frame, out, chosen)
         return len(frame)
 
-    def export_file(self, targets: Sequence[str], path: str) -> WrittenFile:
+    def export_file(
+        self, targets: Sequence[str], path: str, include: Collection[str] = ()
+    ) -> WrittenFile:
         """Writes the tidy rows of studies and experiments to a new file below the lab's folder."""
         file = new_file(path, self._folder, (".csv", ".parquet"))
-        rows = self.export(targets, file)
+        rows = self.export(targets, file, include=include)
         return {"path": path, "bytes": file.stat().st_size, "rows": rows}
 
     def template(self) -> StudyTemplate:

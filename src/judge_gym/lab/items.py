@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,10 +12,13 @@ from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import read_row
 from judge_gym.lab.imports import load_analysis
 from judge_gym.records.responses import (
+    CrossedLabels,
     ItemCell,
+    ItemChoices,
     ItemKey,
     JudgedItem,
     JudgedItemDetail,
+    RaterLabel,
     SetupAnswers,
     SetupRow,
 )
@@ -27,7 +31,11 @@ if TYPE_CHECKING:
 
     from judge_gym.analysis.item_grid import ItemGrid
 
-SORTS = ("disagreement", "position")
+SORTS = ("disagreement", "people", "position")
+UNKNOWN = -2
+"""A stage that no item has."""
+DIVIDED_LABEL = "divided"
+"""What stands for a label where several were given by equally many people."""
 RERUN = "/rerun/"
 """Between the tag of an experiment and the item on which its judge was asked again."""
 MAX_AGE = 120.0
@@ -35,6 +43,8 @@ MAX_AGE = 120.0
 in place."""
 SHARE = 20
 """A grid whose data change is kept for this many times the time that reading it took."""
+SEVERAL = " or "
+"""Between the names of the stages of one verdict."""
 GRIDS, ORDERS = 4, 32
 """Grids that are kept, and orders of the items of each."""
 
@@ -55,6 +65,10 @@ class _Query:
     task: str | None
     status: str | None
     wrong: bool
+    differs: bool
+    verdict: str | None
+    label: str | None
+    truth: str | None
     search: str | None
     setups: tuple[int, ...]
 
@@ -74,10 +88,14 @@ class _Study:
     evidence: Sequence[int]
     ordinal: Sequence[bool]
     n_stages: Sequence[int]
+    stages: Sequence[Sequence[str]]
+    """The names of the stages by task; empty where each judge writes its own rubric."""
     grid: "ItemGrid"
     seconds: float = 0.0
     orders: dict[_Query, "npt.NDArray[np.int64]"] = field(default_factory=dict)
-    values: dict[tuple[int, ...], "npt.NDArray[np.float64]"] = field(default_factory=dict)
+    values: dict[tuple[str, tuple[int, ...]], "npt.NDArray[np.float64]"] = field(
+        default_factory=dict
+    )
 
     @cached_property
     def items(self) -> dict[tuple[int, int], int]:
@@ -87,9 +105,40 @@ class _Study:
 
     def disagreement(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
         """Returns the disagreement of setups on every item."""
-        if setups not in self.values:
-            self.values[setups] = self.grid.disagreement(setups)
-        return self.values[setups]
+        return self._cached("disagreement", setups)
+
+    def from_people(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
+        """Returns how far the verdicts of setups on every item are from people's labels."""
+        return self._cached("from_people", setups)
+
+    def _cached(self, name: str, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
+        if (name, setups) not in self.values:
+            self.values[name, setups] = getattr(self.grid, name)(setups)
+        return self.values[name, setups]
+
+    def words(self, task: int, verdict: str) -> str:
+        """Writes a verdict or a label by the names of its task's stages, where these are given.
+
+        A status without a score keeps its name.
+        """
+        names = self.stages[task]
+        numbers = [int(stage) for stage in verdict.split() if stage.isdigit()]
+        if not numbers or max(numbers) > len(names):
+            return verdict
+        return SEVERAL.join(names[number - 1] for number in numbers)
+
+    def has_stages(self, task: int, verdict: str) -> bool:
+        """Returns whether the stages of a verdict are on the scale of a task that names them."""
+        numbers = [int(stage) for stage in verdict.split() if stage.isdigit()]
+        return not self.stages[task] or max(numbers, default=0) <= len(self.stages[task])
+
+    def verdict_of(self, task: int, words: str) -> str:
+        """Returns the verdict of a task that some words mean, the reverse of `words`."""
+        names = self.stages[task]
+        parts = [words] if words in names else words.split(SEVERAL)
+        if not all(part in names for part in parts):
+            return words
+        return " ".join(str(names.index(part) + 1) for part in parts)
 
 
 class StudyItems:
@@ -110,6 +159,70 @@ class StudyItems:
     def tasks(self, study: str) -> Sequence[str]:
         """Returns the names of a study's tasks."""
         return self._read(study).tasks
+
+    def choices(self, study: str) -> ItemChoices:
+        """Returns the verdicts, labels and known answers by which items can be chosen."""
+        known = self._read(study)
+        grid = known.grid
+        given = {
+            "verdicts": grid.verdicts,
+            "labels": [str(number + 1) for number in grid.labels.sum(axis=0).nonzero()[0]],
+            "truths": [str(stage) for stage in sorted({*grid.truths.tolist()} - {0})],
+        }
+        words = {
+            name: dict.fromkeys(
+                known.words(task, verdict)
+                for task in range(len(known.tasks))
+                for verdict in verdicts
+                if known.has_stages(task, verdict)
+            )
+            for name, verdicts in given.items()
+        }
+        if (grid.majority < 0).any():
+            words["labels"][DIVIDED_LABEL] = None
+        return cast(ItemChoices, {name: [*chosen] for name, chosen in words.items()})
+
+    def crossed(self, study: str, setup: str, *, truth: bool) -> CrossedLabels | None:
+        """Counts the items of each usual verdict of a setup and each label of most people.
+
+        Args:
+            study: the study's name.
+            setup: the setup.
+            truth: count known answers in place of labels.
+
+        Returns:
+            The counts; None where tasks have different scales or nothing can be counted.
+        """
+        known = self._read(study)
+        number = _place([one.name for one in known.setups], setup, "setup")
+        reference = known.grid.truths if truth else known.grid.majority
+        pairs = known.grid.crossed(number, reference)
+        if not pairs or len({tuple(known.stages[known.task_of[item]]) for item, _ in pairs}) > 1:
+            return None
+        task = known.task_of[pairs[0][0]]
+        scale = max(known.n_stages[item] for item, _ in pairs)
+        counts = Counter((verdict, int(reference[item])) for item, verdict in pairs)
+        stages = [*map(str, range(1, scale + 1))]
+        others = [verdict for verdict in known.grid.verdicts if verdict not in stages]
+        verdicts = stages + [v for v in others if any(row == v for row, _ in counts)]
+        labels = [*range(1, scale + 1)]
+        labels += sorted({label for _, label in counts} - {*labels})
+        return {
+            "setup": setup,
+            "verdicts": [known.words(task, verdict) for verdict in verdicts],
+            "labels": [
+                DIVIDED_LABEL if label < 0 else known.words(task, str(label)) for label in labels
+            ],
+            "counts": [[counts[verdict, label] for label in labels] for verdict in verdicts],
+            "items": len(pairs),
+        }
+
+    def labels(self, tag: str, evidence: int) -> list[RaterLabel]:
+        """Returns the labels that people gave to an item of an experiment."""
+        [row] = self._store.experiments.rows(tags=[tag])
+        names = self._store.items.given_stages([tag]).get(tag, [])
+        given = self._store.items.labels_of(evidence, row["concept"])
+        return [{"rater": rater, "label": _label_name(stage, names)} for rater, stage in given]
 
     def page(self, study: str, *, after: str | None, limit: int, **query: Any) -> Page:
         """Returns items after a position in their order."""
@@ -149,6 +262,7 @@ class StudyItems:
             "found": len(order),
             "before": before,
             "after": after,
+            "labels": self._labels(known, item),
             "answers": self._answers(known, item, chosen.setups),
         }
 
@@ -175,6 +289,11 @@ class StudyItems:
             )
         return found
 
+    def _labels(self, known: _Study, item: int) -> list[RaterLabel]:
+        task = known.tasks[known.task_of[item]]
+        tag = next(tag for tag, row in known.experiments.items() if row["task"] == task)
+        return self.labels(tag, known.evidence[item])
+
     def _key(self, known: _Study, item: int) -> ItemKey:
         return {"task": known.tasks[known.task_of[item]], "evidence": known.evidence[item]}
 
@@ -184,7 +303,7 @@ class StudyItems:
         from judge_gym.analysis.item_grid import most_frequent
 
         titles = self._store.items.titles([known.evidence[item] for item in items])
-        values = known.disagreement(setups)
+        values, far = known.disagreement(setups), known.from_people(setups)
         rows: list[JudgedItem] = []
         for item in items:
             counts, evidence = known.grid.counts(item), known.evidence[item]
@@ -197,15 +316,21 @@ class StudyItems:
                 for setup in setups
             ]
             value, truth = float(values[item]), int(known.grid.truths[item])
+            task, majority = known.task_of[item], int(known.grid.majority[item])
+            labels = enumerate(known.grid.labels[item].tolist(), 1)
             rows.append(
                 {
-                    "task": known.tasks[known.task_of[item]],
+                    "task": known.tasks[task],
                     "evidence": evidence,
                     "title": titles.get(evidence, ""),
                     "truth": truth or None,
                     "ordinal": known.ordinal[item],
                     "n_stages": known.n_stages[item],
+                    "stages": [*known.stages[task]],
                     "disagreement": None if value != value else value,
+                    "people": {known.words(task, str(n)): count for n, count in labels if count},
+                    "majority": majority if majority > 0 else None,
+                    "from_people": None if far[item] != far[item] else float(far[item]),
                     "cells": cells,
                 }
             )
@@ -223,12 +348,24 @@ class StudyItems:
             kept &= known.grid.with_status(query.status, query.setups)
         if query.wrong:
             kept &= known.grid.wrong(query.setups)
+        if query.differs:
+            kept &= known.grid.against_people(query.setups)
+        if query.verdict is not None:
+            verdicts = [known.verdict_of(task, query.verdict) for task in range(len(known.tasks))]
+            of_item = [verdicts[task] for task in known.task_of]
+            kept &= known.grid.with_verdict(of_item, query.setups)
+        if query.label is not None:
+            kept &= known.grid.majority == _stages_of_items(known, query.label)
+        if query.truth is not None:
+            kept &= known.grid.truths == _stages_of_items(known, query.truth)
         if query.search:
             hits = self._store.items.search([*known.experiments], query.search)
             kept &= np.isin(known.evidence, [*hits])
         order = np.flatnonzero(kept)
-        if query.sort == "disagreement":
-            value = known.disagreement(query.setups)[order]
+        if query.sort != "position":
+            by_people = query.sort == "people"
+            values = known.from_people if by_people else known.disagreement
+            value = values(query.setups)[order]
             order = order[np.argsort(-np.nan_to_num(value, nan=-1.0), kind="stable")]
         while len(known.orders) >= ORDERS:
             known.orders.pop(next(iter(known.orders)))
@@ -273,6 +410,7 @@ class StudyItems:
                 number = items.setdefault((task, evidence), len(items))
                 if number == len(truths):
                     truths.append(truth if isinstance(truth, int) else 0)
+        stages = self._task_stages(tasks, experiments)
         scales = self._store.items.scales([*experiments])
         cells, ordinal, n_stages = [], [True] * len(items), [0] * len(items)
         for tag, rubric, evidence, verdicts in self._store.items.verdicts([*experiments]):
@@ -293,8 +431,44 @@ class StudyItems:
             [evidence for _, evidence in items],
             ordinal,
             n_stages,
-            ItemGrid(cells, truths),
+            stages,
+            ItemGrid(cells, truths, self._count_labels(tasks, stages, experiments, items)),
         )
+
+    def _task_stages(
+        self, tasks: Sequence[str], experiments: Mapping[str, Mapping[str, Any]]
+    ) -> list[list[str]]:
+        """Returns the names of the stages of each task's rubric; none if judges write their own."""
+        names = self._store.items.given_stages([*experiments])
+        by_task = {row["task"]: names.get(tag, []) for tag, row in experiments.items()}
+        return [by_task[task] for task in tasks]
+
+    def _count_labels(
+        self,
+        tasks: Sequence[str],
+        stages: Sequence[Sequence[str]],
+        experiments: Mapping[str, Mapping[str, Any]],
+        items: Mapping[tuple[int, int], int],
+    ) -> "npt.NDArray[np.int64]":
+        """Counts the people who gave each item each stage."""
+        import numpy as np
+
+        concepts = {tasks.index(row["task"]): row["concept"] for row in experiments.values()}
+        pools = {row["pool_id"] for row in experiments.values()}
+        scales = [
+            len(names) or max(_scale(row) for row in experiments.values() if row["task"] == task)
+            for task, names in zip(tasks, stages, strict=True)
+        ]
+        counts = np.zeros((len(items), max(scales, default=0)), dtype=np.int64)
+        for concept in {*concepts.values()}:
+            about = [task for task in concepts if concepts[task] == concept]
+            for evidence, stage, count in self._store.items.label_counts(pools, concept):
+                for task in about:
+                    item = items.get((task, evidence))
+                    number = stage_number(stage, stages[task], scales[task])
+                    if item is not None and number:
+                        counts[item, number - 1] += count
+        return counts
 
 
 def _query(
@@ -304,6 +478,10 @@ def _query(
     task: str | None = None,
     status: str | None = None,
     wrong: bool = False,
+    differs: bool = False,
+    verdict: str | None = None,
+    label: str | None = None,
+    truth: str | None = None,
     search: str | None = None,
     setups: Sequence[str] = (),
 ) -> _Query:
@@ -313,7 +491,40 @@ def _query(
         _place(known.tasks, task, "task")
     names = [setup.name for setup in known.setups]
     chosen = tuple(sorted({_place(names, name, "setup") for name in setups}))
-    return _Query(sort, task, status, wrong, search, chosen or tuple(range(len(names))))
+    shown = chosen or tuple(range(len(names)))
+    return _Query(sort, task, status, wrong, differs, verdict, label, truth, search, shown)
+
+
+def _stages_of_items(known: _Study, label: str) -> "npt.NDArray[np.int64]":
+    """Returns the stage of each item's task that a label means; one of no item if it is unknown."""
+    import numpy as np
+
+    from judge_gym.analysis.item_grid import DIVIDED
+
+    stages = []
+    for task in range(len(known.tasks)):
+        stage = known.verdict_of(task, label)
+        tied = DIVIDED if label == DIVIDED_LABEL else UNKNOWN
+        stages.append(int(stage) if stage.isdigit() else tied)
+    return np.array(stages, dtype=np.int64)[np.array(known.task_of, dtype=np.int64)]
+
+
+def _label_name(stage: str, names: Sequence[str]) -> str:
+    """Returns the name of a stage that a person may have given by its number."""
+    number = stage_number(stage, names, len(names))
+    return names[number - 1] if number else stage
+
+
+def stage_number(stage: str, names: Sequence[str], scale: int) -> int:
+    """Returns the number of a stage that a person named or numbered; 0 if the scale lacks it."""
+    if stage in names:
+        return names.index(stage) + 1
+    return int(stage) if stage.isdecimal() and 1 <= int(stage) <= scale else 0
+
+
+def _scale(row: Mapping[str, Any]) -> int:
+    """Returns the number of stages of an experiment whose judges write their rubrics."""
+    return int(row["design"]["rubric.scale"])
 
 
 def _place(names: Sequence[str], name: str, noun: str) -> int:

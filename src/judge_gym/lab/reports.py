@@ -14,7 +14,7 @@ from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.power import study_sizes
 from judge_gym.lab.prepare import PreparedStudy
-from judge_gym.lab.sample_frames import read_samples, stored_samples
+from judge_gym.lab.sample_frames import people_of, read_samples, stored_samples
 from judge_gym.lab.texts import check_folder, new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
@@ -216,7 +216,8 @@ class Reports:
         names = [in_pair[tuple(row["tags"])] for row in sides]
         own = own_rows(frame)
         setups = {setup.name: setup for setup in setups_of(own)}
-        verdicts = of_setups(own, [setups[name] for name in names])
+        people = self._labels.frame_of(found)
+        verdicts = of_setups(own, [setups[name] for name in names], people)
         stage = comparison.stage_difference(verdicts)
         contrast = comparison.main_contrast(pair, names[0], names[1], stage)
         titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))
@@ -599,6 +600,7 @@ def report_file(
         name,
         samples,
         None,
+        people=people_of(samples),
         questions=questions,
         appendix=appendix,
         summary_only=summary_only,

@@ -7,11 +7,14 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from csv import reader as csv_rows
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from judge_gym.axes import Design
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.lab.export_columns import LABEL, ExportColumns, add_columns
+from judge_gym.lab.items import stage_number
 from judge_gym.records import Display
 from judge_gym.store import Store
 from judge_gym.store.database import NEEDED, open_database
@@ -86,8 +89,18 @@ def _lengths(lengths: Sequence[Mapping[str, Any]], frame: "pd.DataFrame") -> "pd
     return indexed.reindex(pd.MultiIndex.from_frame(frame[key])).set_axis(frame.index)
 
 
-def exported_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
-    """Returns stored samples with `ANSWER_COLUMNS`, which are read from the judges' answers."""
+def exported_samples(
+    store: Store,
+    rows: Sequence[Mapping[str, Any]],
+    columns: ExportColumns = ExportColumns(),  # noqa: B008
+) -> "pd.DataFrame":
+    """Returns stored samples with `ANSWER_COLUMNS`, which are read from the judges' answers.
+
+    Args:
+        store: where they are stored.
+        rows: their experiments.
+        columns: what is added on request.
+    """
     import pandas as pd
 
     frame, parts = stored_samples(store, rows), []
@@ -96,7 +109,7 @@ def exported_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.Dat
         samples = [dict(zip(ANSWER_SOURCES, row, strict=True)) for row in part.to_numpy()]
         parts += answer_columns(store, samples, rows)
     added = pd.DataFrame(parts, index=frame.index, columns=ANSWER_COLUMNS, dtype="str")
-    return pd.concat([frame, added], axis=1)
+    return add_columns(store, pd.concat([frame, added], axis=1), rows, columns)
 
 
 def answer_columns(
@@ -286,13 +299,20 @@ def file_format(file: Path, format: str | None = None) -> str:
     return chosen
 
 
+def write_csv(frame: "pd.DataFrame", out: Path | IO[str]) -> None:
+    """Writes rows as CSV, with an apostrophe before text that a spreadsheet would compute."""
+    from judge_gym.analysis.formulas import escape_formulas
+
+    escape_formulas(frame).to_csv(out, index=False)
+
+
 def write_samples(frame: "pd.DataFrame", out: Path, format: str) -> None:
     """Writes samples as CSV or parquet; the same samples give the same bytes."""
     import pyarrow as pa
     from pyarrow import parquet
 
     if format == "csv":
-        frame.to_csv(out, index=False)
+        write_csv(frame, out)
         return
     # Part by part, because texts that repeat are far larger than their categories.
     texts = {name: "str" for name in frame if frame[name].dtype == "category"}
@@ -334,27 +354,59 @@ def read_samples(path: str | Path) -> "pd.DataFrame":
     return frame
 
 
+def people_of(samples: "pd.DataFrame") -> "pd.DataFrame":
+    """Returns the labels in the columns `label.RATER` of samples: tag, evidence, rater, stage."""
+    import pandas as pd
+
+    from judge_gym.analysis.frames import NAMES_APART
+
+    label_columns = [name for name in samples if str(name).startswith(LABEL)]
+    about = ["tag", "evidence", "stage_names", "n_stages"]
+    items = samples[[*about, *label_columns]].drop_duplicates(["tag", "evidence"])
+    labels = items.melt(about, label_columns, "rater", "label").fillna({"label": ""})
+    labels = labels[labels["label"] != ""]
+    raters = labels["rater"].str.removeprefix(LABEL)
+    cells = (raters, labels["evidence"], labels["label"], labels["stage_names"], labels["n_stages"])
+    stages = []
+    for rater, item, label, stage_names, scale in zip(*cells, strict=True):
+        names = stage_names.split(NAMES_APART) if stage_names else []
+        stage = stage_number(str(label).strip(), names, scale)
+        if not stage:
+            choices = names or [str(number) for number in range(1, scale + 1)]
+            what = f"label of {rater} for {item}"
+            raise DesignError(unknown(what, str(label), choices), choices=choices)
+        stages.append(stage)
+    found = labels[["tag", "evidence"]].assign(rater=raters, stage=pd.Series(stages, labels.index))
+    return found.reset_index(drop=True)
+
+
 def _csv_table(file: Path) -> Any:
     """Reads a text file with columns separated by commas, semicolons or tabs."""
     import pyarrow as pa
     from pyarrow import csv
 
+    from judge_gym.analysis.formulas import restore_formulas
     from judge_gym.analysis.frames import TEXTS
 
     with file.open(encoding="utf-8-sig", errors="replace") as lines:
         header, first = lines.readline(), lines.readline()
     if not first:
         raise DesignError(f"{file.name} has no samples")
+    separator = max(",;\t", key=header.count)
     # Text stays as it is written: a series 07, an item NA, an empty slot.
     kinds = dict.fromkeys(_text_knobs(), pa.dictionary(pa.int32(), pa.string()))
     kinds |= dict.fromkeys(TEXTS, pa.large_string())
-    return csv.read_csv(
+    kinds |= {
+        name: pa.large_string()
+        for name in next(csv_rows([header], delimiter=separator))
+        if name.startswith(LABEL)
+    }
+    table = csv.read_csv(
         file,
-        parse_options=csv.ParseOptions(
-            delimiter=max(",;\t", key=header.count), newlines_in_values=True
-        ),
+        parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         convert_options=csv.ConvertOptions(column_types=kinds),
     )
+    return restore_formulas(table)
 
 
 def _parquet_table(file: Path) -> Any:

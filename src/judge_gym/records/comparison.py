@@ -24,6 +24,8 @@ class ComparedItem(TypedDict):
     tag_a: str
     tag_b: str
     truth: Annotated[str | None, UNTRUSTED]
+    people: Annotated[dict[str, int], UNTRUSTED]
+    """How many people gave each label."""
     gap: float
     """How far apart the mean stages are, as a share of the scale; of options without an order, how
     far apart the distributions of verdicts are, from 0 (the same) to 1 (disjoint)."""

@@ -267,8 +267,8 @@ class OfStudyItems(OfStudy):
     """Which items of a study are listed, in which order, for which setups."""
 
     sort: Annotated[
-        Literal["disagreement", "position"],
-        Field(description="Largest disagreement first, or the order of the pool."),
+        Literal["disagreement", "people", "position"],
+        Field(description="Largest disagreement, furthest from people, or the pool's order."),
     ] = "disagreement"
     task: Annotated[Name | None, Field(description="As `experiments_list_items` names it.")] = None
     status: Annotated[Status | None, Field(description="Items with a verdict of this status.")] = (
@@ -277,6 +277,16 @@ class OfStudyItems(OfStudy):
     wrong: Annotated[
         bool, Field(description="Items on which a setup's usual verdict is not the known one.")
     ] = False
+    differs: Annotated[
+        bool, Field(description="Items on which a setup's verdict is not what most people said.")
+    ] = False
+    verdict: Annotated[
+        Name | None, Field(description="Items with this usual verdict: a label or a status.")
+    ] = None
+    label: Annotated[
+        Name | None, Field(description="Items to which most people gave this label; or `divided`.")
+    ] = None
+    truth: Annotated[Name | None, Field(description="Items with this known answer.")] = None
     search: Annotated[
         Name | None, Field(description="Words in the title, the text or an answer.")
     ] = None
@@ -300,10 +310,22 @@ class Cleanup(OfExperiment):
     force: Annotated[bool, Field(description="Even if it may be running.")] = False
 
 
+ExportColumn = Literal["labels", "text", "answer"]
+"""A column that an export has on request."""
+Include = Annotated[
+    Sequence[ExportColumn],
+    Field(
+        max_length=3,
+        description="Add people's labels (`label.RATER`), the item's text, the judge's words.",
+    ),
+]
+
+
 class ExportCsv(VerbRequest):
     """Which experiments are exported."""
 
     targets: Annotated[Sequence[Target], Field(min_length=1, max_length=1000)]
+    include: Include = ()
 
 
 NewFile = Annotated[Name, Field(description="A new file below the lab's folder.")]
@@ -314,6 +336,7 @@ class ExportFile(VerbRequest):
 
     targets: Annotated[Sequence[Target], Field(min_length=1, max_length=1000)]
     path: NewFile
+    include: Include = ()
 
 
 class WriteReport(OfTarget):

@@ -375,7 +375,7 @@ class ItemCell(TypedDict):
 
 
 class JudgedItem(TypedDict):
-    """An item under a task, with the verdicts of the setups."""
+    """An item under a task, with the verdicts of the setups and people's labels."""
 
     task: UntrustedText
     evidence: int
@@ -383,9 +383,18 @@ class JudgedItem(TypedDict):
     truth: int | None
     ordinal: bool
     n_stages: int
+    stages: Annotated[list[str], UNTRUSTED]
+    """The names of the stages; empty where each judge writes its own rubric."""
     disagreement: float | None
     """The share of pairs of verdicts of different setups that differ; of repeats if one setup
     judged it. Null with fewer than two verdicts."""
+    people: Annotated[dict[str, int], UNTRUSTED]
+    """How many people gave each label; empty without one."""
+    majority: int | None
+    """The stage that most people gave; null without a label and where several are as frequent."""
+    from_people: float | None
+    """How far the verdicts are from people's labels: in stages on ordinal scales, else as the share
+    of unequal ones; the mean over setups. Null without a verdict or a label."""
     cells: list[ItemCell]
 
 
@@ -394,6 +403,34 @@ class ItemKey(TypedDict):
 
     task: UntrustedText
     evidence: int
+
+
+class RaterLabel(TypedDict):
+    """The label that a person gave to an item."""
+
+    rater: UntrustedText
+    label: UntrustedText
+
+
+class ItemChoices(TypedDict):
+    """The words by which items of a study can be chosen."""
+
+    verdicts: Annotated[list[str], UNTRUSTED]
+    labels: Annotated[list[str], UNTRUSTED]
+    truths: Annotated[list[str], UNTRUSTED]
+
+
+class CrossedLabels(TypedDict):
+    """The items of a setup, counted by its usual verdict and by what most people said."""
+
+    setup: UntrustedText
+    verdicts: Annotated[list[str], UNTRUSTED]
+    """The labels of the scale, then further verdicts and statuses that occur."""
+    labels: Annotated[list[str], UNTRUSTED]
+    """The labels of the scale; `divided` where several were given by equally many people."""
+    counts: list[list[int]]
+    """A row per verdict, a column per label."""
+    items: int
 
 
 class ItemAnswer(TypedDict):
@@ -435,6 +472,7 @@ class JudgedItemDetail(JudgedItem):
     """The length of the list."""
     before: ItemKey | None
     after: ItemKey | None
+    labels: list[RaterLabel]
     answers: list[SetupAnswers]
 
 

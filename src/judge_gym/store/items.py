@@ -1,5 +1,6 @@
 """Items with the verdicts of every setup on them, read in bulk."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ import sqlalchemy as sa
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import latest_attempt
+from judge_gym.store.samples import PARAMETERS
 
 
 class CellVerdicts(NamedTuple):
@@ -85,6 +87,80 @@ class Items:
         )
         with self._database.read() as connection:
             return {id: (kind, scale) for id, kind, scale in connection.execute(query)}
+
+    def given_stages(self, tags: Sequence[str]) -> dict[str, list[str]]:
+        """Returns the names of the stages of experiments whose task gives the rubric, by tag."""
+        query = (
+            sa.select(t.tags.c.tag, t.rubrics.c.stages)
+            .join(t.experiments, t.experiments.c.digest == t.tags.c.digest)
+            .join(t.rubrics, t.rubrics.c.id == t.experiments.c.rubric_id)
+            .where(t.tags.c.tag.in_(tags))
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return {tag: [name for name, *_ in stages] for tag, stages in rows}
+
+    def label_counts(self, pools: Iterable[int], concept: str) -> Sequence[tuple[int, str, int]]:
+        """Returns how many people gave each item of pools each stage, for a concept or for any."""
+        label, member = t.labels.c, t.pool_items.c
+        items = sa.select(member.evidence_id).where(member.pool_id.in_([*pools]))
+        query = (
+            sa.select(label.evidence_id, label.stage, sa.func.count(label.rater.distinct()))
+            .where(label.evidence_id.in_(items), label.concept.in_(["", concept]))
+            .group_by(label.evidence_id, label.stage)
+        )
+        with self._database.read() as connection:
+            return [(item, stage, count) for item, stage, count in connection.execute(query)]
+
+    def labels(self, pools: Iterable[int], concept: str) -> list[tuple[int, str, str]]:
+        """Returns item, rater and stage of the labels of pools, for a concept or for any."""
+        label, member = t.labels.c, t.pool_items.c
+        items = sa.select(member.evidence_id).where(member.pool_id.in_([*pools]))
+        query = (
+            sa.select(label.evidence_id, label.rater, label.stage)
+            .where(label.evidence_id.in_(items), label.concept.in_(["", concept]))
+            .order_by(label.id)
+        )
+        with self._database.read() as connection:
+            return [(item, rater, stage) for item, rater, stage in connection.execute(query)]
+
+    def raters(self, pools: Iterable[int]) -> list[str]:
+        """Returns the people who labelled items of pools, by name."""
+        member = t.pool_items.c
+        items = sa.select(member.evidence_id).where(member.pool_id.in_([*pools]))
+        query = sa.select(t.labels.c.rater).where(t.labels.c.evidence_id.in_(items)).distinct()
+        return sorted(self._database.scalars(query))
+
+    def has_pairs(self, pools: Iterable[int]) -> bool:
+        """Returns whether any item of pools is a pair of responses."""
+        member = t.pool_items.c
+        items = sa.select(member.evidence_id).where(member.pool_id.in_([*pools]))
+        pairs = sa.select(t.evidence.c.id).where(t.evidence.c.id.in_(items), t.evidence.c.pair)
+        return bool([*self._database.scalars(pairs.limit(1))])
+
+    def texts(self, ids: Sequence[int]) -> dict[int, list[str]]:
+        """Returns the text of items, and after it the responses of a pair."""
+        query = sa.select(t.evidence.c.id, t.evidence.c.pair, t.texts.c.body).join(
+            t.texts, t.texts.c.hash == t.evidence.c.text
+        )
+        found: dict[int, list[str]] = {}
+        with self._database.read() as connection:
+            for start in range(0, len(ids), PARAMETERS):
+                part = t.evidence.c.id.in_(ids[start : start + PARAMETERS])
+                for id, pair, body in connection.execute(query.where(part)):
+                    found[id] = json.loads(body) if pair else [body]
+        return found
+
+    def labels_of(self, evidence: int, concept: str) -> list[tuple[str, str]]:
+        """Returns who gave an item which stage, for a concept or for any."""
+        label = t.labels.c
+        query = (
+            sa.select(label.rater, label.stage)
+            .where(label.evidence_id == evidence, label.concept.in_(["", concept]))
+            .order_by(label.rater, label.id)
+        )
+        with self._database.read() as connection:
+            return [(rater, stage) for rater, stage in connection.execute(query)]
 
     def judged_pools(self, limit: int) -> list[dict[str, Any]]:
         """Returns the pools that runs judged, by study, the most recently judged first."""

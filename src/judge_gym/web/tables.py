@@ -76,9 +76,11 @@ def _load(file: IO[bytes], types: Mapping[str, str]) -> Iterator["pd.DataFrame"]
 
 
 def _write_csv(parts: Iterable["pd.DataFrame"], types: Mapping[str, str], path: Path) -> None:
+    from judge_gym.analysis.formulas import escape_formulas
+
     with path.open("w", encoding="utf-8", newline="") as file:
         for number, part in enumerate(parts):
-            part.to_csv(file, index=False, header=number == 0)
+            escape_formulas(part).to_csv(file, index=False, header=number == 0)
 
 
 def _write_parquet(parts: Iterable["pd.DataFrame"], types: Mapping[str, str], path: Path) -> None:

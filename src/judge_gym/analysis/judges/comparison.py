@@ -189,6 +189,7 @@ def differing_items(
     shared = sorted(answers[0].keys() & answers[1].keys())
     stages = _stages(verdicts)
     items: list[ComparedItem] = []
+    labels = dict(iter(verdicts.raters.drop_duplicates(["unit", "rater"]).groupby("unit")["stage"]))
     for unit in shared:
         left, right = (side[unit] for side in answers)
         if left.usual == right.usual:
@@ -206,6 +207,10 @@ def differing_items(
                 "tag_a": left.tag,
                 "tag_b": right.tag,
                 "truth": left.truth,
+                "people": {
+                    _words_of([int(stage)], left.stages): int(count)
+                    for stage, count in Counter(sorted(labels.get(unit, ()))).items()
+                },
                 "gap": _distance(left.counts, right.counts) if np.isnan(gap) else gap,
             }
         )
@@ -219,6 +224,8 @@ class _Answers(NamedTuple):
     task: str
     tag: str
     truth: str | None
+    stages: Sequence[str]
+    """The names of the stages; none if the judge named them."""
     counts: Counter[str]
 
     @property
@@ -245,7 +252,8 @@ def _answers(verdicts: Verdicts, side: int) -> dict[int, _Answers]:
             for status, mask in zip(part["status"], part["mask"], strict=True)
         )
         known = None if pd.isna(truth) else _words_of([int(truth)], names)
-        answers[int(first["unit"])] = _Answers(str(first["task"]), str(first["tag"]), known, counts)
+        about = (str(first["task"]), str(first["tag"]))
+        answers[int(first["unit"])] = _Answers(*about, known, names, counts)
     return answers
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from judge_gym.analysis import figures
+from judge_gym.analysis.formulas import escape_formulas
 from judge_gym.analysis.frames import JUDGE, once_per_call
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
@@ -275,7 +276,8 @@ class Report:
         yield "report.html", self.html().encode()
         yield "report.md", self.markdown(pictures="figures").encode()
         for table in self.every_table():
-            yield f"tables/{slug(table.title)}.csv", table.frame.to_csv(index=False).encode()
+            text = escape_formulas(table.frame).to_csv(index=False)
+            yield f"tables/{slug(table.title)}.csv", text.encode()
         for chart in self.charts:
             yield f"figures/{slug(chart.title)}.svg", chart.svg.encode()
             yield f"figures/{slug(chart.title)}.png", figures.png(chart.chart)

@@ -12,7 +12,7 @@ from judge_gym.errors import DatabaseGone, NotReadyError, StoreError
 from judge_gym.lab import Lab
 from judge_gym.lab.suite_files import File, zip_parts
 from judge_gym.records.build import build, version
-from judge_gym.records.requests import Target
+from judge_gym.records.requests import Include, Target
 from judge_gym.web import tables
 from judge_gym.web.api.errors import ERRORS, STREAM_ERRORS
 from judge_gym.web.api.parameters import LARGEST, Id, OpenLab, from_app
@@ -69,10 +69,14 @@ def metrics(request: Request) -> Response:
     responses={200: {"content": {tables.TYPES["csv"]: TEXT, tables.TYPES["parquet"]: TEXT}}},
 )
 def samples_file(
-    lab: OpenLab, target: Targets = None, format: Literal["csv", "parquet"] = "csv"
+    lab: OpenLab,
+    target: Targets = None,
+    format: Literal["csv", "parquet"] = "csv",
+    include: Annotated[Include, Query()] = (),
 ) -> Response:
     """Returns all samples as a file, with a column per knob."""
-    return tables.download(lab.experiments.sample_parts(*(target or ())), format, "samples")
+    parts = lab.experiments.sample_parts(*(target or ()), include=include)
+    return tables.download(parts, format, "samples")
 
 
 @router.get(

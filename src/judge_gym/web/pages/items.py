@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from judge_gym.lab import Lab
 from judge_gym.records import STATUSES, Status
 from judge_gym.records.palette import judge_colours
+from judge_gym.records.responses import ItemChoices
 from judge_gym.web.api.parameters import LARGEST, Name, OpenLab
 from judge_gym.web.pages.evidence import word_differences
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Number, QueryFilter, Text
@@ -21,8 +23,6 @@ PAGE = 50
 """Items per page."""
 HEIGHT, WIDTH = 16, 7
 """The size of the bar of a stage, in pixels."""
-SHORT = 10
-"""Characters of the names of stages that a cell of the grid has room for."""
 LONGEST = 20_000
 """Characters of a text that the drawer shows."""
 
@@ -34,15 +34,21 @@ class ItemFilter(QueryFilter):
     task: Text = None
     status: Annotated[Status | None, EMPTY_IS_NONE] = None
     wrong: Annotated[Literal["1"] | None, EMPTY_IS_NONE] = None
+    differs: Annotated[Literal["1"] | None, EMPTY_IS_NONE] = None
+    verdict: Text = None
+    label: Text = None
+    truth: Text = None
     setup: Annotated[list[Name], Field(max_length=100)] = []
     after: Annotated[Annotated[int, Field(ge=0, le=LARGEST)] | None, EMPTY_IS_NONE] = None
-    sort: Literal["disagreement", "position"] = "disagreement"
+    sort: Literal["disagreement", "people", "position"] = "disagreement"
 
     def asked(self) -> dict[str, Any]:
         """Returns the filter as the lab takes it."""
+        taken = {"search", "task", "status", "sort", "verdict", "label", "truth"}
         return {
-            **self.model_dump(include={"search", "task", "status", "sort"}),
+            **self.model_dump(include=taken),
             "wrong": self.wrong is not None,
+            "differs": self.differs is not None,
             "setups": self.setup,
         }
 
@@ -69,8 +75,8 @@ class CellView(NamedTuple):
 
     setup: str
     verdict: str
-    right: bool | None
-    """Whether the usual verdict is the known one; None if no answer is known."""
+    unlike: str
+    """What the usual verdict is not, though it should be: the known answer, what people said."""
     bars: Sequence[Bar]
     width: float
     other: str
@@ -91,23 +97,20 @@ def items(
     b: Text = None,
 ) -> Response:
     """Shows a page of items, and the drawer of one of them if the address names it."""
-    lab.experiments.show_study(name)
+    lab.experiments.check_study(name)
     asked = filters.asked()
     cursor = str(filters.after) if filters.after else None
     page = lab.experiments.page_items(name, after=cursor, limit=PAGE, **asked)
     setups = lab.experiments.list_setups(name)
     shown = [one for one in setups if not filters.setup or one["setup"] in filters.setup]
-    names = given_stages(lab, setups)
+    choices = lab.experiments.item_choices(name)
     start = filters.after or 0
     opened = of is not None and item is not None
     return render(
         request,
         "study_items.html.j2",
         **study_page(name, "items", [one["judge"] for one in setups]),
-        rows=[
-            {**row, "cells": [cell_view(row, cell, names) for cell in row["cells"]]}
-            for row in page.rows
-        ],
+        rows=[item_view(row) for row in page.rows],
         setups=setups,
         shown=shown,
         judges={one["setup"]: one["judge"] for one in setups},
@@ -115,21 +118,40 @@ def items(
         statuses=STATUSES,
         filters=filters,
         found=lab.experiments.count_items(name, **asked),
-        wrong=lab.experiments.count_items(name, wrong=True),
-        stages=names,
+        choices=choices,
+        shortcuts=_shortcuts(lab, name, filters, choices),
         start=start,
         next=page.next,
         previous=None if not start else max(0, start - PAGE),
-        drawer=drawer(lab, name, filters, of or "", item or 0, a, b, names) if opened else None,
+        drawer=drawer(lab, name, filters, of or "", item or 0, a, b) if opened else None,
     )
 
 
-def given_stages(lab: Lab, setups: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the names of the stages if every task has the same given rubric, else nothing."""
-    tags = setups[0]["tags"] if setups else []
-    rubrics = [rubric for tag in tags for rubric in lab.experiments.list_rubrics(tag)]
-    alike = {rubric["key"] if rubric["author"] == "provided" else None for rubric in rubrics}
-    return [] if len(alike) != 1 or None in alike else [stage[0] for stage in rubrics[0]["stages"]]
+def _shortcuts(
+    lab: Lab, study: str, filters: ItemFilter, choices: ItemChoices
+) -> list[dict[str, Any]]:
+    """Returns the lists that a link leads to: all items, disagreements with people, wrong ones."""
+    lists: list[tuple[str, dict[str, str]]] = [("All items", {})]
+    if choices["labels"]:
+        lists.append(("Disagreements with people", {"differs": "1", "sort": "people"}))
+    if choices["truths"]:
+        lists.append(("Wrong verdicts", {"wrong": "1"}))
+    columns = {"setup": filters.setup} if filters.setup else {}
+    narrowed = filters.model_dump(exclude={"setup", "after", "sort"}, exclude_none=True)
+    return [
+        {
+            "title": title,
+            "query": urlencode({**columns, **query}, doseq=True),
+            "items": lab.experiments.count_items(
+                study,
+                setups=filters.setup,
+                differs="differs" in query,
+                wrong="wrong" in query,
+            ),
+            "current": {**narrowed, "sort": "people"} == {**query, "sort": "people"},
+        }
+        for title, query in lists
+    ]
 
 
 @router.get("/parts/item")
@@ -150,7 +172,7 @@ def part(
         "_item.html.j2",
         **study_page(study, "items", [one["judge"] for one in setups]),
         filters=filters,
-        drawer=drawer(lab, study, filters, of, item, a, b, given_stages(lab, setups)),
+        drawer=drawer(lab, study, filters, of, item, a, b),
     )
 
 
@@ -167,7 +189,6 @@ def drawer(
     item: int,
     a: str | None,
     b: str | None,
-    names: Sequence[str],
 ) -> dict[str, Any]:
     """Returns an item with all answers, and two of them side by side with their difference."""
     asked = {key: value for key, value in filters.asked().items() if key != "task"}
@@ -177,13 +198,13 @@ def drawer(
     chosen = _pair(answers, a, b)
     return {
         **found,
-        "cells": {cell["setup"]: cell_view(found, cell, names) for cell in found["cells"]},
+        "cells": {cell["setup"]: cell_view(found, cell) for cell in found["cells"]},
         "text": text["text"][:LONGEST],
         "responses": [response[:LONGEST] for response in text["responses"]],
         "answers": answers,
         "pair": _compared(chosen, found["cells"]) if chosen else [],
-        "stages": stage_names(answers),
-        "known": stage_words(str(found["truth"] or ""), names),
+        "rubrics": stage_names(answers),
+        "known": stage_words(str(found["truth"] or ""), found["stages"]),
     }
 
 
@@ -242,19 +263,20 @@ def stage_words(stages: str, names: Sequence[str]) -> str:
     return " or ".join(names[number - 1] for number in numbers)
 
 
-def cell_view(
-    row: Mapping[str, Any], cell: Mapping[str, Any], names: Sequence[str] = ()
-) -> CellView:
-    """Returns what a cell shows: the usual verdict, and a bar for each stage.
+def item_view(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an item as its row shows it, with the words of the labels."""
+    return {
+        **row,
+        "known": stage_words(str(row["truth"] or ""), row["stages"]),
+        "cells": [cell_view(row, cell) for cell in row["cells"]],
+    }
 
-    Args:
-        row: the item.
-        cell: what a setup said about it.
-        names: the names of the stages, if all tasks have the same; long ones stand in titles only.
-    """
+
+def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
+    """Returns what a cell shows: the usual verdict, and a bar for each stage."""
     scored = {verdict: n for verdict, n in cell["verdicts"].items() if verdict[:1].isdigit()}
     others = {verdict: n for verdict, n in cell["verdicts"].items() if verdict not in scored}
-    total = sum(cell["verdicts"].values())
+    total, names = sum(cell["verdicts"].values()), row["stages"]
     width = min(WIDTH, 90 / max(row["n_stages"], 1))
     bars = []
     for stage in range(1, row["n_stages"] + 1):
@@ -266,14 +288,16 @@ def cell_view(
         height = HEIGHT * share / total if total else 0.0
         bars.append(Bar((stage - 1) * (width + 1), HEIGHT - height, width, height))
     words = [f"{stage_words(name, names)} ×{n}" for name, n in (scored | others).items()]
-    usual = cell["verdict"].replace(" ", "–" if row["ordinal"] else ", ")
-    if names and max(map(len, names)) <= SHORT:
-        usual = stage_words(cell["verdict"], names)
-    truth = row["truth"]
+    references = {"the known answer": row["truth"], "what most people said": row["majority"]}
+    unlike = [
+        what
+        for what, stage in references.items()
+        if cell["verdict"] and stage and str(stage) not in cell["verdict"].split()
+    ]
     return CellView(
         cell["setup"],
-        usual,
-        cell["verdict"] == str(truth) if truth is not None and cell["verdict"] else None,
+        stage_words(cell["verdict"], names),
+        f"not {' and not '.join(unlike)}" if unlike else "",
         bars if scored else (),
         row["n_stages"] * (width + 1),
         ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in others.items()),

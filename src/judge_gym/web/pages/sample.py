@@ -13,6 +13,7 @@ from judge_gym.records import Display, Message
 from judge_gym.stages.verdicts import deciding_lines
 from judge_gym.web.api.parameters import Id, OpenLab
 from judge_gym.web.pages.filters import Filters, Text
+from judge_gym.web.pages.items import stage_words
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -51,6 +52,7 @@ def sample(
 ) -> Response:
     """Shows a sample, with links to its neighbours among those that match the filters."""
     row = lab.experiments.show_sample(id, tag)
+    labels = lab.experiments.item_labels(row["tag"], row["evidence"])
     selection = filters.selection()
     after = lab.experiments.browse_samples(row["tag"], selection, after=id, limit=1).rows
     before = lab.experiments.browse_samples(row["tag"], selection, before=id, limit=1).rows
@@ -68,6 +70,8 @@ def sample(
         design=design,
         rubric=rubric,
         display=display,
+        labels=labels,
+        known=_known_answer(row, rubric),
         presentation=presentation(design),
         call=scored,
         answer=read(scored.answer, row, display, design),
@@ -107,6 +111,12 @@ def displayed(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> list[dict[st
         }
         for label, stage in zip(shown.labels, shown.stages, strict=True)
     ]
+
+
+def _known_answer(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> str:
+    """Returns the known answer by the name of its stage, where the task gives the rubric."""
+    names = [stage[0] for stage in rubric["stages"]] if rubric["author"] == "provided" else []
+    return stage_words("" if row["truth"] is None else str(row["truth"]), names)
 
 
 def presentation(design: Design) -> str:

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.axes import Design
+from judge_gym.lab import Lab
 from judge_gym.lab.reports import Reports
 from judge_gym.records import STATUSES, Status
 from judge_gym.records.judge_table import (
@@ -23,7 +25,7 @@ from judge_gym.records.judge_table import (
 from judge_gym.web.analysis_cache import Analyses
 from judge_gym.web.api.parameters import Cursor, Name, OpenLab
 from judge_gym.web.pages.filters import EMPTY_IS_NONE
-from judge_gym.web.pages.items import cell_view, given_stages, study_page
+from judge_gym.web.pages.items import item_view, stage_words, study_page
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -105,14 +107,57 @@ def sentence(request: Request, analyses: Analyses, study: Study) -> Response:
 
 @router.get("/parts/study/judges")
 def judges_part(
-    request: Request, analyses: Analyses, study: Study, whole: bool = False
+    request: Request, lab: OpenLab, analyses: Analyses, study: Study, whole: bool = False
 ) -> Response:
     """Returns a part of a page: the sentence and the judge table, in short or whole."""
     table = analyses.study(Reports.judges, study)
     judges = [row["judge"] for row in table["rows"]] if table else []
     page = study_page(study, "judges", judges)
     shown = {} if table is None else _table_view(table, whole)
-    return render(request, "_judge_table.html.j2", **page, table=table, whole=whole, **shown)
+    crossed = None if table is None else _crossed(lab, study, table)
+    return render(
+        request,
+        "_judge_table.html.j2",
+        **page,
+        table=table,
+        whole=whole,
+        crossed=crossed,
+        **shown,
+    )
+
+
+def _crossed(lab: Lab, study: str, table: JudgeTable) -> dict[str, Any] | None:
+    """Returns items by verdict and label, of the recommended setup or else the first, as links."""
+    if table["kind"] is None:
+        return None
+    chosen = next((row for row in table["rows"] if row["setup"] == table["chosen"]), None)
+    tags = {*(chosen or table["rows"][0])["tags"]}
+    # A table names setups by what varies among those that were run, a grid among all.
+    setups = lab.experiments.list_setups(study)
+    setup = next((one["setup"] for one in setups if tags <= {*one["tags"]}), None)
+    truth = table["kind"] == "accuracy"
+    counts = setup and lab.experiments.crossed_labels(study, setup, truth=truth)
+    if not counts:
+        return None
+    column = "truth" if truth else "label"
+    place = f"/studies/{quote(study, safe='')}/items"
+
+    def link(**query: str) -> str:
+        return f"{place}?{urlencode({'setup': counts['setup'], **query})}"
+
+    return {
+        **counts,
+        "truth": truth,
+        "rows": [
+            (verdict, [(n, link(verdict=verdict, **{column: label})) for n, label in cells])
+            for verdict, row in zip(counts["verdicts"], counts["counts"], strict=True)
+            for cells in [[*zip(row, counts["labels"], strict=True)]]
+        ],
+        "unlike": link(wrong="1") if truth else link(differs="1", sort="people"),
+        "unlike_items": lab.experiments.count_items(
+            study, setups=[counts["setup"]], **{"wrong" if truth else "differs": True}
+        ),
+    }
 
 
 def _table_view(table: JudgeTable, whole: bool) -> dict[str, Any]:
@@ -134,14 +179,11 @@ def disputed(request: Request, lab: OpenLab, study: Study) -> Response:
     page = lab.experiments.page_items(study, limit=DISPUTED)
     setups = lab.experiments.list_setups(study)
     rows = [row for row in page.rows if row["disagreement"]]
-    names = given_stages(lab, setups)
     return render(
         request,
         "_disputed.html.j2",
         **study_page(study, "findings", [one["judge"] for one in setups]),
-        rows=[
-            {**row, "cells": [cell_view(row, cell, names) for cell in row["cells"]]} for row in rows
-        ],
+        rows=[item_view(row) for row in rows],
         judges={one["setup"]: one["judge"] for one in setups},
     )
 
@@ -156,13 +198,17 @@ def answers(
 ) -> Response:
     """Shows what judges answered, word for word."""
     page = lab.experiments.page_answers(name, status=status, after=after, limit=ANSWERS)
+    stages = lab.experiments.given_stages([*{row["tag"] for row in page.rows}])
     return render(
         request,
         "answers.html.j2",
         study=name,
         statuses=STATUSES,
         chosen=status,
-        answers=page.rows,
+        answers=[
+            {**row, "verdict": stage_words(row["stages"], stages.get(row["tag"], []))}
+            for row in page.rows
+        ],
         next=page.next,
         first=after is None,
         longest=LONGEST,
