@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "build" / "pages"
 NAV = {
-    "Start": ["index", "install", "concepts", "studies"],
+    "Start": ["index", "install", "concepts", "studies", "own-prompt"],
     "Which judge?": [
         "check",
         "judges",

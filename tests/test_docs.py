@@ -107,7 +107,9 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["evidence.md", "benchmarks.md", "replay.md", "suites.md"])
+@pytest.mark.parametrize(
+    "page", ["evidence.md", "own-prompt.md", "benchmarks.md", "replay.md", "suites.md"]
+)
 def test_the_commands_of_a_page_run_one_after_the_other(
     page: str, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -330,7 +330,7 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
         EDITOR,
         "evidence.edtor: x",
         "edtor",
-        ["'evidence.edtor'", "'evidence.view' or 'evidence.editor'"],
+        ["'evidence.edtor'", "'evidence.editor' or 'evidence.fields'"],
     ),
     "unknown group": (EDITOR, "evidnce.editor: x", "evidnce", ["'evidence.*'", "'verdict.*'"]),
     "unknown knob in a group": (

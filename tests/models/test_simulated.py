@@ -20,7 +20,7 @@ import scipy
 
 from judge_gym import verdict_distribution
 from judge_gym.axes import Design
-from judge_gym.errors import DesignError, ProviderError
+from judge_gym.errors import DesignError, ProviderError, RejectedError
 from judge_gym.models.simulated import PRESETS, JudgeProfile, SimulatedModel, judge_profile
 from judge_gym.models.simulated.lexicon import STRAIN, TONE, strains, tones
 from judge_gym.records import (
@@ -897,3 +897,33 @@ def test_bad_parameters_are_refused_with_the_choices(
     with pytest.raises(DesignError, match=complaint) as refusal:
         judge_profile(name)
     assert set(refusal.value.choices) == set(choices)
+
+
+# --- prompts of a study's own --------------------------------------------------------------------
+
+OWN_PROMPTS = [
+    ("Is it PASS or FAIL? {t}", "last line"),
+    ('Answer {"why": "x", "grade": "good" or "bad"} as JSON. {t}', "grade"),
+    ("One of: poor, fair. {t}", "last line"),
+    ("good\n  - upheld\nbad\n  - abolished\n{t}", "last line"),
+]
+
+
+@each_row(("prompt", "key"), OWN_PROMPTS)
+def test_a_prompt_of_a_studys_own_gets_an_answer_in_its_form(prompt: str, key: str) -> None:
+    said = {}
+    for word in ("upheld", "abolished"):
+        text = prompt.replace("{t}", f"It was {word}.")
+        request = Request("sim:balanced", (Message("user", (text,)),), Draw("s"))
+        [answer] = answers([request])
+        said[word] = json.loads(answer.text)[key] if key == "grade" else answer.text.split("\n")[-1]
+    options = {"PASS": "FAIL", "good": "bad", "fair": "poor"}
+    assert said["upheld"] in options and said["abolished"] == options[said["upheld"]]
+
+
+def test_a_prompt_without_any_choice_is_refused() -> None:
+    asked = (Message("user", ("Is it good? It was upheld.",)),)
+    request = Request("sim:balanced", asked, Draw("s"))
+    assert complete([request]) == [None]
+    with pytest.raises(RejectedError, match="displays no stages"):
+        asyncio.run(SimulatedModel("sim:balanced").complete(request))

@@ -11,7 +11,10 @@ from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, NominalRubric, OrdinalRubric, Window
 from judge_gym.sources import load_files, load_rubric
 
-FIELDS = ("title", "text", "responses", "url", "date", "source", "cluster", "truth", "metadata")
+FIELDS = (
+    *("title", "text", "responses", "url", "date", "source", "cluster", "truth", "metadata"),
+    *("input", "messages", "context", "output", "reference"),
+)
 KINDS = (".md", ".txt", ".html", ".htm", ".json", ".jsonl", ".csv")
 PAGE = """<!doctype html><html><head><title>Court reopens | The Gazette</title>
 <meta property="og:title" content="Court reopens">

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from engines import replace_engine
-from judge_gym.axes import CONTESTED, PROTOCOLS, Design
+from judge_gym.axes import CONTESTED, NONE, PROTOCOLS, Design
 from judge_gym.engine import Engine
 from judge_gym.lab import Lab
 from judge_gym.models import Model, Registry
@@ -61,6 +61,16 @@ ITEM = Evidence(
     "A title", "In an alarming move, the ministry dismissed two judges on 3 May, the Gazette wrote."
 )
 VIEW = "Two judges were dismissed by the ministry on 3 May, according to the Gazette."
+OWN_PROMPT = """---
+read: last line
+system: You grade texts. Answer in the last line with one of {labels}.
+---
+Grade <text>{text}</text> by
+
+{rubric}
+
+as {"grade": ...}, or write ABSTAIN.
+"""
 LEVELS = [
     (path, level)
     for path, knob in Design.knobs().items()
@@ -93,9 +103,12 @@ def asked(design: Design) -> dict[StageName, list[Request]]:
     strategy = design.rubric.resolve(design.judge.model)
     editor = design.evidence.resolve().editor
     criteria, text = rubric(design.rubric.scale), VIEW if editor else ITEM.text
-    scorer, prober = Scorer(design, SEED, str(SEED)), Prober(design, SEED, str(SEED))
+    own = OWN_PROMPT if design.prompt.template != NONE else ""
+    scorer, prober = Scorer(design, SEED, str(SEED), own), Prober(design, SEED, str(SEED))
     target = ScoreTarget(criteria, ITEM, text, replicate=0)
     reply = answer(design, scorer.display(target).labels)
+    if own:
+        reply = replace(reply, text="Fits.\n**Label number 2.**")
     sample = scorer.read(target, reply)
     assert sample.status == "scored"
     return {

@@ -169,7 +169,8 @@ def test_an_expanded_schema_of_a_newer_version_serves_this_one(tmp_path: Path) -
     Store.open(url(file)).close()
     assert _upgrade(file, contract=True) == ("9999", "9999")
     opened = open_database(url(file), prepare=False)
-    assert opened.pending() == [] and opened.oldest_served() == HEAD
+    assert opened.pending() == []
+    assert opened.oldest_served() == "0023", "later steps only add"
     opened.engine.dispose()
 
 

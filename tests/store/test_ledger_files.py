@@ -124,7 +124,7 @@ def test_a_file_has_a_header_and_each_text_once(filled: Store, tmp_path: Path) -
     made = export_ledger(filled.database, file)
     header, *rest = lines(file)
     assert header == {
-        "line": "ledger", "version": 4, "revision": filled.database.revision(),
+        "line": "ledger", "version": 5, "revision": filled.database.revision(),
         "calls": made.calls, "attempts": made.attempts, "evidence": 0,
     }  # fmt: skip
     bodies = [line["body"] for line in rest if line["line"] == "text"]
@@ -316,9 +316,9 @@ def test_a_tampered_file_is_refused_with_its_line_and_nothing_is_written(
 
 def test_a_newer_format_is_refused(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "ledger.jsonl.gz"
-    header = {"line": "ledger", "version": 5, "revision": "0009", "calls": 0, "attempts": 0}
+    header = {"line": "ledger", "version": 6, "revision": "0009", "calls": 0, "attempts": 0}
     rewritten(file, [header])
-    with pytest.raises(ConflictError, match="format 5 by a newer judge-gym"):
+    with pytest.raises(ConflictError, match="format 6 by a newer judge-gym"):
         import_ledger(store.database, file)
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from judge_gym.axes._knobs import TASK, Alias, Axes, Knob, TaskTrait, knobs_of
+from judge_gym.axes._knobs import ANY, NONE, TASK, TEMPLATE, Alias, Axes, Knob, TaskTrait, knobs_of
 from judge_gym.axes._version1 import V1_DEFAULTS
 from judge_gym.axes.evidence import EvidenceAxes
 from judge_gym.axes.foreign import FOREIGN, RECORDED, ForeignAxes
 from judge_gym.axes.judge import JudgeAxes
 from judge_gym.axes.presentation import PresentationAxes
 from judge_gym.axes.probe import ProbeAxes
-from judge_gym.axes.prompt import PromptAxes
+from judge_gym.axes.prompt import PromptAxes, template_digest, template_file, template_level
 from judge_gym.axes.protocols import BLUEPRINT_KNOBS, CONTESTED, PROTOCOLS, ProtocolName
 from judge_gym.axes.rubric import RubricAxes
 from judge_gym.axes.verdict import VerdictAxes
@@ -25,12 +25,15 @@ from judge_gym.errors import DesignError, unknown
 from judge_gym.records import StageName
 
 __all__ = [
+    "ANY",
     "BLUEPRINT_KNOBS",
     "CONTESTED",
     "FOREIGN",
+    "NONE",
     "PROTOCOLS",
     "RECORDED",
     "TASK",
+    "TEMPLATE",
     "V1_DEFAULTS",
     "Axes",
     "Design",
@@ -42,6 +45,9 @@ __all__ = [
     "expand",
     "find_knob",
     "inactive_knobs",
+    "template_digest",
+    "template_file",
+    "template_level",
 ]
 
 
@@ -102,7 +108,12 @@ class Design(Axes):
     def identity(self) -> dict[str, Any]:
         """Returns the knobs that a digest covers, which neither new knobs nor defaults change."""
         knobs = self._own_knobs()
-        return {path: value for path, value in self.values().items() if value != knobs[path].before}
+        chosen = {
+            path: value for path, value in self.values().items() if value != knobs[path].before
+        }
+        if TEMPLATE in chosen:  # a renamed file is the same prompt
+            chosen[TEMPLATE] = template_digest(self.prompt.template)
+        return chosen
 
     def _own_knobs(self) -> Mapping[str, Knob]:
         """Returns every knob by its path, those that were recorded of this judge included."""
@@ -250,4 +261,5 @@ def _refusal(invalid: ValidationError) -> DesignError:
     if not knob.open:
         levels = [str(level).lower() if isinstance(level, bool) else level for level in knob.levels]
         return DesignError(unknown("level", error["input"], levels, path), choices=map(str, levels))
-    return DesignError(f"{path} cannot be {error['input']!r}; it takes {knob.choices}")
+    takes = error["ctx"]["error"] if error["type"] == "value_error" else knob.choices
+    return DesignError(f"{path} cannot be {error['input']!r}; it takes {takes}")

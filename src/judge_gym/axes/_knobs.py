@@ -13,12 +13,20 @@ from judge_gym.records import StageName
 
 Alias = str | Mapping[Any, Mapping[str, Any]]
 """A blueprint name: the knob that it means, or for each of its values the knobs that it sets."""
-TaskTrait = Literal["pairs", "single texts", "given rubric"]
-"""What a task is: pairs of responses or single texts, and whether its rubric is given."""
+TaskTrait = Literal["pairs", "single texts", "no named parts", "given rubric"]
+"""What a task is: pairs of responses or single texts, whether its items have named parts (such as
+input and output), and whether its rubric is given."""
 TASK = "task"
 """The name of conditions on the task."""
+ANY = "any"
+"""In conditions on another knob: every level but the unset one."""
+NONE = "none"
+"""How a study writes the unset level of a knob whose levels are names."""
 Conditions = Mapping[str, tuple[Any, ...]]
 """By the path of another knob, levels of it; by `task`, traits of a task. Any of them suffices."""
+TEMPLATE = "prompt.template"
+OWN_PROMPT: Conditions = {TEMPLATE: (ANY,)}
+"""When a verdict is asked for in the study's own words, and read as these say."""
 
 
 def knob(
@@ -114,8 +122,8 @@ class Knob:
 
 
 def _is_among(level: Any, choices: Collection[Any]) -> bool:
-    unset = level is None or level == "" or level != level
-    return level in choices or (unset and None in choices)
+    unset = level is None or level in ("", NONE) or level != level
+    return level in choices or (None in choices if unset else ANY in choices)
 
 
 def knobs_of(model: type[BaseModel], prefix: str = "") -> Iterator[Knob]:

@@ -1,10 +1,16 @@
 """The view of an item that judges read: its own text, or a clinical summary."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from judge_gym.axes._knobs import TASK, Axes, Conditions, knob
+from pydantic import field_validator
+
+from judge_gym.axes._knobs import OWN_PROMPT, TASK, Axes, Conditions, knob
 from judge_gym.errors import DesignError
+from judge_gym.records import FIELD_NAMES
+
+ALL_FIELDS = "all"
 
 UNEDITED: Conditions = {"evidence.view": ("raw",), TASK: ("pairs",)}
 """When no editor is asked: a summary of two responses would be a third response."""
@@ -16,6 +22,14 @@ class EvidenceStrategy:
 
     editor: str | None
     """The model that neutralizes; None if the raw text is shown."""
+    fields: tuple[str, ...] = FIELD_NAMES
+    """The named parts that are shown of an item that has some."""
+
+    def shown(self, fields: Mapping[str, str]) -> dict[str, str]:
+        """Returns the named parts to show; empty where the judge reads one text."""
+        if self.editor is not None:
+            return {}
+        return {name: text for name, text in fields.items() if name in self.fields}
 
 
 class EvidenceAxes(Axes):
@@ -43,10 +57,37 @@ class EvidenceAxes(Axes):
         min_length=1,
     )
 
+    fields: str = knob(
+        ALL_FIELDS,
+        before=ALL_FIELDS,
+        question="What does a judge need to see: does a reference answer, or the context, change "
+        "its verdict? Names are joined by a plus.",
+        cite="Zheng et al. 2023 (MT-Bench)",
+        examples=(ALL_FIELDS, "input+output"),
+        inactive={
+            TASK: ("pairs", "no named parts"),
+            "evidence.view": ("neutralized",),
+            **OWN_PROMPT,
+        },
+    )
+
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _known_fields(cls, level: Any) -> Any:
+        """Returns the level with names in the order in which they are shown."""
+        names = level.split("+") if isinstance(level, str) else level
+        if level == ALL_FIELDS or not isinstance(names, list):
+            return level
+        names = [str(name).strip() for name in names]
+        if not names or set(names) - set(FIELD_NAMES):
+            raise ValueError(f"{ALL_FIELDS}, or names among {', '.join(FIELD_NAMES)}")
+        return "+".join(name for name in FIELD_NAMES if name in names)
+
     def resolve(self) -> EvidenceStrategy:
         """Returns the strategy of the evidence stage."""
         if self.view == "raw":
-            return EvidenceStrategy(editor=None)
+            chosen = FIELD_NAMES if self.fields == ALL_FIELDS else tuple(self.fields.split("+"))
+            return EvidenceStrategy(editor=None, fields=chosen)
         if self.editor is None:
             raise DesignError("evidence.view neutralized needs an evidence.editor")
         return EvidenceStrategy(editor=self.editor)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from judge_gym.axes._knobs import TASK, Axes, knob
+from judge_gym.axes._knobs import OWN_PROMPT, TASK, Axes, knob
 
 LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 # Names without rank: no vowel, so no word, and no alphabetical sequence.
@@ -44,16 +44,19 @@ class PresentationAxes(Axes):
         "shuffled",
         question="Do judges prefer a label whatever it stands for, or read A to D as a rank?",
         cite="Zheng et al. 2023 (MT-Bench)",
+        inactive=OWN_PROMPT,
     )
     order: Literal["shuffled", "fixed"] = knob(
         "shuffled",
         question="Do judges prefer a position in the list?",
         cite="Zheng et al. 2023 (MT-Bench); Shi et al. 2025",
+        inactive=OWN_PROMPT,
     )
     first: Literal["rubric", "evidence"] = knob(
         "rubric",
         question="Does what is read first anchor the verdict?",
         cite="Wei et al. 2024",
+        inactive=OWN_PROMPT,
     )
     pair_order: Literal["both", "given", "swapped"] = knob(
         "both",

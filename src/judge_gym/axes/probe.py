@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from judge_gym.axes._knobs import Axes, knob
+from judge_gym.axes._knobs import OWN_PROMPT, Axes, knob
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class ProbeAxes(Axes):
         "fresh",
         question="Is a judge more certain of a verdict when it sees its own reasoning?",
         cite="Kadavath et al. 2022; Stureborg et al. 2024",
+        inactive=OWN_PROMPT,
     )
 
     def resolve(self) -> ProbeStrategy:

@@ -1,4 +1,4 @@
-"""Free text slots of the templates, one set per stage, so that no persona is hard-coded.
+"""A judge's own prompt, and free text slots of ours, so that no persona is hard-coded.
 
 Each slot is a knob of its own: `prompt.slots.scorer.persona`. The defaults fit any material; a
 protocol replaces them, and a study on code review or medicine may name its own.
@@ -6,10 +6,10 @@ protocol replaces them, and a study on code review or medicine may name its own.
 
 from pydantic import BaseModel
 
-from judge_gym.axes._knobs import Axes, Conditions, knob
+from judge_gym.axes._knobs import NONE, OWN_PROMPT, Axes, Conditions, knob
 from judge_gym.axes.evidence import UNEDITED
 from judge_gym.axes.rubric import UNCRITICISED, UNWRITTEN
-from judge_gym.records import StageName
+from judge_gym.records import StageName, content_hash
 
 PERSONA = "Does the persona given to the model matter?"
 LANGUAGE = "Does the language or register of the instructions matter? Empty adds nothing."
@@ -18,6 +18,30 @@ MATERIAL = "What are the texts called?"
 NO_CRITIC: Conditions = {**UNCRITICISED, "rubric.critic": (None,)}
 CONTINUED: Conditions = {"probe.context": ("same",)}
 """When the probe continues the conversation of the verdict, in the persona of the judge."""
+
+
+def template_level(name: str, text: str) -> str:
+    """Returns the level of a template: the name of its file, and the digest of its text.
+
+    >>> template_level("judge.md", "Is it good?")
+    'judge.md~4b0003c9f1db'
+    """
+    return f"{name}~{content_hash(text)[:12]}"
+
+
+def template_digest(level: str) -> str:
+    """Returns the digest in the level of a template; the level itself before its file is read."""
+    return level.rpartition("~")[2]
+
+
+def template_file(level: str) -> str:
+    """Returns the name of the file in the level of a template; a level without a digest as it is.
+
+    >>> template_file("judge.md~4b0003c9f1db"), template_file("none")
+    ('judge.md', 'none')
+    """
+    name, _, digest = level.rpartition("~")
+    return name or digest
 
 
 class NeutralizerSlots(Axes):
@@ -73,9 +97,18 @@ class CriticSlots(Axes):
 class ScorerSlots(Axes):
     """Slots of the judge's prompt."""
 
-    persona: str = knob("an expert evaluator", question=PERSONA, examples=("a senior engineer",))
-    language: str = knob("", question=LANGUAGE, examples=("Write in plain English.",))
-    framing: str = knob("", question=FRAMING, examples=("The verdict will be published.",))
+    persona: str = knob(
+        "an expert evaluator",
+        question=PERSONA,
+        examples=("a senior engineer",),
+        inactive=OWN_PROMPT,
+    )
+    language: str = knob(
+        "", question=LANGUAGE, examples=("Write in plain English.",), inactive=OWN_PROMPT
+    )
+    framing: str = knob(
+        "", question=FRAMING, examples=("The verdict will be published.",), inactive=OWN_PROMPT
+    )
 
 
 class ProberSlots(Axes):
@@ -104,8 +137,16 @@ class Slots(Axes):
 
 
 class PromptAxes(Axes):
-    """The slots of the templates."""
+    """The judge's own prompt, and the slots of ours."""
 
+    template: str = knob(
+        NONE,
+        before=NONE,
+        question="Does the prompt that you have in production judge as well as ours, or as a "
+        "variant of it? A file; its words stand as they are.",
+        examples=(NONE, "judge.md"),
+        min_length=1,
+    )
     slots: Slots = Slots()
 
     def remarks(self, stage: StageName) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from judge_gym.axes._knobs import Axes, knob
+from judge_gym.axes._knobs import OWN_PROMPT, Axes, knob
 
 # The gate precedes the reasoning, so that abstaining is a decision and not an afterthought.
 GATE = "Decide whether the evidence allows a judgment at all. If it does not, abstain."
@@ -86,16 +86,19 @@ class VerdictAxes(Axes):
         "single",
         question="How much disagreement disappears when a judge may name several stages?",
         cite="Dempster 1967; Shafer 1976; Guerdan et al. 2025",
+        inactive=OWN_PROMPT,
     )
     output: Literal["suffix", "json"] = knob(
         "suffix",
         question="Does asking for JSON change the verdict?",
         cite="Tam et al. 2024",
+        inactive=OWN_PROMPT,
     )
     abstain: bool = knob(
         True,
         question="Does an exit option remove noise, or does it hide disagreement?",
         cite="Krumdick et al. 2025",
+        inactive=OWN_PROMPT,
     )
 
     def resolve(self) -> VerdictStrategy:

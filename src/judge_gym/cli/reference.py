@@ -2,7 +2,7 @@
 
 import typer
 
-from judge_gym.axes import PROTOCOLS, TASK, Design, Knob, aliases
+from judge_gym.axes import ANY, PROTOCOLS, TASK, Design, Knob, aliases
 
 
 def levels(knob: Knob) -> str:
@@ -18,7 +18,8 @@ def levels(knob: Knob) -> str:
 def _inactive(knob: Knob) -> str:
     """Returns in words when a knob cannot act."""
     return "; ".join(
-        ("tasks: " if name == TASK else f"`{name}` ") + " or ".join(map(_shown, levels))
+        ("tasks: " if name == TASK else f"`{name}` ")
+        + " or ".join("set" if level == ANY else _shown(level) for level in levels)
         for name, levels in knob.inactive.items()
     )
 

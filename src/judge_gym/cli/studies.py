@@ -49,6 +49,12 @@ EXAMPLES = {
     },
     "review": {name: name for name in ("review.yaml", "reviews.jsonl", "rubric.json")},
     "verdicts": {"verdicts.csv": "verdicts.csv"},
+    "prompt": {
+        "prompt.yaml": "prompt.yaml",
+        "judge.md": "judge.md",
+        "short.md": "short.md",
+        "tickets.csv": "tickets.csv",
+    },
     "shaky": {"shaky.yaml": "shaky.yaml"},
     "benchmark": {
         "benchmark.yaml": "benchmark.yaml",
@@ -93,7 +99,8 @@ def init(
         str,
         typer.Option(
             help="support (replies to customers), contested (the blueprint's concepts), review "
-            "(code review), benchmark, suite (coding tasks), or verdicts (a file to check)."
+            "(code review), prompt (a prompt of your own), benchmark, suite (coding tasks), or "
+            "verdicts (a file to check)."
         ),
     ] = "support",
     csv: Annotated[

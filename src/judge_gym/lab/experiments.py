@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import yaml
 
-from judge_gym.axes import CONTESTED, Design
+from judge_gym.axes import CONTESTED, NONE, TEMPLATE, Design
 from judge_gym.engine import FINISHED, Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import all_rows, read_row
@@ -213,7 +213,10 @@ class Experiments:
             named = SIMULATED_ASSISTANT
         assistant = self._models.resolve(named) if named else None
         remedy = f"{ASSISTANT}=provider:name, or with evidence.editor and rubric.critic"
-        return resolve_design(task, chosen, assistant=assistant, remedy=remedy)[0]
+        design = resolve_design(task, chosen, assistant=assistant, remedy=remedy)[0]
+        if design.prompt.template != NONE:
+            raise DesignError(f"{TEMPLATE} is a file that a study names; run it as a study")
+        return design
 
     def save(self, study: str, experiment: Experiment) -> Experiment:
         """Stores an experiment with its pool and rubric."""
@@ -542,7 +545,8 @@ class Experiments:
 
     def show_sample(self, id: int, tag: str | None = None) -> dict[str, Any]:
         """Returns a sample as a tidy row, under this tag or the first of its experiment."""
-        return self._store.samples.find(id, tag)
+        row = self._store.samples.find(id, tag)
+        return self._with_answers([row], row["tag"])[0]
 
     def list_setups(self, study: str) -> Sequence[SetupRow]:
         """Returns the setups of a study, by name."""

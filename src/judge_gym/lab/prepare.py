@@ -9,7 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judge_gym.axes import CONTESTED, RECORDED, V1_DEFAULTS, Design, expand
+from judge_gym.axes import (
+    CONTESTED,
+    NONE,
+    RECORDED,
+    TEMPLATE,
+    V1_DEFAULTS,
+    Design,
+    expand,
+    template_file,
+    template_level,
+)
 from judge_gym.errors import (
     ConflictError,
     DesignError,
@@ -19,13 +29,22 @@ from judge_gym.errors import (
 )
 from judge_gym.lab.collection import collected_window, redacted, window_of
 from judge_gym.models import Registry
-from judge_gym.records import Benchmark, Evidence, Pool, Rubric, Window, provided_rubric
+from judge_gym.records import (
+    Benchmark,
+    Evidence,
+    Pool,
+    Rubric,
+    Window,
+    provided_rubric,
+    storable,
+)
 from judge_gym.sources import (
     judgebench,
     load_benchmark,
     load_files,
     load_items,
     load_rubric,
+    read_text,
     vdem_truth,
 )
 from judge_gym.store import Store, Targets
@@ -131,9 +150,18 @@ def prepare_study(
         if truth is not None and task.truth is not None and task.truth.vdem is not None:
             warnings.append(f"{task.concept}: {truth.source} is {truth.value} ({truth.direction})")
     study = study.model_copy(update={"tasks": tasks})
+    study, templates = _with_templates(study, folder)
     shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
-    make = partial(experiments, pools=pools, rubrics=rubrics, benchmarks=benchmarks, shown=shown)
+    make = partial(
+        experiments,
+        pools=pools,
+        rubrics=rubrics,
+        benchmarks=benchmarks,
+        templates=templates,
+        shown=shown,
+    )
     sweep = make(study)
+    warnings += _template_doubts(study, sweep)
     changed = _changed_by_defaults(study, sweep, make, store)
     warnings += [
         f"{knob} has no effect: without a protocol, texts are shown as they are and rubrics are "
@@ -154,6 +182,62 @@ def prepare_study(
         warnings.append(f"{len(labels):,} labels of people: {raters}")
     prepared = prepare_sweep(study, text, sweep, models, warnings)
     return replace(prepared, changed_by_defaults=changed, labels=labels)
+
+
+def _with_templates(study: Study, folder: Path) -> tuple[Study, dict[str, str]]:
+    """Returns the study with the level of each prompt of its own, and their texts by level.
+
+    A level names the digest of the text, so that it says what was asked after the file has changed.
+    """
+    named = [*study.vary.get(TEMPLATE, []), study.design.get(TEMPLATE, NONE)]
+    if {*named} == {NONE}:
+        return study, {}
+    from judge_gym.stages.templates import read_template
+
+    section = "vary" if TEMPLATE in study.vary else "design"
+    levels: dict[str, str] = {NONE: NONE}
+    texts: dict[str, str] = {}
+    for file in named:
+        if file in levels:
+            continue
+        with _missing_files_at(study, (section, TEMPLATE)):
+            text = storable(read_text(folder / file))
+        with study.locate_errors(), errors_at((section, TEMPLATE)):
+            read_template(text, file)
+        levels[file] = template_level(Path(file).name, text)
+        texts[levels[file]] = text
+    design = {name: levels[v] if name == TEMPLATE else v for name, v in study.design.items()}
+    vary = {
+        name: [levels[v] for v in values] if name == TEMPLATE else values
+        for name, values in study.vary.items()
+    }
+    contrasts = [
+        contrast.model_copy(
+            update={"level": levels[str(contrast.level)], "base": levels[str(contrast.base)]}
+        )
+        if contrast.knob == TEMPLATE
+        else contrast
+        for contrast in study.contrasts
+    ]
+    update = {"design": design, "vary": vary, "contrasts": contrasts}
+    return study.model_copy(update=update), texts
+
+
+def _template_doubts(study: Study, sweep: Sweep) -> list[str]:
+    """Returns what own prompts of the study lack; refuses those that cannot be filled."""
+    from judge_gym.stages.templates import read_template
+
+    doubts: dict[str, None] = {}
+    for experiment in (one for one in sweep.experiments if one.template):
+        task, design = experiment.task, experiment.design
+        level = design.prompt.template
+        template = read_template(experiment.template, template_file(level))
+        section = "vary" if TEMPLATE in study.vary else "design"
+        with study.locate_errors(), errors_at((section, TEMPLATE)):
+            template.check(task.pool, task.rubric, neutralized=design.evidence.view != "raw")
+        for doubt in template.doubts(task.pool, task.rubric):
+            doubts[f"{template.name} {doubt}"] = None
+    return [*doubts]
 
 
 def _changed_by_defaults(
@@ -276,12 +360,18 @@ def rows_of_file(path: Path, models: Registry, store: Store) -> list[dict[str, A
                 benchmarks[name] = _benchmark(spec, path.parent, models)
             except DesignError:
                 unread.add(name)
+    lost = False
+    try:
+        study, _ = _with_templates(study, path.parent)
+    except DesignError:
+        lost = True  # the tags of a prompt of its own name its text
     named = study_tags(study, benchmarks)
     return [
         row
         for row in store.experiments.rows(study=study.study)
         if row["tag"] in named
         or (row["pool_name"] in unread and row["design"]["judge.model"] in study.judges)
+        or (lost and row["design"][TEMPLATE] != NONE)
     ]
 
 

@@ -119,23 +119,39 @@ def answer_columns(
     designs = {row["tag"]: Design.of(row["design"]) for row in rows}
     texts = store.samples.answer_texts([int(row["call_id"]) for row in samples])
     names = store.rubrics.stage_names({int(row["rubric"]) for row in samples})
+    prompts = {tag: store.experiments.template(design) for tag, design in designs.items()}
     return [
         _answer_columns(
-            row, designs[row["tag"]], names[row["rubric"]], texts.get(int(row["call_id"]))
+            row,
+            designs[row["tag"]],
+            prompts[row["tag"]],
+            names[row["rubric"]],
+            texts.get(int(row["call_id"])),
         )
         for row in samples
     ]
 
 
 def _answer_columns(
-    row: Mapping[str, Any], design: Design, names: Sequence[str], answer: str | None
+    row: Mapping[str, Any],
+    design: Design,
+    prompt: str,
+    names: Sequence[str],
+    answer: str | None,
 ) -> dict[str, str | None]:
     from judge_gym.stages.probe import prompted
+    from judge_gym.stages.templates import read_template
     from judge_gym.stages.verdicts import verdict_line
 
     display, flipped = Display.parse(row["display"]), bool(row["flipped"])
     probed = isinstance(row["probe_status"], str)  # else None, or in a frame no number
     stages = [int(stage) for stage in row["stages"].split()]
+    if prompt:
+        return {
+            "verdict_line": read_template(prompt).verdict(answer or ""),
+            "probe_label": "; ".join(names[stage - 1] for stage in stages) if probed else None,
+            "probe_model": design.judge.model if probed else None,
+        }
     asked = prompted(display, stages, flipped=flipped)
     strategy = design.verdict.resolve()
     shown = zip(display.labels, display.stages, strict=True)

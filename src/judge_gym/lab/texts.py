@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from judge_gym.axes import NONE, TEMPLATE
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError, unknown
 from judge_gym.lab.prepare import PreparedStudy, prepare_study
 from judge_gym.models import Registry
@@ -107,6 +108,8 @@ def _paths(study: Study) -> Iterator[str]:
     for pool in study.evidence.values():
         files = [pool.files] if isinstance(pool.files, str) else pool.files or []
         yield from (*files, *_given(pool.benchmark, pool.judgebench))
+    prompts = [*study.vary.get(TEMPLATE, []), study.design.get(TEMPLATE, NONE)]
+    yield from (path for path in prompts if path != NONE)
     for task in study.tasks:
         rubric = task.rubric if isinstance(task.rubric, str) else None
         yield from _given(rubric, task.truth.vdem if task.truth else None)

@@ -10,7 +10,16 @@ from judge_gym.records.calls import (
     Role,
     StageName,
 )
-from judge_gym.records.evidence import Evidence, Pool, TaskType, View, Window
+from judge_gym.records.evidence import (
+    FIELD_NAMES,
+    Evidence,
+    Pool,
+    TaskType,
+    View,
+    Window,
+    render_fields,
+    render_messages,
+)
 from judge_gym.records.hashes import bare_endpoint, content_hash, digest, storable
 from judge_gym.records.origins import Origin, find_origin, search_origins
 from judge_gym.records.outcomes import (
@@ -39,6 +48,7 @@ from judge_gym.records.samples import Probe, Sample
 from judge_gym.records.verdicts import STATUSES, Display, Status, Verdict
 
 __all__ = [
+    "FIELD_NAMES",
     "RUBRIC_KINDS",
     "STAGES",
     "STATUSES",
@@ -81,6 +91,8 @@ __all__ = [
     "find_origin",
     "graded",
     "provided_rubric",
+    "render_fields",
+    "render_messages",
     "search_origins",
     "storable",
 ]

@@ -113,10 +113,18 @@ class OfWindow(VerbRequest):
 
 
 class Item(VerbRequest):
-    """A text, or two responses to compare."""
+    """A text, an item of named parts such as input and output, or two responses to compare."""
 
     title: Name
-    text: Annotated[str, StringConstraints(min_length=1)]
+    text: Annotated[str, Field(description="Empty for an item of named parts.")] = ""
+    input: str = ""
+    output: str = ""
+    reference: str = ""
+    context: str = ""
+    messages: Annotated[
+        Sequence[Mapping[str, Any]] | None,
+        Field(description="A transcript: role, content and tool_calls of each message."),
+    ] = None
     url: str = ""
     date: Annotated[str, Field(description="YYYY-MM-DD")] = ""
     source: str = ""

@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint
 from judge_gym.records import Evidence, find_origin
 from judge_gym.records.origins import GROUP
 from judge_gym.sources.benchmarks import judgebench, load_benchmark
-from judge_gym.sources.files import FileSource, load_files, load_items, load_rubric
+from judge_gym.sources.files import FileSource, load_files, load_items, load_rubric, read_text
 from judge_gym.sources.labels import read_labels
 from judge_gym.sources.search import OnItem, OnProgress, SearchResult, Source
 from judge_gym.sources.vdem import vdem_truth
@@ -27,6 +27,7 @@ __all__ = [
     "load_rubric",
     "open_search",
     "read_labels",
+    "read_text",
     "vdem_truth",
 ]
 

@@ -25,11 +25,21 @@ from typing import Any
 import yaml
 
 from judge_gym.errors import DesignError, MissingFileError, unknown
-from judge_gym.records import Evidence, Rubric, Window, evidence, provided_rubric
+from judge_gym.records import (
+    FIELD_NAMES,
+    Evidence,
+    Rubric,
+    Window,
+    evidence,
+    provided_rubric,
+    render_fields,
+    render_messages,
+)
 from judge_gym.sources.search import SearchResult
 
-FIELDS = ("title", "text", "responses", "url", "date", "source", "cluster", "truth", "metadata")
-COLUMNS = tuple(name for name in FIELDS if name not in ("responses", "metadata"))
+ABOUT = ("title", "text", "responses", "url", "date", "source", "cluster", "truth", "metadata")
+FIELDS = (*ABOUT, *FIELD_NAMES)
+COLUMNS = tuple(name for name in ABOUT if name not in ("responses", "metadata"))
 LISTED = 10
 """The number of invalid files that an error lists."""
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -161,8 +171,8 @@ def _text(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
         fields, body = _front_matter(text, path)
         for name in fields:
             _refuse_misspelt(str(name), str(path))
-        own = {name: value for name, value in fields.items() if name in FIELDS}
-        other = {str(name): str(value) for name, value in fields.items() if name not in FIELDS}
+        own = {name: value for name, value in fields.items() if name in ABOUT}
+        other = {str(name): str(value) for name, value in fields.items() if name not in ABOUT}
         given = own.get("metadata") or {}
         metadata = {**other, **given} if isinstance(given, dict) else given
         yield _evidence(
@@ -221,35 +231,45 @@ def _parse_json(text: str, path: Path, line: int | None = None) -> Any:
 
 def _csv(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
     """Reads one item per row; unknown columns are metadata."""
-    names, rows = csv_table(path, required=("text",), known=COLUMNS)
+    names, rows = csv_table(path, required=("text",), known=COLUMNS, instead=FIELD_NAMES)
+    # Beside a text, columns such as `reference` are metadata, as any other.
+    parts = () if "text" in names else tuple(n for n in FIELD_NAMES if n not in columns)
+    own = (*COLUMNS, *parts)
     for name in names:
         if name not in columns:
-            _refuse_misspelt(name, f"{path}:1")
+            _refuse_misspelt(name, f"{path}:1", (*ABOUT, *parts))
     for number, row in rows:
-        given: dict[str, Any] = {name: row[name] for name in COLUMNS if row.get(name)}
+        given: dict[str, Any] = {name: row[name] for name in own if row.get(name)}
         if "truth" in given and str(given["truth"]).strip().isdigit():
             given["truth"] = int(given["truth"])
-        other = {name: value for name, value in row.items() if name not in COLUMNS}
+        other = {name: value for name, value in row.items() if name not in own}
         yield _evidence(
             {**given, "metadata": other}, where=f"{path}:{number}", title=f"{path.stem} {number}"
         )
 
 
 def csv_table(
-    path: Path, required: Sequence[str], known: Sequence[str]
+    path: Path, required: Sequence[str], known: Sequence[str], instead: Sequence[str] = ()
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """Returns the columns of a CSV file, and its rows with the number of their last line.
 
     The delimiter is a comma, a semicolon or a tab, whichever makes the header complete. The case of
-    known columns is ignored, and so are empty rows.
+    known columns is ignored, and so are empty rows. Any column of `instead` makes up for those that
+    are required.
     """
     text = read_text(path)
     header = text.partition("\n")[0]
     tables = {mark: _column_names(header, mark, known) for mark in ",;\t"}
     fits = [mark for mark, names in tables.items() if set(required) <= set(names)]
+    if not fits and instead:
+        known = (*known, *instead)
+        tables = {mark: _column_names(header, mark, known) for mark in tables}
+        fits = [mark for mark, names in tables.items() if not set(instead).isdisjoint(names)]
+        fits.sort(key=lambda mark: -len(tables[mark]))
     if not fits:
         most = max(tables.values(), key=len)
         missing = ", ".join(name for name in required if name not in most)
+        missing += f" (or {' or '.join(instead)})" if instead else ""
         raise DesignError(
             f"{path}:1: the header lacks {missing}; it is {header[:200]!r}, and known columns are "
             f"{', '.join(known)}"
@@ -282,10 +302,10 @@ def _column_names(header: str, delimiter: str, known: Sequence[str]) -> list[str
     return [name.lower() if name.lower() in known else name for name in names]
 
 
-def _refuse_misspelt(name: str, where: str) -> None:
+def _refuse_misspelt(name: str, where: str, fields: Sequence[str] = ABOUT) -> None:
     """Refuses a name that looks like a misspelt field; other names are metadata."""
-    near = difflib.get_close_matches(name.lower(), FIELDS, n=1, cutoff=0.8)
-    if near and name not in FIELDS:
+    near = difflib.get_close_matches(name.lower(), fields, n=1, cutoff=0.8)
+    if near and name not in fields:
         raise DesignError(
             f"{where}: unknown field {name!r}; did you mean {near[0]!r}?", choices=near
         )
@@ -312,7 +332,7 @@ def _front_matter(text: str, path: Path) -> tuple[Mapping[str, Any], str]:
     except yaml.YAMLError as error:
         raise DesignError(f"{path}: broken front matter") from error
     if not isinstance(fields, dict):
-        raise DesignError(f"{path}: front matter is a mapping with {', '.join(FIELDS)}")
+        raise DesignError(f"{path}: front matter is a mapping with {', '.join(ABOUT)}")
     return fields, body.lstrip("-").lstrip("\n")
 
 
@@ -323,9 +343,17 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
         if name not in FIELDS:
             raise DesignError(f"{where}: {unknown('field', name, FIELDS)}", choices=FIELDS)
     text = str(fields.get("text") or "").strip()
+    parts = _parts(fields, where)
+    if text and parts:
+        raise DesignError(
+            f"{where}: an item has a text or named parts, not both: text and {', '.join(parts)}"
+        )
     responses = fields.get("responses") or []
     if responses and (not isinstance(responses, list) or len(responses) != 2):
         raise DesignError(f"{where}: a pair has two responses")
+    if parts:  # of a pair they are the task, which both responses answer
+        alone = responses and [*parts] == ["input"]
+        text = parts["input"] if alone else render_fields(parts)
     texts = [text, *(str(response or "").strip() for response in responses)]
     for name, part in zip(("text", "first response", "second response"), texts, strict=False):
         if not part:
@@ -345,7 +373,39 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
         metadata=metadata,
         responses=tuple(texts[1:]),
         cluster=str(given if (given := fields.get("cluster")) is not None else "").strip(),
+        fields={} if responses else parts,
     )
+
+
+def _parts(fields: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Returns the named parts of an item that are not empty, a transcript as readable text."""
+    parts: dict[str, str] = {}
+    for name in FIELD_NAMES:
+        value = fields.get(name)
+        if name == "messages" and value:
+            value = _transcript(value, where)
+        elif value is not None and not isinstance(value, str):  # a number, or an object
+            value = json.dumps(value, ensure_ascii=False)
+        if text := (value or "").strip():
+            parts[name] = text
+    return parts
+
+
+def _transcript(value: Any, where: str) -> str:
+    """Returns the text of a transcript: a list of messages, or its JSON in a cell of a table."""
+    if isinstance(value, str):
+        if not value.lstrip().startswith("["):
+            return value  # a transcript that is text already
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise DesignError(f"{where}: messages: broken JSON: {error}") from error
+    if not isinstance(value, list):
+        raise DesignError(f"{where}: messages is a list of objects with role and content")
+    try:
+        return render_messages(value)
+    except DesignError as error:
+        raise DesignError(f"{where}: messages: {error.message}") from error
 
 
 def iso_date(given: Any) -> str:

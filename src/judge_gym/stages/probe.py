@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from judge_gym.axes import Design
 from judge_gym.records import Completion, Display, Draw, Message, Probe, Request, Sample, Status
 from judge_gym.stages.answer_lines import read_probability
-from judge_gym.stages.prompts import evidence_block, failure, instructions, rubric_block
+from judge_gym.stages.prompts import failure, instructions, rubric_block, shown_evidence
 from judge_gym.stages.scoring import Scorer, ScoreTarget
 
 INSTRUCTIONS = "You estimate how far independent raters agree on a verdict."
@@ -60,8 +60,9 @@ class Prober:
 
     def _request(self, target: ProbeTarget, system: Message) -> Request:
         sample, slots, judge = target.sample, self.design.prompt.slots.prober, self.design.judge
-        shown = sample.display.flipped() if sample.flipped else sample.display
-        chosen = prompted(sample.display, sample.stages, flipped=sample.flipped)
+        decoded = self._display(sample)
+        shown = decoded.flipped() if sample.flipped else decoded
+        chosen = prompted(decoded, sample.stages, flipped=sample.flipped)
         noun = "stage" if sample.rubric.kind == "ordinal" else "option"
         labels = [label for label, _ in chosen]
         named = ", ".join(
@@ -80,7 +81,9 @@ class Prober:
             )
         else:
             rubric = rubric_block(sample.rubric, shown)
-            evidence = evidence_block(sample.evidence, target.text, flipped=sample.flipped)
+            evidence = shown_evidence(
+                self.design, sample.evidence, target.text, flipped=sample.flipped
+            )
             reviewed = REVIEWED.format(stages=named)
             messages = (
                 system,
@@ -93,6 +96,14 @@ class Prober:
             temperature=judge.temperature,
             max_tokens=judge.max_tokens,
         )
+
+    def _display(self, sample: Sample) -> Display:
+        """Returns the display of a sample; of one without, what our prompt would have shown."""
+        if sample.display.labels:
+            return sample.display
+        target = ScoreTarget(sample.rubric, sample.evidence, "", sample.replicate)
+        shown = Scorer(self.design, self.seed, self.series).display(target)
+        return shown.flipped() if sample.flipped else shown
 
     def read(self, target: ProbeTarget, completion: Completion | None) -> Probe:
         """Returns the probability; null if it could not be read."""

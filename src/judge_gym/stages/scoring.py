@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from judge_gym.axes import Design
+from judge_gym.axes import NONE, Design
 from judge_gym.axes.verdict import VerdictStrategy
+from judge_gym.errors import DesignError
 from judge_gym.records import (
     Completion,
     Display,
@@ -18,18 +19,22 @@ from judge_gym.records import (
 )
 from judge_gym.stages.prompts import (
     display,
-    evidence_block,
     failure,
     instructions,
     numbered,
     rubric_block,
+    shown_evidence,
 )
+from judge_gym.stages.templates import PromptTemplate, read_template
 from judge_gym.stages.verdicts import parse_json_verdict, parse_verdict
 
 INSTRUCTIONS = (
     "You judge evidence against a rubric by its criteria alone. Neither the labels nor the order "
     "in which the rubric is listed means anything."
 )
+
+NO_DISPLAY = Display((), ())
+"""The display of the judge's own prompt, which shows no labels of ours in no order of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,13 @@ class Scorer:
     design: Design
     seed: int
     series: str
+    template: str = ""
+    """The text of the judge's own prompt, if the design names one."""
 
     def requests(self, targets: Sequence[ScoreTarget]) -> list[Request]:
         """Returns one request per verdict."""
+        if (own := self._own_prompt()) is not None:
+            return [self._own_request(target, own) for target in targets]
         persona = self.design.prompt.slots.scorer.persona
         system = instructions(self.design, "scorer", persona, INSTRUCTIONS)
         verdict = self.design.verdict.resolve()
@@ -67,7 +76,7 @@ class Scorer:
         judge, shown = self.design.judge, self.display(target)
         blocks = [
             rubric_block(target.rubric, shown),
-            evidence_block(target.evidence, target.text, flipped=target.flipped),
+            shown_evidence(self.design, target.evidence, target.text, flipped=target.flipped),
         ]
         if not self.design.presentation.resolve().rubric_first:
             blocks.reverse()
@@ -81,6 +90,28 @@ class Scorer:
             schema=verdict.schema(shown.labels),
         )
 
+    def _own_prompt(self) -> PromptTemplate | None:
+        """Returns the judge's own prompt; None where the design asks in our words."""
+        level = self.design.prompt.template
+        if level == NONE:
+            return None
+        if not self.template:
+            raise DesignError(f"the text of the prompt {level} is not known here")
+        return read_template(self.template, level)
+
+    def _own_request(self, target: ScoreTarget, own: PromptTemplate) -> Request:
+        values = own.values(target.evidence, target.text, target.rubric, flipped=target.flipped)
+        system = own.fill(own.system, values)
+        asked = Message("user", own.fill(own.body, values))
+        judge = self.design.judge
+        return Request(
+            model=judge.model,
+            messages=(Message("system", system), asked) if system else (asked,),
+            draw=Draw(self.series, target.replicate),
+            temperature=judge.temperature,
+            max_tokens=judge.max_tokens,
+        )
+
     def display(self, target: ScoreTarget) -> Display:
         """Returns the labels and order shown for a target; both orders of a pair share them."""
         strategy = self.design.presentation.resolve()
@@ -90,15 +121,23 @@ class Scorer:
 
     def read(self, target: ScoreTarget, completion: Completion | None) -> Sample:
         """Returns the sample; an unreadable answer gives a status and no stage."""
+        if (own := self._own_prompt()) is not None:
+            status, stages = _own_verdict(own, target.rubric, completion, flipped=target.flipped)
+            return self._sample(target, NO_DISPLAY, status, stages)
         shown = self.display(target)
         # In a pair, a stage identifies a response, whichever was shown first.
         decoded = shown.flipped() if target.flipped else shown
         status, stages = self._verdict(decoded, _names(target.rubric, shown), completion)
+        return self._sample(target, decoded, status, stages)
+
+    def _sample(
+        self, target: ScoreTarget, display: Display, status: Status, stages: tuple[int, ...]
+    ) -> Sample:
         return Sample(
             rubric=target.rubric,
             evidence=target.evidence,
             replicate=target.replicate,
-            display=decoded,
+            display=display,
             status=status,
             stages=stages,
             flipped=target.flipped,
@@ -107,6 +146,9 @@ class Scorer:
 
     def reread(self, sample: Sample, completion: Completion) -> Sample:
         """Returns the sample as its answer is parsed today, under the labels that were shown."""
+        if (own := self._own_prompt()) is not None:
+            verdict = _own_verdict(own, sample.rubric, completion, flipped=sample.flipped)
+            return replace(sample, status=verdict[0], stages=verdict[1])
         decoded = sample.display
         names = _names(sample.rubric, decoded.flipped() if sample.flipped else decoded)
         status, stages = self._verdict(decoded, names, completion)
@@ -129,6 +171,18 @@ class Scorer:
             names=names,
         )
         return verdict.status, decoded.decode(verdict.labels)
+
+
+def _own_verdict(
+    own: PromptTemplate, rubric: Rubric, completion: Completion | None, *, flipped: bool
+) -> tuple[Status, tuple[int, ...]]:
+    """Returns the status of an answer to the judge's own prompt, and the stage that it names."""
+    status = failure(completion)
+    if completion is None or status is not None:
+        return status or "provider_error", ()
+    status, stages = own.read(completion.text, rubric)
+    # In a pair, a stage identifies a response, whichever was shown first.
+    return status, tuple({1: 2, 2: 1}.get(stage, stage) for stage in stages) if flipped else stages
 
 
 def _names(rubric: Rubric, shown: Display) -> dict[str, str]:

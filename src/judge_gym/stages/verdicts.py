@@ -230,7 +230,7 @@ def verdict_line(
     '["B", "D"]'
     """
     if json_output:
-        value = _verdict_field(split_turn(text)[0])
+        value = last_json_field(split_turn(text)[0])
         return value if value is None or isinstance(value, str) else json.dumps(value)
     deciding = deciding_lines(text, labels, method=method, abstain=abstain, names=names)
     lines = text.splitlines()
@@ -302,7 +302,7 @@ def parse_json_verdict(
     Verdict(status='scored', labels=('B', 'D'))
     """
     return _read_value(
-        _verdict_field(split_turn(text)[0]), _choices(labels, names), method, abstain
+        last_json_field(split_turn(text)[0]), _choices(labels, names), method, abstain
     )
 
 
@@ -500,13 +500,13 @@ def _names_more(comment: str, choices: Choices, method: Method) -> bool:
     return False
 
 
-def _verdict_field(text: str) -> Any:
-    """Returns the `verdict` of the last JSON object in an answer; None if there is none.
+def last_json_field(text: str, key: str = "verdict") -> Any:
+    """Returns the `key` of the last JSON object with one in an answer; None if there is none.
 
     Two that differ without a word between them decide nothing.
     """
     cleaned = "\n".join(clean_lines(text))
-    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object)
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=partial(_object, key=key))
     verdicts: list[Any] = []
     start, end, misses = cleaned.find("{"), 0, 0
     while start >= 0 and misses < MISSES:
@@ -515,12 +515,12 @@ def _verdict_field(text: str) -> Any:
         except (ValueError, RecursionError):
             misses, stop = misses + 1, start + 1
         else:
-            if "verdict" in value:
+            if key in value:
                 if verdicts and NEXT_TURN.search(cleaned, end, start):
                     break
                 if not _words(cleaned[end:start]) <= BETWEEN:  # the earlier ones were reasoning
                     verdicts.clear()
-                verdicts.append(value["verdict"])
+                verdicts.append(value[key])
                 end = stop
         start = cleaned.find("{", stop)
     return (
@@ -528,11 +528,11 @@ def _verdict_field(text: str) -> Any:
     )
 
 
-def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns a JSON object; its `verdict`, in any case, is None if several differ."""
-    verdicts = [item for name, item in pairs if name.strip().lower() == "verdict"]
+def _object(pairs: Sequence[tuple[str, Any]], key: str) -> dict[str, Any]:
+    """Returns a JSON object; the value of its key, in any case, is None if several differ."""
+    verdicts = [item for name, item in pairs if name.strip().lower() == key.lower()]
     same = all(verdict == verdicts[0] for verdict in verdicts)
-    return {**dict(pairs), **({"verdict": verdicts[0] if same else None} if verdicts else {})}
+    return {**dict(pairs), **({key: verdicts[0] if same else None} if verdicts else {})}
 
 
 def _words(text: str) -> set[str]:

@@ -30,9 +30,9 @@ from judge_gym.records.environment import DATABASE_URL, PROFILE
 from judge_gym.store import tables as t
 from judge_gym.store.unused_file import folder_lock
 
-HEAD = "0023"
+HEAD = "0024"
 """The newest schema revision, as a test checks."""
-NEEDED = "0023"
+NEEDED = "0024"
 """The oldest schema revision that this version works with."""
 OLDEST = "0008"
 """The oldest schema revision that can be upgraded."""

@@ -315,6 +315,12 @@ class EvidenceRecords:
             if clusters[hash] != before:
                 change = t.evidence.update().where(e.text == hash)
                 connection.execute(change.values(cluster=clusters[hash]))
+        parts = {hash: _field_list(item) for hash, item in zip(hashes, items, strict=True)}
+        known = by_key(connection, e.text, e.fields, [hash for hash in parts if parts[hash]])
+        for hash, stored_parts in known.items():  # a text whose parts are named later
+            if stored_parts is None:
+                change = t.evidence.update().where(e.text == hash)
+                connection.execute(change.values(fields=parts[hash]))
         return [ids[hash] for hash in hashes]
 
     def _evidence(self, query: sa.Select[Any]) -> tuple[Evidence, ...]:
@@ -443,7 +449,13 @@ def _row(text: str, item: Evidence) -> dict[str, Any]:
         "metadata": dict(item.metadata),
         "pair": bool(item.responses),
         "cluster": storable(item.cluster),
+        "fields": _field_list(item),
     }
+
+
+def _field_list(item: Evidence) -> list[list[str]] | None:
+    """Returns an item's named parts as they are stored; a list, since JSONB sorts an object."""
+    return [[name, storable(text)] for name, text in item.fields.items()] or None
 
 
 def insert_pool(
@@ -507,4 +519,5 @@ def _item(row: Mapping[str, Any]) -> Evidence:
         id=row["id"],
         responses=tuple(responses),
         cluster=row["cluster"],
+        fields=dict(row["fields"] or ()),
     )

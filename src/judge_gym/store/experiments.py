@@ -1,5 +1,6 @@
 """Experiments, the tags that name them, and the studies that they belong to."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -8,9 +9,9 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from judge_gym.axes import Design, complete
+from judge_gym.axes import NONE, Design, complete, template_digest
 from judge_gym.errors import NotFoundError
-from judge_gym.records import Pool, Rubric
+from judge_gym.records import Pool, Rubric, content_hash
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.evidence import EvidenceRecords
@@ -18,6 +19,7 @@ from judge_gym.store.ledger import Ledger
 from judge_gym.store.rubrics import Rubrics
 from judge_gym.studies import Declarations, Experiment, StudyVersion, Task, declarations
 
+DIGEST = re.compile(r"[0-9a-f]{12}")
 NO_EVIDENCE = Pool(()).hash
 """The hash of a pool without items: an experiment on it is a draft."""
 
@@ -55,6 +57,9 @@ class Experiments:
                 "design": experiment.design.values(),
             }
             self._database.insert_new(connection, t.experiments, [row])
+            if experiment.template:
+                text = {"hash": content_hash(experiment.template), "body": experiment.template}
+                self._database.insert_new(connection, t.texts, [text])
             this = t.tags.c.tag == experiment.tag
             older = connection.execute(sa.select(t.tags).where(this)).mappings().first()
             if older and older["digest"] != experiment.digest:
@@ -98,7 +103,17 @@ class Experiments:
             truth=row.truth,
             protocol=row.protocol,
         )
-        return Experiment(tag, task, Design.of(complete(row.design)), row.seed), row.study
+        design = Design.of(complete(row.design))
+        return Experiment(tag, task, design, row.seed, self.template(design)), row.study
+
+    def template(self, design: Design) -> str:
+        """Returns the text of a design's own prompt, which is stored with its experiments."""
+        digest, h = template_digest(design.prompt.template), t.texts.c.hash
+        if design.prompt.template == NONE or not DIGEST.fullmatch(digest):
+            return ""
+        # A range uses the index; "g" follows every hexadecimal digit.
+        query = sa.select(t.texts.c.body).where(h >= digest, h < digest + "g")
+        return str(self._database.scalar(query) or "")
 
     def rows(
         self,

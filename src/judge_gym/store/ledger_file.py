@@ -19,10 +19,12 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, V
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.records import Draw, Finish, Message, Request, Role, digest
 
-VERSION = 4
+VERSION = 5
 MAX_LINE = 64 * 2**20
 """Bytes; no line that we write is longer."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+NamedPart = Annotated[list[str], Field(min_length=2, max_length=2)]
+"""A name and a text."""
 
 
 class _Line(BaseModel):
@@ -146,6 +148,7 @@ class EvidenceLine(_Line):
     pair: bool
     truth: int | str | None
     cluster: str = ""  # since format 4
+    fields: list[NamedPart] | None = None  # since format 5
 
 
 AnyLine = Header | TextLine | CallLine | EvidenceLine

@@ -171,7 +171,7 @@ class _EvidenceImport:
         text = sa.select(t.texts.c.hash).where(t.texts.c.hash == line.text)
         if self._connection.scalar(text) is None:
             raise self._file.error(number, f"no earlier line has the text {line.text[:12]}")
-        kept = {"text", "title", "url", "date", "source", "metadata", "pair", "cluster"}
+        kept = {"text", "title", "url", "date", "source", "metadata", "pair", "cluster", "fields"}
         row = line.model_dump(include=kept)
         id = self._database.insert_or_find(self._connection, t.evidence, row, "text")
         if line.pool is not None:

@@ -151,6 +151,7 @@ evidence = _table(
     sa.Column("metadata", JSON, nullable=False),
     sa.Column("pair", sa.Boolean, nullable=False, server_default=sa.false()),  # text is a JSON list
     sa.Column("cluster", sa.String, nullable=False, server_default=""),  # empty: the item itself
+    sa.Column("fields", JSON_OR_NULL),  # [[name, text], ...]; null for one text, or a pair
 )
 
 window_items = _table(

@@ -432,7 +432,9 @@ MODEL_KNOBS = ("judge.model", "evidence.editor", "rubric.critic", "rubric.author
 
 
 def _level(knob: str, level: Any, resolve: Resolve) -> Any:
-    Design.of({"judge.model": "any", knob: level})
+    design = Design.of({"judge.model": "any", knob: level})
+    if knob == "evidence.fields":  # names in any order, also as a list
+        return design.evidence.fields
     if knob in MODEL_KNOBS and level not in ("own", "provided", None):
         return resolve(level)
     return level

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from judge_gym.axes import Design, TaskTrait, defaults, inactive_knobs
-from judge_gym.errors import DesignError
+from judge_gym.axes.evidence import ALL_FIELDS
+from judge_gym.errors import DesignError, unknown
 from judge_gym.records import (
     Benchmark,
     Pool,
@@ -21,6 +22,8 @@ from judge_gym.records import (
 )
 from judge_gym.studies.file import Study, TaskSpec
 from judge_gym.studies.yaml_lines import errors_at
+
+FIELDS = "evidence.fields"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Task:
         """What it is; whether the evidence of a draft will be pairs is not known yet."""
         items: TaskTrait = "pairs" if self.pool.paired else "single texts"
         shown: tuple[TaskTrait, ...] = (items,) if self.pool.items else ()
+        if shown and not self.pool.field_names:
+            shown = (*shown, "no named parts")
         return (*shown, "given rubric") if self.rubric else shown
 
 
@@ -63,6 +68,8 @@ class Experiment:
     task: Task
     design: Design
     seed: int
+    template: str = ""
+    """The text of the judge's own prompt, if the design names one."""
 
     @property
     def digest(self) -> str:
@@ -161,12 +168,13 @@ def experiments(
     rubrics: Mapping[str, Rubric],
     *,
     benchmarks: Mapping[str, Benchmark] | None = None,
+    templates: Mapping[str, str] | None = None,
     shown: Sequence[str] = (),
 ) -> Sweep:
     """Returns the experiments of a study: tasks x judges x points.
 
-    Pools, benchmarks and rubrics are given by name, loaded; tags show the overridden knobs in
-    `shown`.
+    Pools, benchmarks and rubrics are given by name, loaded, and `templates` are the texts of the
+    judges' own prompts by level; tags show the overridden knobs in `shown`.
     """
     with study.locate_errors():
         tasks = []
@@ -174,7 +182,7 @@ def experiments(
             with errors_at(("tasks", number)):
                 task = _task(spec, study.protocol or "", pools, rubrics, benchmarks or {})
                 tasks.append(task)
-        return _experiments(study, tasks, shown)
+        return _experiments(study, tasks, shown, templates or {})
 
 
 def study_tags(study: Study, benchmarks: Mapping[str, Benchmark]) -> set[str]:
@@ -197,7 +205,9 @@ def study_tags(study: Study, benchmarks: Mapping[str, Benchmark]) -> set[str]:
     return names
 
 
-def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> Sweep:
+def _experiments(
+    study: Study, tasks: Sequence[Task], shown: Sequence[str], templates: Mapping[str, str]
+) -> Sweep:
     made: dict[str, Experiment] = {}
     tags: set[str] = set()
     duplicates: dict[str, str] = {}
@@ -211,6 +221,8 @@ def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> S
             design, active = resolve_design(task, chosen, assistant=study.assistant)
             used |= active
             check_roles(study.judges, task, design, number, chosen=chosen, varied=study.vary)
+            with errors_at(("vary" if FIELDS in study.vary else "design", FIELDS)):
+                check_fields(task.pool, design)
             tag = experiment_tag(
                 study.study, task.concept, task.pool_name, judge, {**outside, **point}
             )
@@ -221,7 +233,8 @@ def _experiments(study: Study, tasks: Sequence[Task], shown: Sequence[str]) -> S
                     path=("tasks", number),
                 )
             tags.add(tag)
-            experiment = Experiment(tag, task, design, study.seed)
+            own_prompt = templates.get(design.prompt.template, "")
+            experiment = Experiment(tag, task, design, study.seed, own_prompt)
             first = made.setdefault(experiment.digest, experiment)
             if first is not experiment:
                 duplicates[tag] = first.tag
@@ -318,6 +331,21 @@ def check_roles(
             )
 
 
+def check_fields(pool: Pool, design: Design) -> None:
+    """Refuses to show named parts that items of the pool lack."""
+    if design.evidence.fields == ALL_FIELDS:
+        return
+    for name in design.evidence.fields.split("+"):
+        if name not in pool.field_names:
+            raise DesignError(
+                unknown("named part", name, pool.field_names, FIELDS), choices=pool.field_names
+            )
+    chosen = design.evidence.resolve()
+    bare = next((item.title for item in pool.items if not chosen.shown(item.fields)), None)
+    if bare is not None:
+        raise DesignError(f"{FIELDS} {design.evidence.fields}: {bare!r} has none of these parts")
+
+
 def resolve_design(
     task: Task,
     chosen: Mapping[str, Any],
@@ -338,7 +366,12 @@ def resolve_design(
     if given["evidence.view"] == "neutralized":
         given["evidence.editor"] = given["evidence.editor"] or assistant
     forced = _forced(task)
-    inactive = _inactive(task, Design.of(given)) | forced.keys()
+    settled: dict[str, Any] = {}
+    levels = given
+    while settled != levels:  # a knob may be inactive under a level that is itself inactive
+        settled = levels
+        inactive = _inactive(task, Design.of(settled)) | forced.keys()
+        levels = {**given, **{knob: usual[knob] for knob in inactive}}
     active = {knob: level for knob, level in given.items() if knob not in inactive}
     design = Design.of(usual | active | forced)
     if needs := _unassisted(task, design):

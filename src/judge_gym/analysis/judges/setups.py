@@ -1,7 +1,7 @@
 """Setups: a judge as it would be used, that is a model with a design and a source of its rubric."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from judge_gym.analysis.frames import (
     usual_levels,
     varied_knobs,
 )
-from judge_gym.axes import TaskTrait, find_knob
+from judge_gym.axes import TEMPLATE, TaskTrait, find_knob, template_file
 
 NOT_ASKED = ("probe.", "rubric.critic", "prompt.slots.prober.", "prompt.slots.critic.")
 """Knobs that act after the verdict, or beside it: they make no other setup."""
@@ -136,6 +136,13 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
     return {model: name if count[name] == 1 else model for model, name in bare.items()}
 
 
+def _prompt_names(levels: Collection[Any]) -> dict[Any, str]:
+    """Returns the name of each own prompt: its file, with the digest where files share a name."""
+    names = {level: template_file(str(level)) for level in levels}
+    files = Counter(names.values())
+    return {level: name if files[name] == 1 else str(level) for level, name in names.items()}
+
+
 def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any]) -> list[str]:
     """Returns a name for each setup: its model, and the levels that are not the usual ones.
 
@@ -143,6 +150,8 @@ def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any
     """
     models = short_names(str(key[0]) for key in keys)
     ends = Counter(knob.rpartition(".")[2] for knob in knobs)
+    place = 1 + knobs.index(TEMPLATE) if TEMPLATE in knobs else 0
+    prompts = _prompt_names({key[place] for key in keys}) if place else {}
     names = []
     for model, *levels in keys:
         parts = [models[str(model)]]
@@ -151,7 +160,7 @@ def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any
             if level is None or is_usual:
                 continue
             end = knob.rpartition(".")[2]
-            text = level_name(level)
+            text = prompts[level] if knob == TEMPLATE else level_name(level)
             text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
             parts.append(f"{end if ends[end] == 1 else knob} {text}")
         names.append(", ".join(parts))

@@ -44,7 +44,7 @@ from judge_gym.analysis.stats.paired_tests import (
     benjamini_hochberg,
 )
 from judge_gym.analysis.verdicts import Dataset, Samples, Verdicts, without_draws
-from judge_gym.axes import Design, find_knob
+from judge_gym.axes import ANY, NONE, Design, find_knob
 from judge_gym.axes.presentation import LETTERS, OPAQUE
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records.numbers import plural
@@ -557,7 +557,8 @@ def _is_nested(designs: pd.DataFrame, knob: str, axis: str) -> bool:
     levels = find_knob(knob).inactive.get(axis)
     if levels is None:
         return False
-    acting = designs[~designs[axis].isin([*map(level_name, levels)])]
+    off = designs[axis] != NONE if ANY in levels else designs[axis].isin([*map(level_name, levels)])
+    acting = designs[~off]
     return bool(acting.groupby("task")[knob].nunique().le(1).all())
 
 

@@ -416,7 +416,7 @@ class StudyPipeline:
             replicates=range(first, last),
             items=slice(begin, end),
         )
-        stage = Scorer(experiment.design, experiment.seed, self.run.series)
+        stage = Scorer(experiment.design, experiment.seed, self.run.series, experiment.template)
 
         def save(samples: Sequence[Sample]) -> None:
             self.store.verdicts.save_samples(self.run, samples)

@@ -187,7 +187,7 @@ class Planner:
         given = experiment.task.rubric
         own = [given] if given else self._rubrics(run, own_targets)
         rivals = self._rubrics(run, rival_targets)
-        scorer = Scorer(design, experiment.seed, run.series)
+        scorer = Scorer(design, experiment.seed, run.series, experiment.template)
         targets = itertools.chain.from_iterable(
             score_targets(run, rubric, texts, is_swap=is_swap)
             for is_swap, rubrics in ((False, own), (True, rivals))

@@ -96,7 +96,7 @@ def reparse(store: Store, tags: Sequence[str], *, write: bool) -> Reparsed:
 def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
     """Parses the samples of a run, and the probes of unchanged samples, page by page."""
     experiment = run.experiment
-    scorer = Scorer(experiment.design, experiment.seed, run.series)
+    scorer = Scorer(experiment.design, experiment.seed, run.series, experiment.template)
     prober = Prober(experiment.design, experiment.seed, run.series)
     recorded = RECORDED in experiment.design.values()
     for page in store.completed.samples(run):

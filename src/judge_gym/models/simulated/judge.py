@@ -117,6 +117,10 @@ def answer(
     if verdict.status == "truncated":
         return thought[: rng.randrange(20, len(thought))]
     value = "ABSTAIN" if verdict.status == "abstained" else chosen
+    if reading.own_key is not None:
+        return _own_answer(
+            reading.own_key, thought, "" if verdict.status == "parse_failed" else value
+        )
     if verdict.status == "parse_failed":
         return thought + "\n" + rng.choice(UNREADABLE).format(v=chosen)
     if as_json:
@@ -124,6 +128,13 @@ def answer(
         return json.dumps({"reasoning": thought, "verdict": listed})
     sloppy = rng.random() < profile.sloppy
     return thought + "\n\n" + (rng.choice(READABLE) if sloppy else "VERDICT: {v}").format(v=value)
+
+
+def _own_answer(key: str, thought: str, value: str) -> str:
+    """Returns the text of an answer to a prompt of a study's own; without a value it is unclear."""
+    if key:
+        return json.dumps({"reasoning": thought, **({key: value} if value else {})})
+    return f"{thought}\n\n{value}".rstrip()
 
 
 def _reasoning(verdict: Verdict, profile: JudgeProfile, reading: Reading, chosen: str) -> str:

@@ -17,6 +17,16 @@ _STAGE = re.compile(
 )
 _CONCEPT = re.compile(r'(?:RUBRIC for|reflects) "(?P<concept>[^"]+)"(?: in (?P<country>[^\n.]+))?')
 _SCALE = re.compile(r"rubric of (?P<scale>\d+) stages")
+# What a prompt of a study's own may show: stages with their criteria, and a list of answers such as
+# `"good" or "bad"`, `PASS/FAIL`, `one of good, fair, bad`.
+_OWN_STAGE = re.compile(r"^(?P<title>\S.*)\n(?P<criteria>(?:  - .*(?:\n|\Z))+)", re.M)
+_CHOICE = r"(?:[\"'`]\w[^\"'`\n,]{0,60}[\"'`](?!\s*:)|\b[A-Z][A-Z_-]+\b)"
+_OWN_LIST = re.compile(rf"{_CHOICE}(?:(?:\s*(?:[,/|]|\bor\b))+\s*{_CHOICE})+")
+_ONE_OF = re.compile(r"\bone of:?\s+(?P<choices>[^.;\n]+)", re.I)
+_JSON_KEY = re.compile(r"\"(?P<key>\w+)\"\s*:")
+_BAD = re.compile(
+    r"\b(?:bad|fail\w*|false|incorrect|no|not|poor|unhelpful|unsafe|worse|wrong)\b", re.I
+)
 _REVIEWED = re.compile(r"^VERDICT UNDER REVIEW\n(?P<stages>.*)$", re.M)
 # Only words outside material and rubric tell what is asked; the first match decides.
 _KINDS: tuple[tuple[str, Kind], ...] = (
@@ -33,7 +43,7 @@ class Reading:
 
     kind: Kind
     text: str
-    """The material, raw or neutral; empty without any."""
+    """The material, raw or neutral, with all parts that are shown; empty without any."""
     pair: tuple[str, str] | None
     """The two responses of a pair in the order shown."""
     stages: Mapping[str, float]
@@ -52,6 +62,9 @@ class Reading:
     same_context: bool
     asked: str
     """The words of the last message outside material and rubric."""
+    own_key: str | None = None
+    """In a prompt of a study's own, the JSON key of the verdict, or empty for the last line; None
+    in our prompts."""
 
     @property
     def contested(self) -> float:
@@ -91,12 +104,14 @@ def understand(messages: Sequence[Message]) -> Reading:
         else _strain(match["title"] + "\n" + match["criteria"])
         for match in _STAGE.finditer(outside)
     }
+    if kind == "score" and not stages and not material and (own := _own_stages(whole)):
+        return _own_reading(whole, own)
     concept = _CONCEPT.search(outside)
     scale = _SCALE.search(outside)
     reviewed = _REVIEWED.search(asked)
     return Reading(
         kind=kind,
-        text=material[0] if material else "",
+        text=material[0] if pair else "\n\n".join(material),
         pair=pair,
         stages=stages,
         titles={match["label"]: match["title"] for match in _STAGE.finditer(outside)},
@@ -111,6 +126,41 @@ def understand(messages: Sequence[Message]) -> Reading:
         else (),
         same_context=any(message.role == "assistant" for message in messages),
         asked=asked,
+    )
+
+
+def _own_stages(prompt: str) -> dict[str, float]:
+    """Returns the answers that a prompt of a study's own asks for, with their strain."""
+    shown = [(match["title"], match["criteria"]) for match in _OWN_STAGE.finditer(prompt)]
+    if shown:
+        return {title: _strain(f"{title}\n{criteria}") for title, criteria in shown}
+    listed = re.findall(_CHOICE, match[0]) if (match := _OWN_LIST.search(prompt)) else []
+    if match is None and (one_of := _ONE_OF.search(prompt)):
+        listed = re.split(r",\s*(?:or\s+)?|\s+or\s+", one_of["choices"])
+    words = [word.strip(" \"'`") for word in listed]
+    words = list(dict.fromkeys(word for word in words if word and word.casefold() != "abstain"))
+    return {word: float(bool(_BAD.search(word))) for word in words} if len(words) > 1 else {}
+
+
+def _own_reading(prompt: str, stages: Mapping[str, float]) -> Reading:
+    """Reads a prompt of a study's own, all of which but the rubric may be material."""
+    keys = _JSON_KEY.findall(prompt) if "json" in prompt.casefold() else []
+    return Reading(
+        kind="score",
+        text=_OWN_STAGE.sub("", prompt),
+        pair=None,
+        stages=stages,
+        titles={label: label for label in stages},
+        failure=None,
+        concept="",
+        country="",
+        scale=len(stages),
+        subset=False,
+        may_abstain="abstain" in prompt.casefold(),
+        reviewed=(),
+        same_context=False,
+        asked=prompt,
+        own_key=keys[-1] if keys else "",
     )
 
 

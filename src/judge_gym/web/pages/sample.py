@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.axes import RECORDED, Design
+from judge_gym.axes import NONE, RECORDED, Design
 from judge_gym.lab import Lab
 from judge_gym.records import Display, Message
 from judge_gym.stages.verdicts import deciding_lines
@@ -98,7 +98,10 @@ def _new_messages(probe: Call, scored: Call) -> Sequence[Message]:
 def displayed(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the rubric's stages in the order shown, each with its label and whether chosen."""
     chosen = {int(stage) for stage in row["stages"].split()}
-    shown = Display.parse(row["display"])
+    # A prompt of its own shows no labels of ours.
+    numbers = tuple(range(1, len(rubric["stages"]) + 1))
+    own = Display(tuple(map(str, numbers)), numbers)
+    shown = Display.parse(row["display"]) if row["display"] else own
     return [
         {
             "label": label,
@@ -119,6 +122,8 @@ def _known_answer(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> str:
 
 def presentation(design: Design) -> str:
     """Says which of labels and order are shuffled, as the design of the sample has it."""
+    if design.prompt.template != NONE:
+        return f"it was asked in words of its own, {design.prompt.template}, which stand below."
     shuffles = design.presentation.resolve()
     labels, order = shuffles.shuffle_labels, shuffles.shuffle_order
     if labels and order:
@@ -139,6 +144,8 @@ def read(
     """Returns an answer's lines, and whether the verdict was read from each."""
     if answer is None:
         return []
+    if design.prompt.template != NONE:
+        return _own_lines(answer, row["verdict_line"])
     verdict = design.verdict.resolve()
     # Of a pair shown in reverse the row has the stages of the responses, not those shown.
     names = {stage["label"]: stage["name"] for stage in display}
@@ -155,3 +162,10 @@ def read(
             names=None if row["flipped"] else names,
         )
     return [Line(line, number in marked) for number, line in enumerate(lines)]
+
+
+def _own_lines(answer: str, verdict: str | None) -> list[Line]:
+    """Returns an answer's lines; of a prompt of its own, the last one with the verdict decides."""
+    lines = answer.splitlines()
+    named = [number for number, line in enumerate(lines) if verdict and verdict in line]
+    return [Line(line, number in named[-1:]) for number, line in enumerate(lines)]
