@@ -227,11 +227,8 @@ def test_the_accuracy_on_pairs_is_that_of_the_judge_table() -> None:
         for pair in range(40)
         for flipped in (False, True)
     ]
-    frame = pd.DataFrame(rows).assign(
-        **{"judge.model": "x:a", "replicate": 0, "status": "scored", "n_stages": 3},
-        pair=True,
-        rubric_kind="nominal",
-    )
+    constants = {"judge.model": "x:a", "replicate": 0, "status": "scored", "n_stages": 3}
+    frame = pd.DataFrame([row | constants for row in rows]).assign(pair=True, rubric_kind="nominal")
     found = checked(frame, "external benchmark")
     accuracy = judge_table(tidy(frame))["rows"][0]["truth"]
     assert accuracy is not None
