@@ -178,7 +178,53 @@ def test_a_judge_without_a_verdict_is_unreadable_and_words_for_it_are_statuses()
     reading = read({**WIDE, "gpt": ["refused", "", *VERDICTS[2:]]})
     statuses = {item: status for _, item, _, status, _ in verdicts(reading)}
     assert (statuses["q0"], statuses["q1"]) == ("refused", "parse_failed")
-    assert "gpt has no verdict in 1 rows" in " ".join(reading.recording.notes)
+    assert "Empty verdicts of gpt, which count as unreadable: 1." in " ".join(
+        reading.recording.notes
+    )
+
+
+def test_a_word_that_people_use_is_a_label_and_no_status() -> None:
+    words = ["refused" if verdict == "pass" else "answered" for verdict in VERDICTS]
+    reading = read({"id": IDS, "gpt": words, "human": words[::-1]})
+    assert {status for *_, status, _ in verdicts(reading)} == {"scored"}
+    assert set(reading.recording.scale.labels) == {"refused", "answered"}
+    alone = read({"id": IDS, "gpt": words, "human": ["answered"] * N})
+    assert "'refused' (26 rows) is no verdict" in " ".join(q.text for q in alone.questions)
+
+
+def test_a_judge_that_abstains_in_its_words_is_asked_about() -> None:
+    unsure = ["unsure", *VERDICTS[1:]]
+    reading = read({**WIDE, "gpt": unsure})
+    assert (verdicts(reading)[0][1:4], reading.recording.scale.kind) == (
+        ("q0", 0, "abstained"),
+        "binary",
+    )
+    assert [question.option for question in reading.questions] == ["--same unsure=abstained"]
+    label = read({**WIDE, "gpt": unsure}, same={"unsure": "unsure"})
+    assert (label.recording.scale.kind, label.questions) == ("nominal", ())
+    peoples = read({**WIDE, "gpt": unsure, "ann": ["unsure", *LABELS[1:]]})
+    assert "unsure" in peoples.recording.scale.labels, "people use it as a label"
+
+
+def test_verdicts_that_are_missing_are_refused_with_what_may_be_some() -> None:
+    reading = read({"id": IDS, "reply": TEXTS, "human": LABELS, "score": [n / 7 for n in range(N)]})
+    with pytest.raises(DesignError, match=r"no verdicts of a judge.*\n- score holds 40"):
+        reading.refuse_without_verdicts()
+
+
+def test_a_second_file_with_a_row_for_each_person_needs_no_telling_names(tmp_path: Path) -> None:
+    rows = [
+        (item, who, verdict)
+        for item, verdict in zip(IDS, VERDICTS, strict=True)
+        for who in ("mo", "jo")
+    ]
+    file = tmp_path / "labels.csv"
+    pd.DataFrame(rows, columns=["case", "name_", "said"]).to_csv(file, index=False)
+    reading = read({"id": IDS, "reply": TEXTS, "gpt": VERDICTS}, labels=file)
+    assert labels(reading) == {(item, who, verdict) for item, who, verdict in rows}
+    assert reading.questions == ()
+    shared = next(role for role in reading.roles if role.column == "case")
+    assert shared.reason == "shared, in labels.csv"
 
 
 def test_systems_make_items_of_their_own_that_share_a_cluster() -> None:

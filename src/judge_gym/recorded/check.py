@@ -204,6 +204,7 @@ def check_reading(
         loss: what a `miss` and a `false_alarm` cost; expected loss then decides.
     """
     recording = reading.recording
+    reading.refuse_without_verdicts()
     if len(recording.scale.labels) < 2:
         raise DesignError(
             f"{recording.source} has a single label, {', '.join(recording.scale.labels)!r}; name "

@@ -114,9 +114,14 @@ class Role:
     """The option that says so, or says otherwise: `--human rater_1`."""
 
     @property
+    def names_who(self) -> bool:
+        """Whether the column names who judged or labelled, rather than holding their labels."""
+        return self.role in ("judge", "person") and self.reason.startswith(WHO_REASON)
+
+    @property
     def words(self) -> str:
         """What it is taken for, in words: `labels of a person: pass, fail in 30% of rows`."""
-        if self.role in ("judge", "person") and self.reason.startswith(WHO_REASON):
+        if self.names_who:
             who = "who judged" if self.role == "judge" else "who labelled"
             return f"{who}: {self.reason.removeprefix(WHO_REASON)}"
         return f"{ROLE_WORDS[self.role]}: {self.reason}"
@@ -153,6 +158,8 @@ class FileReading:
     """Items with labels or verdicts that contradict each other, in sentences."""
     questions: tuple[Question, ...] = ()
     """What needs a word of the user; the file was read as proposed."""
+    hints: tuple[str, ...] = ()
+    """Where verdicts are missing, what columns without a role may be."""
 
     def roles_text(self) -> str:
         """Says in lines what each column was taken for, what its values mean, and what is odd."""
@@ -198,7 +205,8 @@ class FileReading:
     def refuse_without_verdicts(self) -> None:
         """Refuses a file without verdicts, where they are needed."""
         if self.recording.verdicts.empty:
+            hints = "".join(f"\n- {hint}" for hint in self.hints)
             raise DesignError(
                 f"{self.recording.source} has no verdicts of a judge; name their column with "
-                f"--judge\n{self.roles_text()}"
+                f"--judge{hints}\n{self.roles_text()}"
             )

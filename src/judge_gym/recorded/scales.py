@@ -156,7 +156,7 @@ class ScaleReading:
     """The label of each value; empty for no label."""
     questions: tuple[Question, ...] = ()
     problems: Mapping[str, str] = field(default_factory=dict)
-    """Values that cannot be read, and why."""
+    """Values that cannot be read, and why; what is wrong with all of them stands under none."""
     notes: tuple[str, ...] = ()
 
 
@@ -165,6 +165,8 @@ class _Findings:
     """What is gathered while values are read."""
 
     meanings: dict[str, str]
+    scores: Sequence[str] = ()
+    """The columns whose values are numbers."""
     questions: list[Question] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -177,15 +179,17 @@ def read_scale(
     options: FileOptions,
     *,
     paired: bool = False,
+    scores: Sequence[str] = (),
 ) -> ScaleReading:
     """Finds the scale that verdicts and labels share, and what each of their values means.
 
     The counts are of values as they are written. A known answer must be a label of the scale; it
     makes one only if there are no verdicts and labels, or if it is a further option or number.
+    `scores` are the columns whose values are numbers, which messages name.
     """
     counts = verdicts + labels
     every = counts + truths
-    found = _Findings({value: value for value in every})
+    found = _Findings({value: value for value in every}, scores)
     _apply_words(found, every, options)
     _propose_missing(found, every, options)
     _join_polarities(found, verdicts, labels, truths, options)
@@ -294,27 +298,63 @@ def _propose_spellings(found: _Findings, counts: Counter[str], options: FileOpti
         *options.order,
         *([options.positive] if options.positive else []),
     }
-    ranked = sorted(totals, key=lambda label: (label not in named, -totals[label], label))
+    spelled = _usual_spellings(totals, named)
+    words: Counter[str] = Counter()
+    for label, number in totals.items():
+        words[spelled[label]] += number
     kept: list[str] = []
-    for label in ranked:
-        same = next((word for word in kept if _same_word(label, word)), None)
-        if same and _folded(label) != _folded(same) and totals[label] > RARE * totals[same]:
-            same = None
-        if same is None or label in named:
-            kept.append(label)
+    target: dict[str, str] = {}
+    for word in sorted(words, key=lambda word: (word not in named, -words[word], word)):
+        same = next((other for other in kept if _same_word(word, other)), None)
+        if word in named or same is None or words[word] > RARE * words[same]:
+            kept.append(word)
+            target[word] = word
+        else:
+            target[word] = same
+    for label in sorted(totals, key=lambda label: (-totals[label], label)):
+        same = target[spelled[label]]
+        if label == same or label in named:
             continue
         how = "case" if _folded(label) == _folded(same) else "a letter"
         found.questions.append(
             Question(
                 f"{label!r} ({_times(totals[label])}) and {same!r} ({_times(totals[same])}) "
-                f"differ by {how}: "
-                "the same label?",
+                f"differ by {how}: the same label?",
                 f"--same {shlex.quote(f'{label}={same}')}",
             )
         )
         for value, meaning in found.meanings.items():
             if meaning == label:
                 found.meanings[value] = same
+
+
+def _usual_spellings(totals: Counter[str], named: Collection[str]) -> dict[str, str]:
+    """Returns the spelling for each label; of those that differ by case, in one style for all."""
+    spellings: dict[str, list[str]] = {}
+    for label in totals:
+        spellings.setdefault(_folded(label), []).append(label)
+    styles: Counter[str] = Counter()
+    for labels in spellings.values():
+        if len(labels) > 1:
+            for label in labels:
+                styles[_style(label)] += totals[label]
+
+    def rank(label: str) -> tuple[bool, int, str, int, str]:
+        style = _style(label)
+        return (label not in named, -styles[style], style, -totals[label], label)
+
+    return {
+        label: label if label in named else min(labels, key=rank)
+        for labels in spellings.values()
+        for label in labels
+    }
+
+
+def _style(label: str) -> str:
+    """Returns how a label is written; of equally frequent styles, the first by name is taken."""
+    if label == label.lower():
+        return "1 small"
+    return "3 capital" if label == label.upper() else "2 title"
 
 
 def _folded(word: str) -> str:
@@ -374,19 +414,23 @@ def _scale(
         extra = [label for label in further if as_number(label) is not None]
         return _numeric(found, [*labels, *extra], options)
     if any(number is not None for number in numbers):
-        words = ", ".join(label for label, n in zip(labels, numbers, strict=True) if n is None)
-        digits = ", ".join(label for label, n in zip(labels, numbers, strict=True) if n is not None)
-        fewer = [label for label, n in zip(labels, numbers, strict=True) if n is None]
-        if len(fewer) > len(labels) / 2:
-            fewer = [label for label in labels if label not in fewer]
-        found.problems.update(
-            dict.fromkeys(
-                (value for value in found.meanings if found.meanings[value] in fewer),
-                f"the values mix numbers ({_some(digits)}) and words ({_some(words)}); say what "
-                "the words mean with --same WORD=NUMBER or --missing WORD, or make labels of the "
-                "numbers with --score 'COLUMN>=NUMBER'",
-            )
+        words = [label for label, n in zip(labels, numbers, strict=True) if n is None]
+        digits = sorted((label for label in labels if label not in words), key=float)
+        where = f" in {', '.join(found.scores)}" if found.scores else ""
+        mixed = (
+            f"the values mix numbers ({_some(', '.join(digits))}){where} and words "
+            f"({_some(', '.join(words))})"
         )
+        if found.scores:  # whole columns are numbers, others are words
+            found.problems[""] = f"{mixed}; make labels of the numbers with {_score_option(found)}"
+        else:
+            fewer = words if len(words) <= len(labels) / 2 else digits
+            problem = (
+                f"{mixed}; say what the words mean with --same WORD=NUMBER or "
+                f"--missing WORD, or make labels of the numbers with {_score_option(found)}"
+            )
+            values = (value for value in found.meanings if found.meanings[value] in fewer)
+            found.problems |= dict.fromkeys(values, problem)
     if len(labels) > 2 and further:
         for label in further:
             found.questions.append(
@@ -397,13 +441,18 @@ def _scale(
             )
         labels = [*labels, *further]
     if len(labels) > MOST_LABELS:
-        found.problems[next(iter(found.meanings))] = (
+        found.problems[""] = (
             f"there are {len(labels)} different labels ({_some(', '.join(labels))}), and a scale "
             f"has {MOST_LABELS} at most"
         )
     if len(labels) <= 2:
         return _binary(found, labels, options, positive_of(labels))
     return _words(found, labels, options)
+
+
+def _score_option(found: _Findings) -> str:
+    comparisons = ",".join(f"{column}>=NUMBER" for column in found.scores or ["COLUMN"])
+    return f"--score {shlex.quote(comparisons)}"
 
 
 def _declared(found: _Findings, labels: list[str], options: FileOptions) -> LabelScale:
@@ -456,9 +505,9 @@ def _numeric(found: _Findings, labels: list[str], options: FileOptions) -> Label
     count = (values[-1] - values[0]) / step + 1
     regular = all(abs((value - values[0]) / step % 1) < 1e-6 for value in values)
     if not regular or count > MOST_LABELS:
-        found.problems[next(iter(found.meanings))] = (
+        found.problems[""] = (
             f"the values are {len(values)} different numbers from {words[0]} to {words[-1]}; make "
-            "labels of them with --score 'COLUMN>=NUMBER'"
+            f"labels of them with {_score_option(found)}"
         )
         return LabelScale("ordinal", tuple(words[:MOST_LABELS]))
     whole = [number_word(round(values[0] + step * place, 6)) for place in range(round(count))]
