@@ -10,6 +10,7 @@ from judge_gym.analysis.judges.table import judge_table
 from judge_gym.errors import DesignError
 from judge_gym.recorded import FileOptions, FileReading, as_samples, read_file
 from judge_gym.recorded.importers import find_importer
+from judge_gym.recorded.recording import item_parts
 
 N = 40
 IDS = [f"q{n}" for n in range(N)]
@@ -336,3 +337,22 @@ def test_the_importer_of_files_is_tried_last_and_wants_verdicts(tmp_path: Path) 
     pd.DataFrame({"reply": TEXTS}).to_csv(file, index=False)
     with pytest.raises(DesignError, match="no verdicts"):
         importer.read(file)
+
+
+def test_a_transcript_is_read_as_text_and_parts_are_shown_with_their_names() -> None:
+    messages = [f'[{{"role": "user", "content": "Where is {n}?"}}]' for n in range(N)]
+    reading = read({"id": IDS, "log": messages, "gpt": VERDICTS, "human": LABELS})
+    assert reading.recording.items["text"][3] == "user:\n  Where is 3?"
+    assert reading.recording.items["length"][3] == len("user:\n  Where is 3?")
+    inputs = [f"How do I do number {n}, please?" for n in range(N)]
+    parts = read({"id": IDS, "input": inputs, "output": TEXTS, "gpt": VERDICTS, "human": LABELS})
+    assert item_parts(parts.recording.items.iloc[2]) == {"input": inputs[2], "output": TEXTS[2]}
+    assert parts.recording.items["length"][2] == len(TEXTS[2]), "the output is what is judged"
+    pair = read({"input": inputs, "output_a": TEXTS, "output_b": TEXTS[::-1], "gpt": ["A"] * N})
+    assert item_parts(pair.recording.items.iloc[0]) == {}
+
+
+def test_a_response_that_nobody_prefers_keeps_its_place() -> None:
+    pairs = {"question": TEXTS, "answer_a": TEXTS, "answer_b": TEXTS[::-1]}
+    reading = read({**pairs, "gpt": ["model_b", "tie"] * (N // 2)})
+    assert reading.recording.scale.labels == ("model_a", "model_b", "tie")

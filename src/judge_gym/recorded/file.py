@@ -19,6 +19,7 @@ from judge_gym.recorded.recording import (
     VERDICT_COLUMNS,
     Recording,
     complete_columns,
+    transcript_text,
 )
 from judge_gym.recorded.roles import GENERIC, NEARLY_FULL, Layout, find_layout, name_words
 from judge_gym.recorded.scales import (
@@ -30,6 +31,7 @@ from judge_gym.recorded.scales import (
     read_scale,
 )
 from judge_gym.recorded.tables import Table, read_table, refuse_rows
+from judge_gym.records.evidence import FIELD_NAMES
 
 DEFAULTS = FileOptions()
 LISTED = 8
@@ -53,6 +55,8 @@ ABSTAINING = frozenset(
     )
 )
 """Words with which a judge may abstain, where nobody else uses them as a label."""
+OFTEN = 0.3
+"""The share of rows with the text of another one from which texts, not rows, are the items."""
 FEW_STATUSES = 0.2
 """The share of verdicts up to which a word for a status is none of the labels."""
 
@@ -197,8 +201,8 @@ def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFr
             gathered.problems.append(f"{table.place(row)}: {layout.item} is empty")
         if len(empty) > LISTED:
             gathered.problems.append(f"{layout.item} is empty in {len(empty)} rows")
-    elif layout.text is not None and (layout.who or frame[layout.text].duplicated().mean() > 0.3):
-        own = pd.Series(pd.factorize(frame[layout.text])[0] + 1).map("text {}".format)
+    elif layout.text is not None and (layout.who or _texts_repeat(frame, layout)):
+        own = _number_texts(frame, layout).map("text {}".format)
         gathered.notes.append(f"No column names the items: each different {layout.text} is one.")
     else:
         own = pd.Series([table.place(row) for row in range(len(frame))])
@@ -219,6 +223,7 @@ def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFr
         "cluster": layout.cluster,
         "length": layout.length,
         "system": layout.system,
+        **layout.parts,
     }
     rows = pd.DataFrame(
         {
@@ -241,10 +246,33 @@ def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFr
     if "truth" not in items:
         items["truth"] = ""
     items["truth"] = items["truth"].astype(object)
+    if "text" in items:
+        items = _with_transcripts(items)
     if layout.system is not None and layout.cluster is None:
         items["cluster"] = items["id"]
     items["length"] = _lengths(table, layout, items, gathered)
     return items, ids
+
+
+def _texts_repeat(frame: pd.DataFrame, layout: Layout) -> bool:
+    return bool(_number_texts(frame, layout).duplicated().mean() > OFTEN)
+
+
+def _number_texts(frame: pd.DataFrame, layout: Layout) -> pd.Series:
+    """Returns the number of each row's text, with its further parts, from 1."""
+    columns = list(dict.fromkeys([layout.text, *layout.parts.values()]))
+    return frame.groupby(columns, sort=False).ngroup() + 1
+
+
+def _with_transcripts(items: pd.DataFrame) -> pd.DataFrame:
+    """Makes readable text of transcripts, whose messages are then a named part of the items."""
+    written = items["text"]
+    if not written.str.startswith("[").any():
+        return items
+    texts = written.map({cell: transcript_text(cell) for cell in written.unique()})
+    if (texts == "").any():
+        return items
+    return items.assign(text=texts, messages=written)
 
 
 def _lengths(table: Table, layout: Layout, items: pd.DataFrame, gathered: _Gathered) -> pd.Series:
@@ -276,8 +304,9 @@ def _check_constant(
     for _, part in several.groupby("item", sort=False):
         places = " and ".join(table.place(row) for row in part["place"][:2])
         examples.append(f"{part['id'].iloc[0]} ({places})")
+    apart = "name the column that tells them apart with --system, or that names items, --item"
     advice = {
-        "text": "name the column that tells them apart with --system, or that names items, --item",
+        **dict.fromkeys(("text", *FIELD_NAMES), apart),
         "cluster": "an item belongs to one cluster: name another column with --cluster",
     }.get(name, f"correct the file, or name another column with --{name.replace('_', '-')}")
     many = "item has" if len(examples) == 1 else "items have"
@@ -648,7 +677,7 @@ def _find_equal_texts(items: pd.DataFrame, labels: pd.DataFrame, gathered: _Gath
     """Notes texts that stand twice, and with different labels of one person."""
     if "text" not in items:
         return
-    columns = [name for name in ("text", "response_a", "response_b") if name in items]
+    columns = [n for n in ("text", "response_a", "response_b", *FIELD_NAMES) if n in items]
     twice = items[items.duplicated(columns, keep=False) & (items["text"] != "")]
     if twice.empty:
         return

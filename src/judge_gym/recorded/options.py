@@ -11,6 +11,7 @@ from judge_gym.recorded.recording import Recording
 RoleName = Literal[
     "item",
     "text",
+    "part",
     "response_a",
     "response_b",
     "judge",
@@ -34,6 +35,7 @@ long one, `judge` or `person` names who gave the `verdict` or `label` of the row
 ROLE_WORDS: Mapping[RoleName, str] = {
     "item": "the item",
     "text": "the text that is judged",
+    "part": "a named part of the item",
     "response_a": "the first response of a pair",
     "response_b": "the second response of a pair",
     "judge": "a judge's verdicts",

@@ -22,6 +22,7 @@ from judge_gym.recorded.scales import (
     read_comparisons,
 )
 from judge_gym.recorded.tables import Table
+from judge_gym.records.evidence import FIELD_NAMES
 
 NEARLY_FULL = 0.9
 """The share of rows from which a column of labels looks like a judge's."""
@@ -71,11 +72,12 @@ PAIR_MARKS = (("a", "b"), ("1", "2"), ("first", "second"), ("left", "right"), ("
 GENERIC = NAMES["verdict"] | {"judge", "llm", "model", "prediction", "pred", "ai"}
 """Words that name no judge."""
 NUMBERED = re.compile(r"(?P<stem>.*?[^\d._\s-])[._\s-]*(?P<number>\d+)")
-TRUTH_NAMES = (
-    *({"correct", "label"}, {"true", "label"}, {"expected", "label"}, {"expected"}, {"target"}),
-    *({"y", "true"}, {"y", "test"}, {"reference"}, {"ideal"}),
-)
+TRUTH_NAMES = ({"correct", "label"}, {"true", "label"}, {"expected", "label"})
 """The words of names of known answers, if the values are labels."""
+TRUTH_OR_TEXT_NAMES = (
+    *({"expected"}, {"target"}, {"reference"}, {"ideal"}, {"y", "true"}, {"y", "test"}),
+)
+"""The words of names of known answers, if other columns have the same labels."""
 WRITER_WORDS = frozenset({"model", "llm"})
 """Words in the name of a column that names who judged, or who wrote what is judged."""
 MODEL_NAME = re.compile(
@@ -168,6 +170,8 @@ class Layout:
 
     item: str | None = None
     text: str | None = None
+    parts: dict[str, str] = field(default_factory=dict)
+    """The column of each named part of the items, beside the text, which may be one."""
     responses: tuple[str, str] | None = None
     judges: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Of a wide table: the judge and the repeat of each column of verdicts."""
@@ -321,6 +325,7 @@ class _Finder:
                     (
                         bool(c.words & NAMES["truth"] or {"known", "answer"} <= c.words)
                         or (bool(c.labels) and c.words in TRUTH_NAMES)
+                        or (c.words in TRUTH_OR_TEXT_NAMES and self._shares_labels(c))
                     )
                     and c.length <= LONGEST_LABEL
                 )
@@ -342,12 +347,40 @@ class _Finder:
                 texts = [column for column in texts if column not in pair]
         if self.layout.text is not None or not texts:
             return
+        if any(column.name.lower() in FIELD_NAMES for column in texts):
+            texts += self._free(
+                lambda c: (
+                    c.name.lower() == "output" and c not in texts and not self._shares_labels(c)
+                )
+            )
         order = QUESTION_NAMES if self.layout.responses else TEXT_NAMES
         ranked = sorted(texts, key=lambda c: (_rank(c, order), -c.length))
         best = ranked[0]
         alone = len(texts) == 1 or _rank(best, order) < _rank(ranked[1], order)
-        others = "" if len(texts) == 1 else f"; not {', '.join(c.name for c in ranked[1:])}"
-        self._take_single(best.name, "text", f"long texts{others}", certain=alone)
+        parts = {} if self.layout.responses else self._parts_beside(best)
+        others = [column.name for column in ranked[1:] if column.name not in parts.values()]
+        reason = f"long texts; not {', '.join(others)}" if others else "long texts"
+        self._take_single(best.name, "text", reason, certain=alone)
+        self.layout.parts = parts
+        for column in parts.values():
+            if column != best.name:
+                self._take(column, "part", "by its name", f"--text {shlex.quote(best.name)}")
+
+    def _parts_beside(self, text: Column) -> dict[str, str]:
+        """Returns columns such as input and reference beside an output, by the part's name."""
+        if text.name.lower() not in FIELD_NAMES:
+            return {}
+        columns = {c.name.lower(): c for c in self._free(lambda c: not self._shares_labels(c))}
+        columns[text.name.lower()] = text
+        parts = {name: columns[name].name for name in FIELD_NAMES if name in columns}
+        return parts if len(parts) > 1 else {}
+
+    def _shares_labels(self, column: Column) -> bool:
+        """Whether a column holds labels: usual ones, or those of another column."""
+        if not column.labels:
+            return False
+        others = (other for other in self.columns.values() if other is not column)
+        return column.labels <= LABEL_WORDS or any(_alike(column, other) for other in others)
 
     def _many_labels(self, column: Column) -> bool:
         """Whether a column repeats few values, in a table long enough to say so."""

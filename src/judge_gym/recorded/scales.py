@@ -58,35 +58,15 @@ ORDERS = tuple(
 )
 """Words in the order that they usually have."""
 PAIR_WORDS = (
-    (
-        "a",
-        "a>b",
-        "[[a]]",
-        "1",
-        "first",
-        "left",
-        "response_a",
-        "model_a",
-        "response_1",
-        "output_1",
-        "answer_a",
-    ),
-    (
-        "b",
-        "b>a",
-        "[[b]]",
-        "2",
-        "second",
-        "right",
-        "response_b",
-        "model_b",
-        "response_2",
-        "output_2",
-        "answer_b",
-    ),
+    ("a", "1", "first", "left", "one", "a>b"),
+    ("b", "2", "second", "right", "two", "b>a"),
     ("tie", "a=b", "[[c]]", "both", "equal", "draw", "same", "neither", "c", "0"),
 )
 """Words for the first response, the second, and neither."""
+RESPONSE_NAME = re.compile(
+    r"(?:response|model|output|answer|assistant|candidate|option|system|text|reply)[\s_.-]*(\w+)"
+)
+"""The name of a response, which ends in a word for its place: `model_a`, `Response 1`."""
 COMPARISON = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign>>=|<=|==|>|<)\s*(?P<number>-?\d+(\.\d+)?)\s*")
 LEADING_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)\s*[^\d.\s].*")
 
@@ -562,23 +542,55 @@ def usual_order(labels: Sequence[str]) -> list[str]:
 
 
 def _pair_order(labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the labels of a pair: the first response, the second, then others."""
+    """Returns the labels of a pair: the first response, the second, then others.
+
+    A response that nobody prefers has a label too, so that places keep their meaning.
+
+    >>> _pair_order(["tie", "model_b"]), _pair_order(["old", "new"])
+    (('model_a', 'model_b', 'tie'), ('new', 'old'))
+    """
     last = len(PAIR_WORDS)
+    places = {label: pair_place(label) for label in labels}
+    if None not in places.values():
+        for place in {0, 1} - {*places.values()}:
+            other = next((label for label, number in places.items() if number == 1 - place), "")
+            places[_counterpart(other, place)] = place
 
-    def place(label: str) -> int:
-        number = pair_place(label)
-        return last if number is None else number
+    def rank(label: str) -> tuple[int, str]:
+        number = places[label]
+        return last if number is None else number, _folded(label)
 
-    return tuple(sorted(labels, key=lambda label: (place(label), _folded(label))))
+    return tuple(sorted(places, key=rank))
+
+
+def _counterpart(label: str, place: int) -> str:
+    """Returns the label of a response, like that of the other one; by its place without one.
+
+    >>> _counterpart("Model_B", 0), _counterpart("2", 0), _counterpart("", 1)
+    ('Model_A', '1', 'second')
+    """
+    for word, other in zip(PAIR_WORDS[1 - place], PAIR_WORDS[place], strict=True):
+        match = re.fullmatch(rf"(.*[\W_])?{re.escape(word)}(\]\])?", label, re.IGNORECASE)
+        if match:
+            start = match[1] or ""
+            end = other.upper() if label[len(start)].isupper() else other
+            return f"{start}{end}{match[2] or ''}"
+    return ("first", "second")[place]
 
 
 def pair_place(label: str) -> int | None:
     """Returns 0 for a label of the first response, 1 of the second, 2 of neither.
 
-    >>> [pair_place(label) for label in ("A", "model_b", "Tie", "unclear")]
-    [0, 1, 2, None]
+    >>> [pair_place(label) for label in ("A", "[[B]]", "model_b", "Response 1", "Tie", "unclear")]
+    [0, 1, 1, 0, 2, None]
     """
-    return next((n for n, words in enumerate(PAIR_WORDS) if _folded(label) in words), None)
+    word = _folded(label)
+    place = next((n for n, words in enumerate(PAIR_WORDS) if word in words), None)
+    if place is not None:
+        return place
+    match = RESPONSE_NAME.fullmatch(word) or re.fullmatch(r"\[\[(\w)\]\]", word)
+    marks = PAIR_WORDS[:2]
+    return next((n for n, words in enumerate(marks) if match and match[1] in words), None)
 
 
 def _times(number: int) -> str:
