@@ -279,3 +279,12 @@ def test_what_columns_may_be_is_said_where_none_has_verdicts() -> None:
     assert "score holds 40 different numbers, from 0 to 13" in hints[2]
     assert "--score 'score>=NUMBER'" in hints[2]
     assert find({"id": NUMBERS, "gpt": VERDICTS, "score": scores}).hints == ()
+
+
+def test_texts_of_a_pair_are_told_by_the_labels_that_name_them() -> None:
+    chosen = ["links" if n % 3 else "rechts" for n in range(N)]
+    texts = {"Frage": TEXTS, "Antwort links": TEXTS[::-1], "Antwort rechts": TEXTS}
+    layout = find({**texts, "Urteil GPT": chosen, "human": chosen})
+    assert (layout.responses, layout.text) == (("Antwort links", "Antwort rechts"), "Frage")
+    other = find({**texts, "Urteil GPT": VERDICTS, "human": VERDICTS})
+    assert other.responses is None

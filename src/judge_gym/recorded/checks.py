@@ -120,8 +120,9 @@ def _refuse_mixed_pairs(recording: Recording) -> None:
     strange = [label for label in labels if pair_place(label) is None]
     if strange:
         raise DesignError(
-            f"{recording.source}: {', '.join(map(repr, strange))} names no response of a pair; say "
-            "which with --same LABEL=first, second or tie",
+            f"{recording.source}: {', '.join(map(repr, strange))} "
+            f"{'name' if len(strange) > 1 else 'names'} no response of a pair; say which with "
+            "--same LABEL=first, second or tie",
             choices=labels,
         )
     if len(labels) > 3:

@@ -1,7 +1,7 @@
 """What a user may say about a file of verdicts, and what its reader found in it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -93,6 +93,11 @@ class FileOptions:
     accept: bool = False
     """Whether what is uncertain is taken as proposed."""
 
+    @property
+    def about_file(self) -> bool:
+        """Whether it says anything beside the positive label, which studies have too."""
+        return replace(self, positive=None) != FileOptions()
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -160,6 +165,8 @@ class FileReading:
     """Items with labels or verdicts that contradict each other, in sentences."""
     questions: tuple[Question, ...] = ()
     """What needs a word of the user; the file was read as proposed."""
+    export: bool = False
+    """Whether the file is an export of ours, whose columns have fixed names."""
     hints: tuple[str, ...] = ()
     """Where verdicts are missing, what columns without a role may be."""
 

@@ -58,7 +58,7 @@ LABEL_COLUMNS: Mapping[str, Any] = {"item": "", "rater": "", "label": ""}
 """The columns of people's labels."""
 
 
-def item_parts(item: Mapping[str, Any]) -> dict[str, str]:
+def item_parts(item: "Mapping[Any, Any] | pd.Series") -> dict[str, str]:
     """Returns the named parts of an item, such as its input and output, as they are written.
 
     An item without an output or a transcript is one text, whatever else is known of it.

@@ -1,8 +1,9 @@
 """Finds what each column of a table is: by its values first, by its name second."""
 
+import itertools
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -339,10 +340,16 @@ class _Finder:
         texts = self._free(self._is_text)
         if self.layout.responses is None:
             named = self._free(lambda c: not c.numeric and bool(c.words & {*TEXT_NAMES}))
-            parts = [*texts, *(c for c in named if c not in texts and not self._many_labels(c))]
-            pair = next((pair for pair in _pairs(parts)), None)
+            candidates = [
+                *texts,
+                *(c for c in named if c not in texts and not self._many_labels(c)),
+            ]
+            pair = next((pair for pair in _pairs(candidates)), None)
+            reason = "texts whose names are a pair"
+            if pair is None:
+                pair = next(self._pairs_by_labels(texts), None)
+                reason = "texts whose names differ by words that are labels"
             if pair:
-                reason = "texts whose names are a pair"
                 self._take_pair((pair[0].name, pair[1].name), reason, certain=True)
                 texts = [column for column in texts if column not in pair]
         if self.layout.text is not None or not texts:
@@ -365,6 +372,16 @@ class _Finder:
         for column in parts.values():
             if column != best.name:
                 self._take(column, "part", "by its name", f"--text {shlex.quote(best.name)}")
+
+    def _pairs_by_labels(self, texts: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
+        """Yields texts whose names differ by words that another column has as labels."""
+        for first, second in itertools.combinations(texts[:MOST_LABELS], 2):
+            words, others = set(name_words(first.name)), set(name_words(second.name))
+            marks = words ^ others
+            if len(words - others) == len(others - words) == 1 and any(
+                marks <= column.labels for column in self.columns.values()
+            ):
+                yield first, second
 
     def _parts_beside(self, text: Column) -> dict[str, str]:
         """Returns columns such as input and reference beside an output, by the part's name."""

@@ -85,8 +85,9 @@ def _stages(recording: Recording) -> Mapping[str, str]:
     strange = [label for label, place in places.items() if place is None]
     if strange:
         raise DesignError(
-            f"{recording.source}: {', '.join(map(repr, strange))} names no response of a pair; say "
-            "which with --same LABEL=first, second or tie, or name a rubric with --rubric"
+            f"{recording.source}: {', '.join(map(repr, strange))} "
+            f"{'name' if len(strange) > 1 else 'names'} no response of a pair; say which with "
+            "--same LABEL=first, second or tie, or name a rubric with --rubric"
         )
     names = list(PAIR_STAGES)
     return {label: names[place] for label, place in places.items() if place is not None}
@@ -138,7 +139,7 @@ def _items(
     return rows, tuple(notes)
 
 
-def _content(item: Mapping[str, Any], *, paired: bool) -> dict[str, Any]:
+def _content(item: Mapping[Any, Any], *, paired: bool) -> dict[str, Any]:
     """Returns what is judged: a text, named parts, or the question and responses of a pair."""
     text = item["text"] or PAIR_QUESTION
     if paired:
