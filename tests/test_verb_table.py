@@ -4,8 +4,10 @@ import ast
 import importlib.util
 import inspect
 import shutil
+import sqlite3
 import typing
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from contextvars import copy_context
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +25,7 @@ from judge_gym.lab import Lab
 from judge_gym.lab.nouns import NOUNS, describe
 from judge_gym.records.actors import act_as, machine_user
 from judge_gym.records.requests import VerbRequest
+from judge_gym.store.deployment import Deployment
 from judge_gym.triage.lint import SECTIONS
 from judge_gym.verbs import BY_NAME, VERBS, Verb
 from judge_gym.web import serve
@@ -291,6 +294,31 @@ def conforms(verb: Verb, value: Any) -> None:
         for one in value if verb.paged else [value]:
             strict.validate_python(one)
             assert set(one) <= row.__required_keys__ | row.__optional_keys__, verb.name
+
+
+def test_a_reading_verb_leaves_a_production_database_as_it_is(
+    tmp_path: Path, only_sections: OnlySections
+) -> None:
+    """Of another profile's session, which may only read; there is a split whose uses count."""
+    only_sections(verdicts.response_outcomes)
+    with Lab.open(copy_filled_lab(tmp_path), folder=tmp_path) as lab:
+        for name, arguments in CALLS:
+            if BY_NAME[name].effect != "reads":
+                outcome(lab, name, arguments)
+        lab.store.splits.save("", 0, 0.5, {1: True, 2: False}, replace=True)
+        Deployment(lab.store.database).mark("prod")
+        before = contents(tmp_path / "lab.db")
+        reads = [(name, arguments) for name, arguments in CALLS if BY_NAME[name].effect == "reads"]
+        for name, arguments in reads:
+            assert "is production" not in str(outcome(lab, name, arguments)), name
+        assert lab.reports.judges("pilot")["split"] is not None
+        assert contents(tmp_path / "lab.db") == before
+
+
+def contents(file: Path) -> list[str]:
+    """Every row of a database, as statements."""
+    with closing(sqlite3.connect(file)) as connection:
+        return [*connection.iterdump()]
 
 
 def test_a_verb_takes_the_fields_of_its_request() -> None:
