@@ -256,6 +256,6 @@ def test_failed_calls_that_are_asked_again_are_in_progress_until_a_worker_has_as
     lab.runs.retry("small")
     assert lab.runs.wait("small", timeout=0)["in_progress"] is True
     assert statuses(lab) == {"scoring"}
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     ended = lab.runs.wait("small", timeout=0)
     assert ended["in_progress"] is False and statuses(lab) == {"failed"}, "it fails again"

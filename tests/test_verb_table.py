@@ -22,7 +22,7 @@ from judge_gym.analysis.report import verdicts
 from judge_gym.client import Client
 from judge_gym.errors import DesignError, JudgeGymError
 from judge_gym.lab import Lab
-from judge_gym.lab.nouns import NOUNS, describe
+from judge_gym.lab.nouns import LOCAL, NOUNS, describe
 from judge_gym.records.actors import act_as, machine_user
 from judge_gym.records.requests import VerbRequest
 from judge_gym.store.deployment import Deployment
@@ -350,6 +350,20 @@ def test_the_table_is_consistent() -> None:
         assert verb.paged or not (verb.cursor or verb.page), verb.name
         if verb.page:
             assert callable(getattr(NOUNS[verb.noun], verb.page))
+
+
+def test_only_verbs_their_pages_and_listed_local_methods_are_public_on_nouns() -> None:
+    """Attributes that are computed, such as the name of the database, are documented properties."""
+    verbs = set(BY_NAME) | {f"{verb.noun}.{verb.page}" for verb in VERBS if verb.page}
+    public = {
+        f"{noun}.{name}": member
+        for noun, part in NOUNS.items()
+        for name, member in vars(part).items()
+        if not name.startswith("_")
+    }
+    methods = {name for name, member in public.items() if not isinstance(member, property)}
+    assert methods - verbs == set(LOCAL)
+    assert all(member.__doc__ for member in public.values())
 
 
 def test_an_http_request_has_each_argument_in_its_place() -> None:

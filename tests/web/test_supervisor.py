@@ -148,9 +148,11 @@ def test_a_lab_whose_workers_fail_is_not_ready_until_they_work(lab: Lab, workers
     supervisor.start()
     until(lambda: workers.started == 2)
     for _ in range(20):  # while workers start and end
-        assert any("workers end with an error" in text for text in lab.admin.readiness()["reasons"])
+        assert any(
+            "workers end with an error" in text for text in lab.serving.readiness()["reasons"]
+        )
         time.sleep(0.01)
     workers.code = 0
     supervisor.request_worker()
-    until(lambda: not any("with an error" in text for text in lab.admin.readiness()["reasons"]))
+    until(lambda: not any("with an error" in text for text in lab.serving.readiness()["reasons"]))
     supervisor.stop()

@@ -13,6 +13,7 @@ import yaml
 from judge_gym.axes import NONE, TEMPLATE
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError, unknown
 from judge_gym.lab.prepare import PreparedStudy, prepare_study
+from judge_gym.lab.study_files import StudySource
 from judge_gym.models import Registry
 from judge_gym.store import Store
 from judge_gym.studies import Study, read_study
@@ -62,13 +63,12 @@ def prepare_text(
     if len(text) > MAX_LENGTH:
         raise DesignError(f"a study has at most {MAX_LENGTH:,} characters")
     _refuse_endless(text)
-    given = dict(overrides)
-    study = read_study(text, "study", resolve=models.resolve, overrides=given)
+    study = read_study(text, "study", resolve=models.resolve, overrides=overrides)
     _refuse_vast(study)
     for path in _paths(study):
         refuse_outside(path, folder)
     with bare_messages(folder):
-        return prepare_study(study, text, folder, models, store, given)
+        return prepare_study(StudySource(text, study, folder, overrides), models, store)
 
 
 def _refuse_vast(study: Study) -> None:
