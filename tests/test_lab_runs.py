@@ -160,6 +160,8 @@ def test_resume_continues_the_series_that_it_names(lab: Lab, write_study: WriteS
     lab.runs.pause("small")
     with pytest.raises(NotFoundError, match="unknown series 'agian'; choose '7' or 'again'"):
         lab.runs.resume("small", series="agian")
+    with pytest.raises(NotFoundError, match="'agian'"):
+        lab.runs.run_resumed("small", series="agian")
     lab.runs.resume("small", series="again")
     lab.engine.work(until_idle=True)
     found = {run["series"]: run["status"] for run in lab.runs.status("small")["runs"]}

@@ -3,12 +3,15 @@
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import Call, OnlySections
+from judge_gym.errors import DesignError
+from judge_gym.lab import Lab
 from judge_gym.lab.workers import Workers
 from judge_gym.studies import file as studies_file
 from judge_gym.studies.yaml_lines import load_yaml
@@ -72,3 +75,14 @@ def test_every_command_opens_and_checks_its_study_file_once(
         assert said.code == 0, (line, said.err)
         counts[line] = (OPENED[str(finished)] - opened, checks)
     assert counts == dict.fromkeys(counts, (1, 1))
+
+
+def test_a_study_that_was_read_is_refused_under_other_knobs(
+    lab: Lab, write_study: Callable[..., Path]
+) -> None:
+    source = lab.studies.read(write_study(), {"verdict.method": "subset"})
+    _, prepared = lab.runs.estimate(source)
+    methods = {each.design.verdict.method for each in prepared.sweep.experiments}
+    assert methods == {"subset"}
+    with pytest.raises(DesignError, match="read under other knobs"):
+        lab.runs.plan(source, overrides={"verdict.method": "single"})

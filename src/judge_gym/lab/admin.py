@@ -86,9 +86,9 @@ class Admin:
 
     def query(self, sql: str, *, limit: int = 100) -> QueryResult:
         """Returns the result of one SELECT, in 5 seconds at most; it cannot change anything."""
-        found = self._store.sql.select(sql, limit=limit)
-        rows = [[_plain_value(value) for value in row] for row in found.rows]
-        return {"columns": [*found.columns], "rows": rows, "more": found.more}
+        result = self._store.sql.select(sql, limit=limit)
+        rows = [[_plain_value(value) for value in row] for row in result.rows]
+        return {"columns": [*result.columns], "rows": rows, "more": result.more}
 
     # --- ledger ----------------------------------------------------------------------------------
 
@@ -99,8 +99,7 @@ class Admin:
 
     def export_ledger(self, path: str | Path, target: str | None = None) -> Exported:
         """Writes the calls behind a study or an experiment, or all, for another lab to import."""
-        found = self._studies.find(target) if target is not None else None
-        tags = [row["tag"] for row in found] if found is not None else None
+        tags = None if target is None else [row["tag"] for row in self._studies.find(target)]
         return export_ledger(self._store.database, Path(path), tags)
 
     def show_call(self, id: int) -> CallTranscript:
@@ -169,14 +168,16 @@ class Admin:
         Values are secrets and never among them, apart from the profile of this session.
         """
         entries = self._models.entries
-        known = dict(VARIABLES)
+        variables = dict(VARIABLES)
         for origin in search_origins().values():
-            known |= origin.variables
+            variables |= origin.variables
         for name, provider in entries.providers.items():
-            known |= dict.fromkeys(provider.key_env, f"key of {name}")
-            known |= {provider.base_url_env: f"address of {name}"} if provider.base_url_env else {}
+            variables |= dict.fromkeys(provider.key_env, f"key of {name}")
+            variables |= (
+                {provider.base_url_env: f"address of {name}"} if provider.base_url_env else {}
+            )
         for name, endpoint in entries.endpoints.items():
-            known |= {endpoint.key_env: f"key of {name}"} if endpoint.key_env else {}
+            variables |= {endpoint.key_env: f"key of {name}"} if endpoint.key_env else {}
         return [
             {
                 "name": name,
@@ -184,17 +185,17 @@ class Admin:
                 "value": self._store.database.profile if name == PROFILE else None,
                 "purpose": purpose,
             }
-            for name, purpose in known.items()
+            for name, purpose in variables.items()
         ]
 
 
 def _model(card: ModelCard) -> ModelInfo:
     prices = card.tariff()
-    known = {name: getattr(card, name, None) for name in ModelInfo.__annotations__}
+    attributes = {name: getattr(card, name, None) for name in ModelInfo.__annotations__}
     return cast(
         ModelInfo,
         {
-            **known,
+            **attributes,
             "endpoint": card.endpoint or None,
             "input_usd": prices.input if prices else None,
             "cached_usd": prices.cached if prices else None,

@@ -132,12 +132,12 @@ class Estimates:
     ) -> dict[str, float]:
         """Computes the limits that would be enough to end a study's runs."""
         budget = BudgetSpec.model_validate(self._store.studies.budget(study))
-        whole = self._spend(study, left)
+        total = self._spend(study, left)
         most = Spend()
         for run in runs if budget.run != Caps() else ():
             spend = self._spend(run.id, self.remaining([run]))
             most = Spend(*map(max, astuple(most), astuple(spend)))
-        return enough(budget, whole, most, left.seconds / 60)
+        return enough(budget, total, most, left.seconds / 60)
 
     def _spend(self, payer: str | int, left: "StagePlan") -> Spend:
         """Adds what is left to pay to what a study or a run has paid."""

@@ -218,9 +218,9 @@ class EvidenceLibrary:
     def list(self, window_id: int) -> Sequence[WindowItem]:
         """Returns the items of a window."""
         self._store.evidence.find_window(window_id)
-        kept = {item.id for item in self._store.evidence.window_items(window_id)}
+        in_window = {item.id for item in self._store.evidence.window_items(window_id)}
         return [
-            {**summarize_item(item), "dropped": item.id not in kept}
+            {**summarize_item(item), "dropped": item.id not in in_window}
             for item in self._store.evidence.window_items(window_id, dropped=True)
         ]
 

@@ -156,12 +156,12 @@ class Experiments:
             "budget": dict(self._store.studies.budget(name)),
             "declarations": [
                 {
-                    "what": one.what,
-                    "declared": one.when,
-                    "answers_before": one.before,
-                    "answers": one.answers,
+                    "what": declaration.what,
+                    "declared": declaration.when,
+                    "answers_before": declaration.before,
+                    "answers": declaration.answers,
                 }
-                for one in self._store.studies.declarations(name).declared
+                for declaration in self._store.studies.declarations(name).declared
             ],
         }
 
@@ -197,8 +197,8 @@ class Experiments:
         )
         names = [row["tag"] for row in tags.rows]
         rows = self._store.experiments.rows(tags=names) if names else []
-        found = summarize_experiments(self._store, rows, reasons=reasons)
-        return Page(cast(Any, found), tags.next, tags.previous)
+        summaries = summarize_experiments(self._store, rows, reasons=reasons)
+        return Page(cast(Any, summaries), tags.next, tags.previous)
 
     # --- rubrics, samples, probes ----------------------------------------------------------------
 
@@ -212,12 +212,12 @@ class Experiments:
     ) -> Sequence[SampleRow]:
         """Returns the samples of an experiment with decoded stages."""
         self._refuse_unknown(tag)
-        found = [
+        samples = [
             row
             for row in self._store.samples.rows([tag])
             if status in (None, row["status"]) and evidence in (None, row["evidence"])
         ]
-        return cast(Sequence[SampleRow], with_answers(self._store, found, tag))
+        return cast(Sequence[SampleRow], with_answers(self._store, samples, tag))
 
     def _refuse_unknown(self, tag: str) -> None:
         """Raises an error that says of a study's name that it is no tag."""
@@ -242,10 +242,10 @@ class Experiments:
     ) -> Page:
         """Returns a page of an experiment's samples, after the last sample of the previous one."""
         self._refuse_unknown(tag)
-        chosen = Selection(status=status, evidence=evidence)
-        found = self._store.samples.browse(tag, chosen, after=read_row(after), limit=limit)
-        rows = with_answers(self._store, found.rows, tag)
-        return Page([*rows], None if found.after is None else str(found.after))
+        selection = Selection(status=status, evidence=evidence)
+        span = self._store.samples.browse(tag, selection, after=read_row(after), limit=limit)
+        rows = with_answers(self._store, span.rows, tag)
+        return Page([*rows], None if span.after is None else str(span.after))
 
     def list_answers(self, target: str, *, status: str | None = None) -> Sequence[AnswerRow]:
         """Returns what judges answered, word for word, in a study or an experiment."""
@@ -386,12 +386,12 @@ class Experiments:
         include: Collection[str] = (),
     ) -> int:
         """Writes tidy rows to a file and returns how many."""
-        chosen = file_format(out, format)
+        out_format = file_format(out, format)
         check_folder(out)
         frame = self.exported_samples(*targets, include=include)
         if frame.empty:
             raise ConflictError("there are no samples to export yet; run a study first")
-        write_samples(frame, out, chosen)
+        write_samples(frame, out, out_format)
         return len(frame)
 
     def export_file(
@@ -410,5 +410,5 @@ class Experiments:
 
 def _probes(rows: Sequence[Mapping[str, Any]]) -> Sequence[ProbeRow]:
     fields = ProbeRow.__annotations__
-    found = [{name: row[name] for name in fields} for row in rows if row["probe_status"]]
-    return cast(Sequence[ProbeRow], found)
+    probes = [{name: row[name] for name in fields} for row in rows if row["probe_status"]]
+    return cast(Sequence[ProbeRow], probes)

@@ -189,18 +189,18 @@ class Labels:
 
 
 def _names(items: Sequence[Evidence], used: Collection[str] | None = None) -> dict[str, set[int]]:
-    """Returns what an item may be called: its number, address, hash, own id or title.
+    """Lists what an item may be called: its number, address, hash, own id or title.
 
     Of recorded items `used` has the names that a file uses: where all are own ids, which may be
     numbers too, these are meant.
     """
-    own: dict[str, set[int]] = {}
+    ids_by_own_id: dict[str, set[int]] = {}
     for item in items:
         for name in {str(item.metadata.get("id", "")), *item.metadata.get("ids", ())} - {""}:
-            own.setdefault(name, set()).add(item.id)
-    if used is not None and own.keys() >= {*used}:
-        return own
-    names = {name: {*ids} for name, ids in own.items()}
+            ids_by_own_id.setdefault(name, set()).add(item.id)
+    if used is not None and ids_by_own_id.keys() >= {*used}:
+        return ids_by_own_id
+    names = {name: {*ids} for name, ids in ids_by_own_id.items()}
     for item in items:
         for name in {str(item.id), item.url, item.hash, item.title} - {""}:
             names.setdefault(name, set()).add(item.id)

@@ -120,10 +120,10 @@ class PageData:
         self, *targets: str, include: Collection[str] = ()
     ) -> Iterator["pd.DataFrame"]:
         """Reads the rows of `samples`, one experiment at a time; at least one part."""
-        every = self._studies.find(*targets)
-        columns = requested_columns(self._store, every, include)
+        experiments = self._studies.find(*targets)
+        columns = requested_columns(self._store, experiments, include)
         by_digest: dict[str, list[dict[str, Any]]] = {}
-        for row in every:
+        for row in experiments:
             by_digest.setdefault(row["digest"], []).append(row)
         for rows in by_digest.values() or [[]]:
             yield exported_samples(self._store, rows, columns)

@@ -251,15 +251,15 @@ def targets_of(
     raised, notes = {}, []
     for experiment in prepared.sweep.experiments:
         targets, design = prepared.targets[experiment.tag], experiment.design
-        others = [rival for rival in rival_ids if rival != design.judge.model]
-        if others and design.rubric.author != "own":
-            others = []
+        other_judges = [rival for rival in rival_ids if rival != design.judge.model]
+        if other_judges and design.rubric.author != "own":
+            other_judges = []
             notes.append(f"no swap for {experiment.tag}: its judge writes no rubric of its own")
         raised[experiment.tag] = targets._replace(
             samples=samples or targets.samples,
-            rivals=tuple(dict.fromkeys([*targets.rivals, *others])),
+            rivals=tuple(dict.fromkeys([*targets.rivals, *other_judges])),
         )
-    if rival_ids and not any(set(asked.rivals) & set(rival_ids) for asked in raised.values()):
+    if rival_ids and not any(set(each.rivals) & set(rival_ids) for each in raised.values()):
         raise DesignError(
             f"{' and '.join(rival_ids)} cannot be a rival here: a judge is no rival of itself, and "
             "a swap needs a judge that writes its own rubric"

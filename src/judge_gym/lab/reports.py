@@ -13,7 +13,6 @@ from judge_gym.lab.experiment_summaries import summarize_experiments
 from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.label_frames import label_frame
 from judge_gym.lab.power import study_sizes
-from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.sample_frames import is_export, people_of, read_samples, stored_samples
 from judge_gym.lab.studies import Studies, Target
 from judge_gym.lab.texts import check_folder, new_file
@@ -166,8 +165,8 @@ class Reports:
             table["sentence"] = f"{table['sentence']} {note}"
             table["notes"] = [note, *table["notes"]]
         if table["split"] is not None:
-            read = [(row["setup"], row["truth"]) for row in table["rows"]]
-            estimates = [[setup, found and [found["value"], found["n"]]] for setup, found in read]
+            truths = [(row["setup"], row["truth"]) for row in table["rows"]]
+            estimates = [[setup, truth and [truth["value"], truth["n"]]] for setup, truth in truths]
             table["split"]["uses"] = self._store.splits.record_use(study, digest(estimates))
         return table
 
@@ -205,20 +204,21 @@ class Reports:
             raise DesignError(f"A and B are both {a}; choose two setups", choices=rows)
         sides = (rows[a], rows[b])
         tags = dict.fromkeys(tag for row in sides for tag in row["tags"])
-        found = self._studies.find(*tags)
-        frame = tidy(stored_samples(self._store, found), source=target)
+        experiments = self._studies.find(*tags)
+        frame = tidy(stored_samples(self._store, experiments), source=target)
         # Its intervals are for two setups, by the measure that decides among all.
         decider = table["measure"]
-        pair = self._judge_table(frame, found, measure=None if decider == "loss" else decider)
+        measure = None if decider == "loss" else decider
+        pair = self._judge_table(frame, experiments, measure=measure)
         in_pair = {tuple(row["tags"]): row["setup"] for row in pair["rows"]}
         names = [in_pair[tuple(row["tags"])] for row in sides]
-        own = own_rows(frame)
-        setups = {setup.name: setup for setup in setups_of(own)}
-        people = label_frame(self._store, found)
-        verdicts = of_setups(own, [setups[name] for name in names], people)
+        frame = own_rows(frame)
+        setups = {setup.name: setup for setup in setups_of(frame)}
+        people = label_frame(self._store, experiments)
+        verdicts = of_setups(frame, [setups[name] for name in names], people)
         stage = comparison.stage_difference(verdicts)
         contrast = comparison.main_contrast(pair, names[0], names[1], stage)
-        titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))
+        titles = dict(zip(frame["evidence"], frame["evidence_title"], strict=True))
         both, items = comparison.differing_items(verdicts, titles)
         sentence = comparison.comparison_sentence(
             contrast, a, b, judged_by_both=both, differing=len(items)
@@ -267,7 +267,7 @@ class Reports:
         from judge_gym.analysis.report.page import slug
 
         report = self._cached(target)
-        tables = [*map(slug, [one.title for one in report.tables] + [*report.further_tables])]
+        tables = [*map(slug, [each.title for each in report.tables] + [*report.further_tables])]
         if table not in tables:
             raise NotFoundError(unknown("table", table, tables, target), choices=tables)
         return records(report.table(table))
@@ -355,8 +355,8 @@ class Reports:
             "repeats": size.repeats if finite else None,
             "draws": int(size.draws),
             "purchases": [cast(Purchase, row) for row in records(points)],
-            "variance": records(variance_table([one for one in measured if one.task == task])),
-            "quantities": [one.name for one in matches[1:] or listed],
+            "variance": records(variance_table([each for each in measured if each.task == task])),
+            "quantities": [each.name for each in matches[1:] or listed],
         }
 
     def power(
@@ -387,14 +387,16 @@ class Reports:
 
         if (target is None) == (study is None):
             raise DesignError("give either target or study")
-        prepared = self._studies.prepare_text(study) if study else self._prepared(target or "")
+        prepared = (
+            self._studies.prepare_text(study) if study else self._studies.prepare(target or "")
+        )
         name = pilot or prepared.study
         rows = self._studies.find(name) if pilot else self._stored_rows(name)
         samples = stored_samples(self._store, rows) if rows else None
-        known = samples is not None and len(samples) > 0
-        if pilot and not known:
+        has_samples = samples is not None and len(samples) > 0
+        if pilot and not has_samples:
             raise ConflictError(f"{pilot} has no samples yet to plan by; run it first")
-        frame = tidy(samples, source=name) if samples is not None and known else None
+        frame = tidy(samples, source=name) if samples is not None and has_samples else None
         assumed = {} if frame is None else pilot_components(frame, label_frame(self._store, rows))
         endpoints = ENDPOINTS
         if prepared.sweep.experiments[0].task.protocol == CONTESTED:
@@ -405,7 +407,7 @@ class Reports:
         table = power_table(study_sizes(prepared), effect, assumed, endpoints)
         return {
             "study": prepared.study,
-            "pilot": name if known else "",
+            "pilot": name if has_samples else "",
             "sentence": power_sentence(table),
             "endpoints": [cast(EndpointPower, row) for row in records(table)],
         }
@@ -478,9 +480,6 @@ class Reports:
         name = self._studies.name(target)
         rows = usage.rows(by=columns, study=name) or usage.rows(by=columns, tag=name)
         return cast(Sequence[UsageRow], rows)
-
-    def _prepared(self, target: str | Path | PreparedStudy) -> PreparedStudy:
-        return target if isinstance(target, PreparedStudy) else self._studies.prepare(target)
 
 
 def parse_loss(text: str) -> dict[str, float]:

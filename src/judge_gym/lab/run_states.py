@@ -37,8 +37,8 @@ class RunStates:
             name, rows = self._studies.find_named(target)
         all_tags = [row["tag"] for row in rows]
         active = set(self._store.logs.in_progress()) & set(all_tags)
-        others = self._store.logs.recent(limit) if target is None else all_tags
-        tags = [*sorted(active), *(tag for tag in others if tag not in active)][:limit]
+        candidates = self._store.logs.recent(limit) if target is None else all_tags
+        tags = [*sorted(active), *(tag for tag in candidates if tag not in active)][:limit]
         progress = self._store.progress.of_tags(tags)
         runs = [_run(run) for tag in tags for run in progress[tag]]
         runs += self._suite_states(suite_run) if target is None or suite_run else []
