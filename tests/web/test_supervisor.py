@@ -25,7 +25,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 class Workers:
-    """Stands in for `runs.start_worker`: each process does nothing and exits with `code`."""
+    """Stands in for `workers.start`: each process does nothing and exits with `code`."""
 
     def __init__(self) -> None:
         self.started = 0
@@ -46,7 +46,7 @@ class Workers:
 @pytest.fixture
 def workers(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Workers:
     workers = Workers()
-    monkeypatch.setattr(lab.runs, "start_worker", workers.begin)
+    monkeypatch.setattr(lab.workers, "start", workers.begin)
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.01)
     return workers
 
