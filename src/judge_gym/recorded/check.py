@@ -221,6 +221,7 @@ def check_reading(
     samples, people = as_samples(recording)
     samples[ROW] = np.arange(len(samples))
     frame = tidy(_with_unjudged(samples, recording), source=recording.source)
+    del samples  # which take much memory
     if positive is None and propose_positive(recording.scale.labels) != recording.scale.positive:
         positive = recording.scale.positive
     table = judge_table(

@@ -15,7 +15,7 @@ from judge_gym.analysis.judges.systems import SystemDifference
 from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.recorded.options import FileReading
 from judge_gym.records.judge_table import MIN_CLUSTERS, Decider, JudgeRow, JudgeTable, Quantity
-from judge_gym.records.numbers import decimal, share, signed_hundredths, with_interval
+from judge_gym.records.numbers import decimal, share, signed, signed_hundredths, with_interval
 
 NAMED = 3
 """The number of judges with a sentence of their own; the others stand in the table."""
@@ -183,22 +183,22 @@ def people_sentences(table: JudgeTable) -> Iterator[str]:
 def system_sentence(a: str, b: str, gap: SystemDifference, *, unit: str = "points") -> str:
     """Says which of two systems is better: 'v2 minus v1: judge says +7.0 points, corrected ...'."""
 
-    def ends(estimate: Estimate, form: str, factor: float) -> str:
+    def ends(estimate: Estimate, factor: float, digits: int) -> str:
         if not estimate.known:
             return ""
-        low, high = factor * estimate.low, factor * estimate.high
-        return f" [{low:{form}}, {high:{form}}]"
+        low, high = (signed(factor * end, digits) for end in (estimate.low, estimate.high))
+        return f" [{low}, {high}]"
 
     judged, corrected = 100 * gap.judged.value, 100 * gap.corrected.value
-    text = f"{a} minus {b}: judge says {judged:+.1f} {unit}"
+    text = f"{a} minus {b}: judge says {signed(judged, 1)} {unit}"
     if gap.corrected.n and not np.isnan(corrected):
-        text += f", corrected {corrected:+.1f}{ends(gap.corrected, '+.1f', 100)}"
+        text += f", corrected {signed(corrected, 1)}{ends(gap.corrected, 100, 1)}"
         if gap.withheld:
             text += f" (no interval: {gap.withheld})"
     else:
         text += "; no label corrects it"
     if not np.isnan(gap.length.value):
-        text += f"; mean length {gap.length.value:+,.0f}{ends(gap.length, '+,.0f', 1)}"
+        text += f"; mean length {signed(gap.length.value, 0)}{ends(gap.length, 1, 0)}"
     over = "items that both answered" if gap.shared else "items, different ones of each system"
     return f"{text}. On {gap.items:,} {over}."
 

@@ -157,7 +157,8 @@ def as_samples(recording: Recording) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     scale = recording.scale
     stages = {label: number for number, label in enumerate(scale.labels, 1)}
-    rows = recording.verdicts.merge(recording.items, on="item", how="left", validate="m:1")
+    facts = recording.items[["item", "title", "truth", "cluster", "length"]]
+    rows = recording.verdicts.merge(facts, on="item", how="left", validate="m:1")
     samples = pd.DataFrame(
         {
             JUDGE: rows["judge"],
