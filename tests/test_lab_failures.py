@@ -151,7 +151,7 @@ def test_a_run_is_analysed_once_and_the_second_time_costs_nothing(
     text, calls_made = written(first), paid(lab)
     assert lint_report(text) == []
     rows = [row["path"] for row in lab.suites.list_failed(run.id)]
-    assert [told.eval for told in read_report(text, "x").failures] == rows
+    assert [told.path for told in read_report(text, "x").failures] == rows
     samples = lab.experiments.samples(f"analyze-{run.key[:8]}")
     for one in first.findings:
         mine = samples[samples["evidence_title"] == one.case.result.path]
