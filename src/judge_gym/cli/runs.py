@@ -31,7 +31,6 @@ from judge_gym.cli.options import (
     Series,
     Set,
     Target,
-    Yes,
     parse_pairs,
     workflow,
 )
@@ -77,7 +76,6 @@ def run(
         bool,
         typer.Option("--offline", help="Call no model: every answer must be in the ledger."),
     ] = False,
-    yes: Yes = False,
     json: AsJson = False,
 ) -> None:
     """Run a study to the end.
@@ -98,7 +96,6 @@ def run(
                 watch=watch,
                 budget=parse_pairs("--budget", budget),
                 offline=offline,
-                confirmed=yes,
                 pause_after=workflow(pause_after),
             ),
             json,
@@ -112,7 +109,6 @@ def start(
     series: Series = None,
     budget: Budget = NONE,
     pause_after: PauseAfter = None,
-    yes: Yes = False,
     json: AsJson = False,
 ) -> None:
     """Start a study in the background; 'status' follows it."""
@@ -123,7 +119,6 @@ def start(
             series=series,
             budget=parse_pairs("--budget", budget),
             pause_after=workflow(pause_after),
-            confirmed=yes,
         )
         log = None
         if not lab.admin.on_server and lab.runs.start_worker(limit_options()) is not None:

@@ -1,20 +1,17 @@
 """Prepares a study file or stored experiments: reads evidence and rubrics, and sets targets."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge_gym.axes import (
-    CONTESTED,
     NONE,
     RECORDED,
     TEMPLATE,
-    V1_DEFAULTS,
     Design,
     expand,
     template_file,
@@ -91,8 +88,6 @@ class PreparedStudy:
     file: str | None
     """The text of the study file; None if experiments were named by tag."""
     warnings: tuple[str, ...]
-    changed_by_defaults: frozenset[str] = frozenset()
-    """The tags that the lab holds under a protocol which the study no longer names."""
     labels: tuple[PoolLabel, ...] = ()
     """The stages that people gave, from columns of the study's files."""
     declared: Mapping[str, Any] = field(default_factory=dict)
@@ -152,28 +147,15 @@ def prepare_study(
     study = study.model_copy(update={"tasks": tasks})
     study, templates = _with_templates(study, folder)
     shown = [knob for name, value in overrides.items() for knob in expand(name, value)]
-    make = partial(
-        experiments,
+    sweep = experiments(
+        study,
         pools=pools,
         rubrics=rubrics,
         benchmarks=benchmarks,
         templates=templates,
         shown=shown,
     )
-    sweep = make(study)
     warnings += _template_doubts(study, sweep)
-    changed = _changed_by_defaults(study, sweep, make, store)
-    warnings += [
-        f"{knob} has no effect: without a protocol, texts are shown as they are and rubrics are "
-        "not criticised, unless evidence.view or rubric.critic says otherwise"
-        for knob in sweep.unused
-    ]
-    if changed:
-        warnings.append(
-            "this study names no protocol, and judges are asked in neutral words; what the lab "
-            f"holds of it was run under protocol: {CONTESTED}, which keeps it, with the models "
-            "that edited and criticised as evidence.editor and rubric.critic of its design"
-        )
     warnings += _same_family(study, sweep, models)
     warnings += _unknown_to_simulated(study, pools, models)
     labels = _pool_labels(study, sweep)
@@ -181,7 +163,7 @@ def prepare_study(
         raters = ", ".join(dict.fromkeys(label.rater for label in labels))
         warnings.append(f"{len(labels):,} labels of people: {raters}")
     prepared = prepare_sweep(study, text, sweep, models, warnings)
-    return replace(prepared, changed_by_defaults=changed, labels=labels)
+    return replace(prepared, labels=labels)
 
 
 def _with_templates(study: Study, folder: Path) -> tuple[Study, dict[str, str]]:
@@ -238,32 +220,6 @@ def _template_doubts(study: Study, sweep: Sweep) -> list[str]:
         for doubt in template.doubts(task.pool, task.rubric):
             doubts[f"{template.name} {doubt}"] = None
     return [*doubts]
-
-
-def _changed_by_defaults(
-    study: Study, sweep: Sweep, make: Callable[[Study], Sweep], store: Store
-) -> frozenset[str]:
-    """Returns the tags of new experiments that the defaults of version 1 would find stored."""
-    if study.protocol is not None:
-        return frozenset()
-    rows = store.experiments.rows(study=study.study)
-    earlier = {row["digest"] for row in rows if row["protocol"]}
-    if not earlier:
-        return frozenset()
-    version1 = {"protocol": CONTESTED, "assistant": V1_DEFAULTS["evidence.editor"]}
-    try:
-        before = make(study.model_copy(update=version1))
-    except DesignError:
-        return frozenset()
-
-    def judged(experiment: Experiment) -> tuple[str, str, str]:
-        task = experiment.task
-        return task.concept, task.pool_name, experiment.design.judge.model
-
-    stored = {judged(one) for one in before.experiments if one.digest in earlier}
-    return frozenset(
-        one.tag for one in sweep.experiments if judged(one) in stored and one.digest not in earlier
-    )
 
 
 def _pool_labels(study: Study, sweep: Sweep) -> tuple[PoolLabel, ...]:

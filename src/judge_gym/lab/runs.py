@@ -67,8 +67,6 @@ from judge_gym.studies import BudgetSpec, Caps
 if TYPE_CHECKING:
     from judge_gym.engine.runs.planner import Plan, StagePlan
 
-DEFAULTS = "defaults"
-"""The reason for new calls of a study whose file says the same as before."""
 UNREADABLE = {"parse_failed": "could not be read", "truncated": "were cut off (judge.max_tokens)"}
 """What is said of answers by the status of their verdicts."""
 MANY_UNREADABLE = 0.1
@@ -92,7 +90,6 @@ class RunKeywords(TypedDict, total=False):
     pause_after: Workflow | None
     only_failed: bool
     allow_private: bool
-    confirmed: bool
 
 
 class Runs:
@@ -228,7 +225,7 @@ class Runs:
         """
         chosen = RunOptions(**options)
         source = self._collected(target, chosen)
-        new_calls = self._confirmed_calls(source, chosen)
+        new_calls = self._note_new_calls(source, chosen)
         prepared, runs, notes = self._stored(source, chosen, _name(target))
         result = self._engine.execute(
             prepared.study,
@@ -258,7 +255,6 @@ class Runs:
         chosen = RunOptions(**options)
         source = target if study is None else self._prepared(target, study, chosen.overrides)
         collected = self._collected(source, chosen)
-        self._confirmed_calls(collected, chosen)
         prepared, runs, _ = self._stored(collected, chosen, _name(target))
         clashes = self._engine.start(runs, chosen, budget=prepared.budget)
         if clashes:
@@ -501,9 +497,6 @@ class Runs:
         }
         changes = {}
         for new in prepared.sweep.experiments:
-            if new.tag in prepared.changed_by_defaults:
-                changes[new.tag] = DEFAULTS
-                continue
             if stored.get(new.tag, new.digest) == new.digest:
                 continue
             old, _ = self._store.experiments.find(new.tag)
@@ -518,21 +511,13 @@ class Runs:
             changes[new.tag] = " and ".join(changed) or "the design"
         return changes
 
-    def _confirmed_calls(self, prepared: PreparedStudy, options: RunOptions) -> list[str]:
-        """Returns notes on new calls; refuses those of changed defaults that are not confirmed."""
+    def _note_new_calls(self, prepared: PreparedStudy, options: RunOptions) -> list[str]:
+        """Returns notes on calls that are new because the study changed since it was last run."""
         changes = {} if options.offline else self._changes(prepared)
         if not changes:
             return []
         plan, _ = self.estimate(prepared, series=options.series, samples=options.samples)
-        notes = _new_calls(changes, plan)
-        unconfirmed = _new_calls({t: c for t, c in changes.items() if c == DEFAULTS}, plan)
-        if unconfirmed and not options.confirmed:
-            raise ConflictError(
-                f"{unconfirmed[0]}, and nothing was started: keep its experiments with protocol: "
-                "contested-concepts and their evidence.editor and rubric.critic in the study, or "
-                "pay for new ones with --yes (confirmed: true)"
-            )
-        return notes
+        return _new_calls(changes, plan)
 
     def _collected(
         self, target: str | Path | PreparedStudy | None, options: RunOptions
