@@ -5,7 +5,7 @@ import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -729,8 +729,8 @@ def test_an_ablation_can_be_contrasted_with_its_base() -> None:
 def test_epsilon_of_the_alternative_annotator_test_is_declared(
     choice: Any, declared: Any, name: str
 ) -> None:
-    version = StudyVersion(read(alt_test=choice).declared, None)
-    declares = declarations([version], lambda times: (0, []))
+    version = StudyVersion(read(alt_test=choice).declared, datetime.now(UTC))
+    declares = declarations([version], lambda times: (0, [0]))
     assert declares.alt_test == declared
     assert f"alternative annotator test: {name}" in [part.what for part in declares.declared]
     assert "alt_test" not in read().declared
