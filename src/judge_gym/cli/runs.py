@@ -1,4 +1,4 @@
-"""Commands that run studies and control their runs: run, start, pause, status and others."""
+"""Commands that run studies and control their runs: run, pause, status and others."""
 
 import shlex
 import time
@@ -40,6 +40,7 @@ from judge_gym.records import TaskType
 
 if TYPE_CHECKING:
     from judge_gym.lab import Lab
+    from judge_gym.lab.runs import RunKeywords
     from judge_gym.records.responses import ExperimentSummary, RunState
 
 SUITE = "suite:"
@@ -76,59 +77,45 @@ def run(
         bool,
         typer.Option("--offline", help="Call no model: every answer must be in the ledger."),
     ] = False,
+    background: Annotated[
+        bool,
+        typer.Option("--background", help="Return at once; a worker runs it, 'status' follows it."),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Run a study to the end.
 
     Interrupt it with Ctrl-C; the same command continues it.
     """
+    options: RunKeywords = {
+        "overrides": parse_pairs("--set", set),
+        "series": series,
+        "new_run": new_run,
+        "samples": samples,
+        "budget": parse_pairs("--budget", budget),
+        "offline": offline,
+        "pause_after": workflow(pause_after),
+    }
     with open_lab() as lab:
         if Path(target).suffix in (".yaml", ".yml") and not offline:
-            collect_missing(lab, Path(target), allow_private, quiet=json)
-        execute_and_end(
-            lab,
-            lambda watch: lab.runs.run(
-                target,
-                overrides=parse_pairs("--set", set),
-                series=series,
-                new_run=new_run,
-                samples=samples,
-                watch=watch,
-                budget=parse_pairs("--budget", budget),
-                offline=offline,
-                pause_after=workflow(pause_after),
-            ),
-            json,
-        )
+            collect_missing(lab, Path(target), allow_private, quiet=json or background)
+        if background:
+            _start(lab, target, options, json)
+            return
+        execute_and_end(lab, lambda watch: lab.runs.run(target, watch=watch, **options), json)
 
 
-@app.command()
-def start(
-    target: Target,
-    set: Set = NONE,
-    series: Series = None,
-    budget: Budget = NONE,
-    pause_after: PauseAfter = None,
-    json: AsJson = False,
-) -> None:
-    """Start a study in the background; 'status' follows it."""
-    with open_lab() as lab:
-        tags = lab.runs.start(
-            target,
-            overrides=parse_pairs("--set", set),
-            series=series,
-            budget=parse_pairs("--budget", budget),
-            pause_after=workflow(pause_after),
-        )
-        log = None
-        if not lab.admin.on_server and lab.runs.start_worker(limit_options()) is not None:
-            log = lab.runs.worker_log()
-        study = lab.experiments.study_name(target)
+def _start(lab: "Lab", target: str, options: "RunKeywords", json: bool) -> None:
+    """Queues a study, and starts a worker where the lab is a file."""
+    tags = lab.runs.start(target, **options)
+    log = None
+    if not lab.admin.on_server and lab.runs.start_worker(limit_options()) is not None:
+        log = lab.runs.worker_log()
     if json:
         display.print_json({"started": tags, "log": str(log) if log else None})
         return
     if log is None:
-        note_unused_limits(study)
+        note_unused_limits(lab.experiments.study_name(target))
     typer.echo(f"started {display.plural(len(tags), 'experiment')}")
     typer.echo("follow with: judge-gym status --watch", err=True)
     if log is not None:
