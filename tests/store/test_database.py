@@ -285,7 +285,7 @@ def test_a_lab_of_an_unreleased_version_is_refused_in_one_message_and_left_alone
             "INSERT INTO experiments VALUES ('d', '{\"judge.model\": \"sim:strict\"}');"
         )
     before = contents(file)
-    message = rf"lab\.db is at schema {revision}, of a judge-gym before the first release"
+    message = rf"lab\.db is at schema {revision}, from before the first release"
     if attempt == "command":
         refused = call("--db", url(file), "status")
         assert refused.code == 2 and len(refused.err.splitlines()) == 1

@@ -391,7 +391,7 @@ class Database:
                 )
         if revision is not None and revision < OLDEST:
             raise ConflictError(
-                f"{at}, of a judge-gym before the first release, and nothing was changed; start a "
+                f"{at}, from before the first release, and nothing was changed; start a "
                 f"new lab with --db or in {DATABASE_URL}: 'judge-gym ledger export' of the commit "
                 "that made it and 'judge-gym ledger import' bring its answers along"
             )
