@@ -25,8 +25,8 @@ from judge_gym.engine import RunOptions
 from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import WorkOrder
-from judge_gym.engine.runs.pipeline import StudyPipeline, shown_texts
+from judge_gym.engine.orders import WorkOrder
+from judge_gym.engine.steps import StudyPipeline, shown_texts
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import PreparedStudy
 

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 
 import postgres
 from commands import IN_FLIGHT, Bench, ended, ready, served, wait, write_study
-from judge_gym.engine.runs import executor, follower, locks
-from judge_gym.engine.runs.locks import worker_lock
-from judge_gym.engine.runs.queue import PROTOCOL, RunQueue
+from judge_gym.engine import follower, liveness, worker
+from judge_gym.engine.liveness import worker_lock
+from judge_gym.engine.queue import PROTOCOL, RunQueue
 from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
 from judge_gym.models.simulated.server import SimulatedServer, serve
@@ -56,8 +56,8 @@ def test_work_at_a_real_endpoint_that_a_dead_worker_has_begun_is_taken_up(
     url: str, write_study: WriteStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(executor, "SWEEP", 0.1)
-    monkeypatch.setattr(locks, "MISSED", 2)
+    monkeypatch.setattr(worker, "SWEEP", 0.1)
+    monkeypatch.setattr(liveness, "MISSED", 2)
     server = SimulatedServer()
     with serve(server) as endpoint:
         write_entry(tmp_path, endpoint)

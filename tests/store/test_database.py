@@ -19,7 +19,7 @@ from alembic.script import ScriptDirectory
 
 import postgres
 from forked import open_store_until, open_stores_at_once
-from judge_gym.engine.runs.queue import RunQueue
+from judge_gym.engine.queue import RunQueue
 from judge_gym.errors import ConflictError, NotFoundError, StoreError
 from judge_gym.lab import Lab
 from judge_gym.store import Store, database, tables

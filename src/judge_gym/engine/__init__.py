@@ -17,8 +17,8 @@ from judge_gym.engine.calls.budget import Spend, enough, refuse_unpriced
 from judge_gym.engine.calls.limit import endpoint_of
 from judge_gym.engine.calls.progress import LIMITS, MEASURED, RunProgress
 from judge_gym.engine.calls.stopped import Stopped
-from judge_gym.engine.runs.locks import lab_lock
-from judge_gym.engine.runs.orders import (
+from judge_gym.engine.liveness import lab_lock
+from judge_gym.engine.orders import (
     ANALYSES,
     FINISHED,
     JOBS,
@@ -43,11 +43,11 @@ from judge_gym.studies import BudgetSpec
 
 if TYPE_CHECKING:
     from judge_gym.engine.calls.ask import Models
-    from judge_gym.engine.runs.capabilities import Capabilities
-    from judge_gym.engine.runs.executor import Analyze
-    from judge_gym.engine.runs.follower import RunFollower
-    from judge_gym.engine.runs.planner import Paces, Planner
-    from judge_gym.engine.runs.queue import RunQueue
+    from judge_gym.engine.capabilities import Capabilities
+    from judge_gym.engine.follower import RunFollower
+    from judge_gym.engine.planner import Paces, Planner
+    from judge_gym.engine.queue import RunQueue
+    from judge_gym.engine.worker import Analyze
     from judge_gym.suites import Suite
 
 __all__ = [
@@ -90,18 +90,18 @@ class Engine:
 
     @cached_property
     def _capabilities(self) -> "Capabilities":
-        from judge_gym.engine.runs.capabilities import Capabilities
+        from judge_gym.engine.capabilities import Capabilities
 
         return Capabilities(self._store, self._models)
 
     def planner(self) -> "Planner":
         """Returns a planner, which walks runs without calling a model."""
-        from judge_gym.engine.runs.planner import Planner
+        from judge_gym.engine.planner import Planner
 
         return Planner(self._store.ledger, self._models, self._paces())
 
     def _paces(self) -> "Paces":
-        from judge_gym.engine.runs.planner import Paces
+        from judge_gym.engine.planner import Paces
 
         return Paces(self._store.usage, self._limits)
 
@@ -238,7 +238,7 @@ class Engine:
         limits: Limits,
         watch: Callable[[Sequence[RunProgress]], None],
     ) -> "RunFollower":
-        from judge_gym.engine.runs.follower import RunFollower, run_in_loop
+        from judge_gym.engine.follower import RunFollower, run_in_loop
 
         follower = RunFollower(self._store, self._models, limits, orders, self._capabilities)
         watch([follower.progress[order.run] for order in orders])
@@ -282,7 +282,7 @@ class Engine:
             on_start: called with the worker's name when it is ready.
             watch: called once with the live progress, which gains runs as they begin.
         """
-        from judge_gym.engine.runs.follower import run_in_loop, work
+        from judge_gym.engine.follower import run_in_loop, work
 
         progress: dict[int, RunProgress] = {}
         watch(progress)
@@ -313,7 +313,7 @@ class Engine:
 
     def served_elsewhere(self) -> bool:
         """Whether a worker on a server executes what is queued, and has refused none of it."""
-        from judge_gym.engine.runs.queue import PROTOCOL
+        from judge_gym.engine.queue import PROTOCOL
         from judge_gym.store.locks import running_protocols
 
         if self._store.database.file is not None:
@@ -352,7 +352,7 @@ class Engine:
             budget: of its study.
             target: the study or tag that the user named.
         """
-        from judge_gym.engine.runs.pipeline import refuse_unprepared
+        from judge_gym.engine.steps import refuse_unprepared
 
         if not options.offline:
             self.refuse_uncallable(run.experiment.design, run.rivals, options.workflows)
@@ -404,7 +404,7 @@ class Engine:
 
     @contextmanager
     def _queue(self) -> Iterator["RunQueue"]:
-        from judge_gym.engine.runs.queue import RunQueue  # DBOS is slow to import
+        from judge_gym.engine.queue import RunQueue  # DBOS is slow to import
 
         self._store.database.refuse_other_profile()
         with closing(RunQueue(self._store.database)) as queue:

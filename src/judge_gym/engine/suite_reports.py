@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from judge_gym.engine.runs.orders import Outcome, SuiteExecution
+from judge_gym.engine.orders import Outcome, SuiteExecution
 from judge_gym.errors import JudgeGymError
 from judge_gym.records.outcomes import IN_PROCESS, Failed, Inconclusive
 from judge_gym.store import Event, Store, SuiteResult, SuiteRun

@@ -65,7 +65,7 @@ from judge_gym.store.database import DEFAULT
 from judge_gym.studies import BudgetSpec, Caps
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.planner import Plan, StagePlan
+    from judge_gym.engine.planner import Plan, StagePlan
 
 DEFAULTS = "defaults"
 """The reason for new calls of a study whose file says the same as before."""
@@ -555,7 +555,7 @@ class Runs:
 
         `target` is the study or tag that the user named, where there is one.
         """
-        from judge_gym.engine.runs.pipeline import makers
+        from judge_gym.engine.steps import makers
 
         self._engine.refuse_copy()
         prepared = replace(prepared, budget=prepared.budget.changed(options.budget))
@@ -713,7 +713,7 @@ class Runs:
 
     def reparse(self, target: str, *, write: bool = False) -> Reparsed:
         """Reads stored answers with today's parsers and returns what changes; asks nothing."""
-        from judge_gym.engine.runs.reparse import reparse
+        from judge_gym.engine.reparse import reparse
 
         tags = [row["tag"] for row in self._experiments.find(target)]
         with self._engine.lock() if write else nullcontext():

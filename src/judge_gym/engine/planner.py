@@ -14,8 +14,8 @@ from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.budget import input_tokens
 from judge_gym.engine.calls.limit import CONCURRENCY, endpoint_of
 from judge_gym.engine.calls.progress import BASES, LIMITS, MEASURED, TYPICAL, Pace
-from judge_gym.engine.runs.orders import CODE_TOKENS, GENERATION
-from judge_gym.engine.runs.pipeline import chunked, rubric_authors, score_targets
+from judge_gym.engine.orders import CODE_TOKENS, GENERATION
+from judge_gym.engine.steps import chunked, rubric_authors, score_targets
 from judge_gym.models import ModelCard
 from judge_gym.models.model_card import Limits
 from judge_gym.records import (

@@ -14,7 +14,7 @@ from judge_gym.records import SuiteRun
 from judge_gym.store import Progress, Run
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.planner import StagePlan
+    from judge_gym.engine.planner import StagePlan
 
 Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
 WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe")

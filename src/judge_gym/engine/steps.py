@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from judge_gym.engine.calls.ask import Asker, OnAnswers
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import WORKFLOWS, PausedAsOrdered, WorkOrder
+from judge_gym.engine.orders import WORKFLOWS, PausedAsOrdered, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,

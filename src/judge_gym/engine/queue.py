@@ -10,7 +10,7 @@ from typing import Any
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, WorkflowStatus
 from filelock import FileLock
 
-from judge_gym.engine.runs.orders import ANALYSES, Outcome, WorkOrder
+from judge_gym.engine.orders import ANALYSES, Outcome, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.store import Database
 from judge_gym.store.database import create_private

@@ -12,8 +12,8 @@ from pathlib import Path
 from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.circuit_breaker import EndpointDown
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import EVALS, GENERATION, SuiteWork, WorkOrder, study_of
-from judge_gym.engine.runs.pipeline import Shard
+from judge_gym.engine.orders import EVALS, GENERATION, SuiteWork, WorkOrder, study_of
+from judge_gym.engine.steps import Shard
 from judge_gym.engine.suite_reports import missing_evals
 from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitError
 from judge_gym.records import EvalResult, Inconclusive, Request, SuiteRun

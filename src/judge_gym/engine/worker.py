@@ -21,9 +21,9 @@ from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.calls.record import OUTAGE
-from judge_gym.engine.runs.capabilities import Capabilities
-from judge_gym.engine.runs.locks import WorkerLock
-from judge_gym.engine.runs.orders import (
+from judge_gym.engine.capabilities import Capabilities
+from judge_gym.engine.liveness import WorkerLock
+from judge_gym.engine.orders import (
     ANALYSES,
     Cancelled,
     Outcome,
@@ -34,9 +34,9 @@ from judge_gym.engine.runs.orders import (
     end_of,
     study_of,
 )
-from judge_gym.engine.runs.pipeline import Shard, StudyPipeline, shown_texts
-from judge_gym.engine.runs.queue import POLL, RUNS, SHARDS, RunQueue, parent, run_number
-from judge_gym.engine.runs.suites import SuitePipeline
+from judge_gym.engine.queue import POLL, RUNS, SHARDS, RunQueue, parent, run_number
+from judge_gym.engine.steps import Shard, StudyPipeline, shown_texts
+from judge_gym.engine.suites import SuitePipeline
 from judge_gym.errors import DatabaseFull, DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.model_card import Limits
 from judge_gym.store import Event, Kind, Store

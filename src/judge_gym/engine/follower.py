@@ -13,9 +13,9 @@ from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.calls.record import OUTAGE
 from judge_gym.engine.calls.stopped import Stopped
-from judge_gym.engine.runs.capabilities import Capabilities
-from judge_gym.engine.runs.locks import LockTaken, WorkerLock, lab_lock, worker_lock
-from judge_gym.engine.runs.orders import EVALS, Outcome, ProcessEnding, WorkOrder
+from judge_gym.engine.capabilities import Capabilities
+from judge_gym.engine.liveness import LockTaken, WorkerLock, lab_lock, worker_lock
+from judge_gym.engine.orders import EVALS, Outcome, ProcessEnding, WorkOrder
 from judge_gym.engine.suite_reports import missing_evals
 from judge_gym.errors import BudgetError, DatabaseFull, DatabaseGone, JudgeGymError
 from judge_gym.models.model_card import Limits
@@ -23,8 +23,8 @@ from judge_gym.records.actors import current_actor
 from judge_gym.store import Store
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.executor import Analyze, Executor
-    from judge_gym.engine.runs.queue import RunQueue
+    from judge_gym.engine.queue import RunQueue
+    from judge_gym.engine.worker import Analyze, Executor
 
 T = TypeVar("T")
 POLL = 0.2
@@ -88,7 +88,7 @@ class RunFollower:
 
     async def follow(self, queue: "RunQueue") -> None:
         """Queues the runs and returns when they have ended."""
-        from judge_gym.engine.runs.executor import Executor
+        from judge_gym.engine.worker import Executor
 
         self._loop = asyncio.get_running_loop()
         before = self._store.usage.last_attempt()
@@ -249,7 +249,7 @@ async def work(
     analyses by `analyze`. DBOS polls each queue several times a second, so that it runs only while
     there is work; otherwise the worker looks for work once a second.
     """
-    from judge_gym.engine.runs.executor import Executor
+    from judge_gym.engine.worker import Executor
 
     interrupted = asyncio.Event()
     executor: Executor | None = None
