@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 import postgres
-from judge_gym.engine import liveness, queue, steps, worker
+from judge_gym.engine import controls, liveness, queue, steps, worker, workflow
 from judge_gym.engine.calls import record
 from judge_gym.engine.liveness import MISSED, LockTaken, worker_lock
 from judge_gym.engine.queue import AT_ONCE, SHARDS
@@ -212,16 +212,16 @@ def test_a_full_disk_ends_the_command_in_words_and_with_room_the_same_command_co
 def test_shards_that_begin_during_an_outage_are_performed_after_it(
     lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    follow, away = worker.Executor._follow, iter(range(2 * AT_ONCE[SHARDS]))
+    take_up, away = controls.Controls.take_up, iter(range(2 * AT_ONCE[SHARDS]))
 
-    def follow_later(self: worker.Executor, run_id: int, *, again: bool) -> None:
+    def take_up_later(self: controls.Controls, run_id: int, *, again: bool) -> None:
         if not again and next(away, None) is not None:
             raise DatabaseGone("the server is away")
-        follow(self, run_id, again=again)
+        take_up(self, run_id, again=again)
 
     monkeypatch.setattr(steps, "SHARD", 1)
-    monkeypatch.setattr(worker, "OUTAGE", (0.0,) * 2 * AT_ONCE[SHARDS])
-    monkeypatch.setattr(worker.Executor, "_follow", follow_later)
+    monkeypatch.setattr(workflow, "OUTAGE", (0.0,) * 2 * AT_ONCE[SHARDS])
+    monkeypatch.setattr(controls.Controls, "take_up", take_up_later)
     result = lab.runs.run(write_study())
     assert result.status == "complete"
 
@@ -229,8 +229,8 @@ def test_shards_that_begin_during_an_outage_are_performed_after_it(
 @pytest.mark.parametrize(
     ("owner", "method"),
     [
-        *((steps.StudyPipeline, name) for name in ("announce", "shards", "perform", "finish")),
-        (worker.Executor, "_record_end"),
+        *((steps.StudySteps, name) for name in ("announce", "shards", "questions", "finish")),
+        (workflow.Workflows, "_record_end"),
     ],
 )
 def test_runs_and_shards_that_an_outage_ended_are_executed_again(
@@ -243,10 +243,10 @@ def test_runs_and_shards_that_an_outage_ended_are_executed_again(
             raise DatabaseGone("the server is away")
         return present(*given)
 
-    monkeypatch.setattr(worker, "OUTAGE", ())
+    monkeypatch.setattr(workflow, "OUTAGE", ())
     monkeypatch.setattr(queue, "SERVER_POLL", 0.1)
     monkeypatch.setattr(worker, "SWEEP", 0.1)
-    monkeypatch.setattr(worker, "ORPHANED", 3)
+    monkeypatch.setattr(liveness, "ORPHAN_SWEEPS", 3)
     monkeypatch.setattr(steps, "SHARD", 1)
     monkeypatch.setattr(owner, method, absent)
     with Lab.open(postgres.fresh_url()) as lab:

@@ -18,7 +18,7 @@ from conftest import Call, Scripted, succeed
 from engines import replace_engine
 from judge_gym.engine import Engine, worker
 from judge_gym.engine.calls import circuit_breaker, retry
-from judge_gym.engine.worker import Executor
+from judge_gym.engine.controls import Controls
 from judge_gym.errors import BudgetError, DesignError, RateLimitError, UnavailableError
 from judge_gym.lab import Lab
 from judge_gym.models.model_card import Limits
@@ -180,15 +180,15 @@ def test_a_run_is_paused_or_cancelled_from_elsewhere_and_then_repeats_nothing(
 ) -> None:
     applied, seen = threading.Event(), threading.Event()
     in_progress = []
-    apply = Executor._apply
+    apply = Controls._apply
 
-    def note(self: Executor, event: Event) -> None:
+    def note(self: Controls, event: Event) -> None:
         apply(self, event)
         if event.kind == status:
             assert seen.wait(60)
             applied.set()
 
-    monkeypatch.setattr(Executor, "_apply", note)
+    monkeypatch.setattr(Controls, "_apply", note)
     models = Slow(3, applied)
     replace_engine(lab, Engine(lab.store, models, limits=Limits(concurrency=1)))
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 import postgres
 from commands import IN_FLIGHT, Bench, ended, ready, served, wait, write_study
-from judge_gym.engine import follower, liveness, worker
+from judge_gym.engine import liveness, worker
 from judge_gym.engine.liveness import worker_lock
 from judge_gym.engine.queue import PROTOCOL, RunQueue
 from judge_gym.errors import DatabaseGone
@@ -206,8 +206,8 @@ def test_an_idle_worker_makes_few_transactions_and_takes_up_new_work(
 
 
 def test_an_idle_worker_ends_when_its_database_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower, "OUTAGE", (0.5,))
-    monkeypatch.setattr(follower, "LOOK", 0.1)
+    monkeypatch.setattr(worker, "OUTAGE", (0.5,))
+    monkeypatch.setattr(worker, "LOOK", 0.1)
     url = postgres.fresh_url()
     name = url.partition("?")[0].rpartition("/")[2]
     with Lab.open(url) as lab, ThreadPoolExecutor(1) as pool:

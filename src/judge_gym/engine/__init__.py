@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from judge_gym.engine.follower import RunFollower
     from judge_gym.engine.planner import Paces, Planner
     from judge_gym.engine.queue import RunQueue
-    from judge_gym.engine.worker import Analyze
+    from judge_gym.engine.workflow import Analyze
     from judge_gym.suites import Suite
 
 __all__ = [
@@ -85,8 +85,6 @@ class Engine:
         self._store = store
         self._limits = limits or Limits()
         self._models = models
-        self.analyze: Analyze | None = None
-        """Performs an analysis in this process when it works; set by the lab."""
 
     @cached_property
     def _capabilities(self) -> "Capabilities":
@@ -238,7 +236,8 @@ class Engine:
         limits: Limits,
         watch: Callable[[Sequence[RunProgress]], None],
     ) -> "RunFollower":
-        from judge_gym.engine.follower import RunFollower, run_in_loop
+        from judge_gym.engine.follower import RunFollower
+        from judge_gym.engine.interrupts import run_in_loop
 
         follower = RunFollower(self._store, self._models, limits, orders, self._capabilities)
         watch([follower.progress[order.run] for order in orders])
@@ -274,6 +273,7 @@ class Engine:
         until_idle: bool = False,
         on_start: Callable[[str], None] = lambda name: None,
         watch: Callable[[Mapping[int, RunProgress]], None] = lambda progress: None,
+        analyze: "Analyze | None" = None,
     ) -> Mapping[int, RunProgress]:
         """Executes what is queued until interrupted; returns the progress made here, by run.
 
@@ -281,14 +281,16 @@ class Engine:
             until_idle: end when nothing is left to do.
             on_start: called with the worker's name when it is ready.
             watch: called once with the live progress, which gains runs as they begin.
+            analyze: performs queued analyses; without it, they are left to other workers.
         """
-        from judge_gym.engine.follower import run_in_loop, work
+        from judge_gym.engine.interrupts import run_in_loop
+        from judge_gym.engine.worker import serve
 
         progress: dict[int, RunProgress] = {}
         watch(progress)
         with self._confirmed_queue() as queue, _heap_frozen():
             run_in_loop(
-                work(
+                serve(
                     self._store,
                     self._models,
                     queue,
@@ -297,7 +299,7 @@ class Engine:
                     self._capabilities,
                     until_idle=until_idle,
                     on_start=on_start,
-                    analyze=self.analyze,
+                    analyze=analyze,
                 )
             )
         return progress

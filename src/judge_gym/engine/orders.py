@@ -233,6 +233,24 @@ class Outcome:
         return ENDS[self.end](self.message) if self.end != "done" else None
 
 
+def parent(id: str) -> str:
+    """Returns the workflow id of the run that a shard belongs to.
+
+    >>> parent("7.1/score/3"), parent("7.1")
+    ('7.1', '7.1')
+    """
+    return id.partition("/")[0]
+
+
+def run_number(id: str) -> int:
+    """Returns the number of the run that a workflow belongs to.
+
+    >>> run_number("7.1/score/3"), run_number("-2.1")
+    (7, -2)
+    """
+    return int(id.partition(".")[0])
+
+
 FINISHED = ("complete", "complete-with-failures")
 
 

@@ -6,16 +6,16 @@ of typical length, so that every later request can be counted and measured.
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.budget import input_tokens
 from judge_gym.engine.calls.limit import CONCURRENCY, endpoint_of
 from judge_gym.engine.calls.progress import BASES, LIMITS, MEASURED, TYPICAL, Pace
 from judge_gym.engine.orders import CODE_TOKENS, GENERATION
-from judge_gym.engine.steps import chunked, rubric_authors, score_targets
+from judge_gym.engine.steps import rubric_authors, score_targets
 from judge_gym.models import ModelCard
 from judge_gym.models.model_card import Limits
 from judge_gym.records import (
@@ -53,11 +53,14 @@ OUTPUT_TOKENS: Mapping[str, int] = {
     GENERATION: CODE_TOKENS,
 }
 """The typical length of an answer of each stage."""
+T = TypeVar("T")
 TYPICAL_ANSWER = "word " * 250
 Found = tuple[str, Completion | None]
 """The ledger's key of a request, and its answer if it is there."""
 TYPICAL_TOKENS = 350
 """The usual length of an answer."""
+CHUNK = 64
+"""Requests that are looked up together."""
 NO_CALLS: Mapping[str, int] = {"to_pay": 0, "in_ledger": 0, "shared": 0}
 
 
@@ -176,7 +179,6 @@ class Planner:
         """Adds the calls of one suite run to the plan, under a name."""
         self.plan.stages.setdefault(GENERATION, StagePlan())
         self.plan.experiments.setdefault(tag, dict(NO_CALLS))
-        self.plan.experiments.setdefault(tag, dict(NO_CALLS))
         self._look_up(tag, GENERATION, requests)
 
     def add(self, run: Run) -> None:
@@ -193,7 +195,7 @@ class Planner:
             for is_swap, rubrics in ((False, own), (True, rivals))
             for rubric in rubrics
         )
-        for chunk in chunked(targets):
+        for chunk in _chunked(targets):
             requests = scorer.requests(chunk)
             found = self._look_up(run.experiment.tag, "scorer", requests)
             if run.probe:
@@ -261,7 +263,7 @@ class Planner:
     def _look_up(self, tag: str, stage: str, requests: Sequence[Request]) -> list[Found]:
         """Returns keys and answers in the ledger, and counts every request once."""
         found: list[Found] = []
-        for chunk in chunked(requests):
+        for chunk in _chunked(requests):
             keys = [request.key(self._models.card(request.model).endpoint) for request in chunk]
             known = self._ledger.find(keys)
             for key, request in zip(keys, chunk, strict=True):
@@ -298,6 +300,12 @@ class Planner:
         endpoint.seconds += pace.seconds
         self._stage_seconds[stage, where] += pace.seconds
         plan.seconds = max(plan.seconds, self._stage_seconds[stage, where])
+
+
+def _chunked(items: Iterable[T]) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while chunk := list(itertools.islice(iterator, CHUNK)):
+        yield chunk
 
 
 def _shortened(item: Evidence, maker: str) -> str:

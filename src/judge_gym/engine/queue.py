@@ -236,24 +236,6 @@ class RunQueue:
             return self.client.list_workflows(load_input=False, load_output=load_output, **chosen)
 
 
-def parent(id: str) -> str:
-    """Returns the id of the run that a shard belongs to.
-
-    >>> parent("7.1/score/3"), parent("7.1")
-    ('7.1', '7.1')
-    """
-    return id.partition("/")[0]
-
-
-def run_number(id: str) -> int:
-    """Returns the number of the run that a workflow belongs to.
-
-    >>> run_number("7.1/score/3"), run_number("-2.1")
-    (7, -2)
-    """
-    return int(id.partition(".")[0])
-
-
 def _create(path: Path) -> None:
     """Creates DBOS's file under another name and moves it into place.
 

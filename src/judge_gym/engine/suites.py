@@ -87,7 +87,7 @@ class SuiteFinder:
 
 
 @dataclass(frozen=True, slots=True)
-class SuitePipeline:
+class SuiteSteps:
     """The evals of one suite run, as one workflow executes them."""
 
     store: Store
@@ -100,7 +100,7 @@ class SuitePipeline:
     progress: RunProgress
 
     @property
-    def steps(self) -> list[str]:
+    def names(self) -> list[str]:
         """The one step: generate and grade."""
         return [EVALS]
 
@@ -117,10 +117,10 @@ class SuitePipeline:
         size = EVALS_PER_SHARD
         return [missing[start : start + size] for start in range(0, len(missing), size)]
 
-    async def perform(self, step: str, shard: Shard) -> None:
+    async def generate_and_grade(self, shard: Shard) -> None:
         """Executes one shard; all of its evals end, even if one fails."""
         missing = self._missing()
-        work = (self._generate_and_grade(*target) for target in missing if [*target] in shard)
+        work = (self._one_eval(*target) for target in missing if [*target] in shard)
         ended = await asyncio.gather(*work, return_exceptions=True)
         errors = [error for error in ended if error is not None]
         # A budget is only the reason where nothing else is: answers that came are graded.
@@ -136,7 +136,7 @@ class SuitePipeline:
         assert self.order.suite is not None
         return missing_evals(self.store, self.run, self.order.suite.selection)
 
-    async def _generate_and_grade(self, path: str, replicate: int) -> None:
+    async def _one_eval(self, path: str, replicate: int) -> None:
         task = self.suite.find(path)
         request = self._request(task, replicate)
         tag = f"{self.run.suite}/{self.run.model}/{self.run.condition}"

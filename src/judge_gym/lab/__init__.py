@@ -4,12 +4,14 @@
 flat names of `Lab` are those of the blueprint, and call a noun.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from judge_gym.engine import Engine, Result
+from judge_gym.engine.queue_state import QueueState
 from judge_gym.errors import JudgeGymError
 from judge_gym.lab.admin import Admin
 from judge_gym.lab.evidence import EvidenceLibrary
@@ -61,11 +63,17 @@ class Lab:
         self.engine = engine or Engine(store, self.models, limits=limits)
         self.evidence = EvidenceLibrary(store, self.models, self.engine)
         self.experiments = Experiments(store, self.models, self.engine, folder, assistant)
-        self.runs = Runs(store, self.models, self.engine, self.evidence, self.experiments)
+        self.runs = Runs(
+            store,
+            self.models,
+            self.engine,
+            self.evidence,
+            self.experiments,
+            analyze=self._perform_analysis,
+        )
         self.labels = Labels(store, self.experiments)
         self.recordings = Recordings(store, self.experiments)
         self.reports = Reports(store, self.experiments, self.labels, folder)
-        self.engine.analyze = lambda number, stop: self.failures.perform(number, stop)
         self.admin = Admin(store, self.models, self.engine, self.experiments)
 
     @cached_property
@@ -81,6 +89,9 @@ class Lab:
         from judge_gym.lab.failures import Failures
 
         return Failures(self.store, self.models, self.engine, self.runs, self.suites, self.folder)
+
+    def _perform_analysis(self, number: int, stop: threading.Event) -> None:
+        self.failures.perform(number, stop)  # whose noun is loaded when it is used
 
     @classmethod
     def open(
@@ -102,7 +113,7 @@ class Lab:
             assistant: the model that edits and criticises in experiments that belong to no study,
                 by default that of `JUDGE_GYM_ASSISTANT`.
         """
-        store = Store.open(url, create=create)
+        store = Store.open(url, create=create, queue=QueueState)
         return cls(store, limits=limits, folder=folder, assistant=assistant)
 
     def close(self) -> None:

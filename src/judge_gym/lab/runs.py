@@ -66,6 +66,7 @@ from judge_gym.studies import BudgetSpec, Caps
 
 if TYPE_CHECKING:
     from judge_gym.engine.planner import Plan, StagePlan
+    from judge_gym.engine.workflow import Analyze
 
 DEFAULTS = "defaults"
 """The reason for new calls of a study whose file says the same as before."""
@@ -109,8 +110,11 @@ class Runs:
         engine: Engine,
         evidence: EvidenceLibrary,
         experiments: Experiments,
+        *,
+        analyze: "Analyze | None" = None,
     ) -> None:
         self._store = store
+        self._analyze = analyze
         self._models = models
         self._engine = engine
         self._evidence = evidence
@@ -832,7 +836,9 @@ class Runs:
         watch: Callable[[Mapping[int, RunProgress]], None] = lambda progress: None,
     ) -> Mapping[int, RunProgress]:
         """Executes queued runs until interrupted; returns what was done, by run."""
-        return self._engine.work(until_idle=until_idle, on_start=on_start, watch=watch)
+        return self._engine.work(
+            until_idle=until_idle, on_start=on_start, watch=watch, analyze=self._analyze
+        )
 
     def adopt(self, *, cancel: bool = False) -> int:
         """Confirms that this copy of a database is used; returns how many runs are queued."""
@@ -850,8 +856,7 @@ class Runs:
         self, coming: Callable[[], bool], failing: Callable[[], bool] = lambda: False
     ) -> None:
         """Sets how this process knows that a worker is about to start, or that workers fail."""
-        self._store.progress.worker_coming = coming
-        self._store.progress.worker_failing = failing
+        self._store.progress.expect_worker(coming, failing)
 
     def start_worker(self, options: Sequence[str] = ()) -> "subprocess.Popen[bytes] | None":
         """Starts a process that executes what is queued; None if one is running."""
