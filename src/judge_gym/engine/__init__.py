@@ -33,7 +33,6 @@ from judge_gym.engine.orders import (
     study_of,
     study_result,
 )
-from judge_gym.engine.suite_reports import missing_evals
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.models.model_card import Limits
 from judge_gym.records import SuiteRun
@@ -217,7 +216,7 @@ class Engine:
             with self._queue() as queue:
                 last = queue.last_order(run.payer)
             work = last.suite if last is not None else None
-            if work is not None and not missing_evals(self._store, run, work.selection):
+            if work is not None and not self._store.suites.missing(run, work.selection):
                 work = replace(work, selection=None)  # the rest of the run
         return WorkOrder.of_suite(run, work or SuiteWork(run.version), self._places([run.model]))
 

@@ -12,7 +12,6 @@ from judge_gym.engine.capabilities import Capabilities
 from judge_gym.engine.interrupts import first_interrupt
 from judge_gym.engine.liveness import LockTaken, lab_lock, worker_lock
 from judge_gym.engine.orders import EVALS, Outcome, ProcessEnding, WorkOrder
-from judge_gym.engine.suite_reports import missing_evals
 from judge_gym.errors import BudgetError, DatabaseFull, DatabaseGone, JudgeGymError
 from judge_gym.models.model_card import Limits
 from judge_gym.records.actors import current_actor
@@ -69,7 +68,7 @@ class RunFollower:
         """Whether every target of a run has its answer."""
         if order.suite is not None:
             run = self._store.suites.find_run(-order.run)
-            return not missing_evals(self._store, run, order.suite.selection)
+            return not self._store.suites.missing(run, order.suite.selection)
         progress = self._store.progress.of_run(order.run, order.tag)
         for workflow, targets in progress.targets.items():
             if progress.done[workflow] < targets or progress.failed[workflow]:
@@ -208,7 +207,7 @@ class RunFollower:
         if order.suite is not None:
             run, selection = self._store.suites.find_run(-order.run), order.suite.selection
             targets = sum((run.replicates_of if selection is None else selection).values())
-            left = len(missing_evals(self._store, run, selection))
+            left = len(self._store.suites.missing(run, selection))
             live.targets, live.done = {EVALS: targets}, {EVALS: targets - left}
             return
         progress = self._store.progress.of_run(order.run, order.tag)

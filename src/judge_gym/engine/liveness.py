@@ -265,7 +265,8 @@ class Sweeper:
             others |= self._leases.holders() | self._claims.holders()
         others.discard(self._lock.name)
         for name, seconds in self._lock.end_hung(others).items():
-            runs = {run_number(row.workflow_id) for row in rows if row.executor_id == name}
+            own = [row for row in rows if row.executor_id == name and row.name != "analysis"]
+            runs = {run_number(row.workflow_id) for row in own}
             message = f"the worker {name} was silent for {seconds:.0f} s: others take up its work"
             self._store.events.record(runs, "taken-over", message)
         dead = self._lock.dead(others)

@@ -1,4 +1,22 @@
-"""The durable queue of a lab: DBOS in a file beside the lab's, or in the lab's own Postgres."""
+"""The durable queue of a lab: DBOS in a file beside the lab's, or in the lab's own Postgres.
+
+What DBOS does itself: it keeps what is queued and begun, hands each workflow to one process that
+serves its queue and has its version, limits how many of a queue and of a study (its partitions) a
+process executes, continues what a process of the same name had begun, and cancels a run with its
+shards. What we have beside it, and why:
+
+- Locks, and queueing again the work of a dead process (`liveness`). Only its hosted service knows
+  which processes are alive, and `recover_pending_workflows` is private.
+- Counting workflows whose end an outage kept from being recorded (`liveness.Sweeper`). DBOS looks
+  for them when the process starts again, and a worker may run for months.
+- The protocol. It is DBOS' application version, by which older work is left alone; that a command
+  gives up such work and continues from the lab's rows is ours (`RunQueue.add`).
+- Numbers of workflows (`RunQueue.add`), since an id cannot be used again once its workflow ended.
+- Queues by models, endpoints and suite (`capabilities`), which a process serves as they appear.
+- Limits of calls, tokens and money (`calls`). DBOS limits how often workflows begin, and one of
+  ours makes hundreds of calls.
+- The creation of its file (`_create`), which DBOS does in several transactions.
+"""
 
 import itertools
 import logging
@@ -218,18 +236,14 @@ class RunQueue:
 
     def drop(self, runs: Collection[str]) -> None:
         """Ends runs that no process executes, with all of their shards."""
-        for run in runs:
-            shards = self._rows(status=list(ACTIVE), workflow_id_prefix=f"{run}/")
-            self._cancel([run, *(row.workflow_id for row in shards)])
+        with self._database.plain_errors(self.engine):
+            self.client.cancel_workflows(list(runs), cancel_children=True)
 
     def drop_waiting(self, ids: Collection[str]) -> None:
         """Removes shards from the queue that no process has started."""
         waiting = self._rows(status=["ENQUEUED"], workflow_ids=list(ids))
-        self._cancel([row.workflow_id for row in waiting])
-
-    def _cancel(self, ids: list[str]) -> None:
         with self._database.plain_errors(self.engine):
-            self.client.cancel_workflows(ids)
+            self.client.cancel_workflows([row.workflow_id for row in waiting])
 
     def _rows(self, *, load_output: bool = False, **chosen: Any) -> list[WorkflowStatus]:
         with self._database.plain_errors(self.engine):

@@ -14,7 +14,6 @@ from judge_gym.engine.calls.circuit_breaker import EndpointDown
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.orders import EVALS, GENERATION, SuiteWork, WorkOrder, study_of
 from judge_gym.engine.steps import Shard
-from judge_gym.engine.suite_reports import missing_evals
 from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitError
 from judge_gym.records import EvalResult, Inconclusive, Request, SuiteRun
 from judge_gym.records.outcomes import search_step
@@ -134,7 +133,7 @@ class SuiteSteps:
 
     def _missing(self) -> list[tuple[str, int]]:
         assert self.order.suite is not None
-        return missing_evals(self.store, self.run, self.order.suite.selection)
+        return self.store.suites.missing(self.run, self.order.suite.selection)
 
     async def _one_eval(self, path: str, replicate: int) -> None:
         task = self.suite.find(path)

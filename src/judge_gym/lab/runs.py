@@ -26,7 +26,6 @@ from judge_gym.engine import (
     enough,
     study_of,
 )
-from judge_gym.engine.suite_reports import SuiteReport, reports
 from judge_gym.errors import BudgetError, ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.evidence import EvidenceLibrary
@@ -34,6 +33,7 @@ from judge_gym.lab.experiments import Experiments, run_counts
 from judge_gym.lab.items import RERUN
 from judge_gym.lab.plan_rows import planned_endpoints, planned_stage
 from judge_gym.lab.prepare import PreparedStudy, refuse_recorded, targets_of
+from judge_gym.lab.suite_reports import SuiteReport, reports
 from judge_gym.models import Registry
 from judge_gym.records import Pool, SuiteRun, digest
 from judge_gym.records.actors import current_actor
@@ -717,7 +717,7 @@ class Runs:
 
     def reparse(self, target: str, *, write: bool = False) -> Reparsed:
         """Reads stored answers with today's parsers and returns what changes; asks nothing."""
-        from judge_gym.engine.reparse import reparse
+        from judge_gym.lab.reparse import reparse
 
         tags = [row["tag"] for row in self._experiments.find(target)]
         with self._engine.lock() if write else nullcontext():

@@ -177,27 +177,6 @@ def reports(
     return tuple(made)
 
 
-def missing_evals(
-    store: Store, run: SuiteRun, selection: Mapping[str, int] | None = None
-) -> list[tuple[str, int]]:
-    """Returns the path and replicate of each eval of a run that has no settled result.
-
-    Args:
-        store: has the results.
-        run: the run.
-        selection: only these evals, and as many replicates of each.
-    """
-    rows = store.suites.results(run.id).get(run.id, [])
-    settled = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
-    targets = run.replicates_of if selection is None else selection
-    return [
-        (path, replicate)
-        for path, replicates in targets.items()
-        for replicate in range(replicates)
-        if (path, replicate) not in settled
-    ]
-
-
 def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> "RunScore":
     from judge_gym.suites import run_score
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 import postgres
 from judge_gym.engine import controls, liveness, queue, steps, worker, workflow
 from judge_gym.engine.calls import record
-from judge_gym.engine.liveness import MISSED, LockTaken, worker_lock
+from judge_gym.engine.liveness import MISSED, LockTaken, Sweeper, worker_lock
 from judge_gym.engine.queue import AT_ONCE, SHARDS
 from judge_gym.errors import DatabaseFull, DatabaseGone
 from judge_gym.lab import Lab
@@ -110,6 +111,30 @@ def test_a_process_that_hangs_loses_its_lock_and_is_unconfirmed_when_it_wakes(
         wait(lambda: bool(observer.held({other.name})))  # it wakes
         other.confirm(time.monotonic())
         assert not other.confirmed()
+    other_store.close()
+
+
+def test_an_analysis_of_a_worker_that_hangs_is_queued_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_locks, "SILENCE", -1.0)
+    store = Store(database)
+    other_store = Store.open(database.url.render_as_string(hide_password=False))
+    other = SessionLock(other_store.database, "judge-gym-other", 1)
+    other.acquire()
+    with closing(queue.RunQueue(database)) as queued, worker_lock(database, 1) as mine:
+        queued.add_analysis(3)
+        begin = "UPDATE dbos.workflow_status SET status = 'PENDING', executor_id = :process"
+        with queued.engine.begin() as connection:
+            connection.execute(sa.text(begin), {"process": other.name})
+        leases, claims = store.leases(mine.name), store.claims(mine.name)
+        sweeper = Sweeper(store, queued, mine, set(), leases, claims)
+
+        def is_queued_again() -> bool:
+            sweeper.sweep()
+            return not queued.executing()
+
+        wait(is_queued_again)
     other_store.close()
 
 
