@@ -196,8 +196,8 @@ class Engine:
             active = queue.active_order(run.payer)
         if active is None or active.suite is None:
             return
-        asked = run.replicates_of if active.suite.selection is None else active.suite.selection
-        if any(asked.get(path, 0) < n for path, n in (work.selection or {}).items()):
+        ordered = run.replicates_of if active.suite.selection is None else active.suite.selection
+        if any(ordered.get(path, 0) < n for path, n in (work.selection or {}).items()):
             raise ConflictError(
                 f"run {run.id} is in progress, with other evals or fewer replicates; start these "
                 "when it has ended, or in another series"
@@ -419,12 +419,12 @@ def models_of(
     rubric = design.rubric.resolve(design.judge.model)
     judge: dict[str | None, str] = {design.judge.model: "judges"}
     critic: dict[str | None, str] = {rubric.critic: "rubric.critic"}
-    others: dict[str | None, str] = dict.fromkeys(rivals, "swap")
+    authors: dict[str | None, str] = dict.fromkeys(rivals, "swap")
     by_workflow: dict[Workflow, dict[str | None, str]] = {
         "evidence": {design.evidence.resolve().editor: "evidence.editor"},
         "rubric": {rubric.author: "rubric.author", **critic},
         "score": {**judge},
-        "swap": {**others, **critic, **judge} if rivals else {},
+        "swap": {**authors, **critic, **judge} if rivals else {},
         "probe": {**judge},
     }
     roles = {model: role for name in workflows for model, role in by_workflow[name].items()}

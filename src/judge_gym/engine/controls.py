@@ -55,8 +55,8 @@ class Controls:
             self._applied.setdefault(run_id, 0)
             if latest is not None:
                 self._apply(latest)
-        if isinstance(held := self._asker.held(run_id), Paused | Cancelled):
-            raise held
+        if isinstance(stop := self._asker.held(run_id), Paused | Cancelled):
+            raise stop
 
     async def listen(self) -> None:
         """Applies events as they come, and reports the calls in flight, until it is cancelled."""

@@ -207,8 +207,8 @@ class RunFollower:
         if order.suite is not None:
             run, selection = self._store.suites.find_run(-order.run), order.suite.selection
             targets = sum((run.replicates_of if selection is None else selection).values())
-            left = len(self._store.suites.missing(run, selection))
-            live.targets, live.done = {EVALS: targets}, {EVALS: targets - left}
+            missing = len(self._store.suites.missing(run, selection))
+            live.targets, live.done = {EVALS: targets}, {EVALS: targets - missing}
             return
         progress = self._store.progress.of_run(order.run, order.tag)
         live.targets, live.done = dict(progress.targets), dict(progress.done)

@@ -132,14 +132,14 @@ class ServerWorkerLock:
         Their locks are free from then on, so that they are dead soon. If one wakes up, it finds its
         lock lost, as after any lost connection, and begins no call.
         """
-        held = self._lock.held(processes)
+        holders = self._lock.held(processes)
         # In several checks in a row: after the server itself has stood still, all are silent.
-        hung = [name for name, holder in held.items() if holder.hung]
+        hung = [name for name, holder in holders.items() if holder.hung]
         self._silent = {name: self._silent.get(name, 0) + 1 for name in hung}
         ended = [name for name in hung if self._silent[name] >= MISSED]
         for name in ended:
-            self._lock.end(held[name])
-        return {name: held[name].silence for name in ended}
+            self._lock.end(holders[name])
+        return {name: holders[name].silence for name in ended}
 
 
 WorkerLock = FileWorkerLock | ServerWorkerLock
@@ -259,17 +259,17 @@ class Sweeper:
             raise DeclaredDead("others declared this process dead and continue its work")
         # As of before the query: only from then on is it known that nobody had taken over.
         self._lock.confirm(looked)
-        others = {row.executor_id or "" for row in rows}
+        processes = {row.executor_id or "" for row in rows}
         if self._leases is not None and self._claims is not None:
             self._claims.release()
-            others |= self._leases.holders() | self._claims.holders()
-        others.discard(self._lock.name)
-        for name, seconds in self._lock.end_hung(others).items():
-            own = [row for row in rows if row.executor_id == name and row.name != "analysis"]
-            runs = {run_number(row.workflow_id) for row in own}
+            processes |= self._leases.holders() | self._claims.holders()
+        processes.discard(self._lock.name)
+        for name, seconds in self._lock.end_hung(processes).items():
+            begun = [row for row in rows if row.executor_id == name and row.name != "analysis"]
+            runs = {run_number(row.workflow_id) for row in begun}
             message = f"the worker {name} was silent for {seconds:.0f} s: others take up its work"
             self._store.events.record(runs, "taken-over", message)
-        dead = self._lock.dead(others)
+        dead = self._lock.dead(processes)
         if self._leases is not None and self._claims is not None:
             self._leases.dead = dead
             if dead:

@@ -152,7 +152,7 @@ class Plan:
         stages = self.stages.values()
         names = [field.name for field in fields(StagePlan) if field.name != "usd"]
         sums = {name: sum(getattr(stage, name) for stage in stages) for name in names}
-        sums["seconds"] = max((one.seconds for one in self.endpoints.values()), default=0.0)
+        sums["seconds"] = max((plan.seconds for plan in self.endpoints.values()), default=0.0)
         prices = [stage.usd for stage in stages]
         return StagePlan(**sums, usd=None if None in prices else sum(filter(None, prices), 0.0))
 
@@ -186,20 +186,20 @@ class Planner:
         experiment, design = run.experiment, run.experiment.design
         own_targets, rival_targets = rubric_authors(run)
         texts = self._texts(run)
-        given = experiment.task.rubric
-        own = [given] if given else self._rubrics(run, own_targets)
-        rivals = self._rubrics(run, rival_targets)
+        provided = experiment.task.rubric
+        own_rubrics = [provided] if provided else self._rubrics(run, own_targets)
+        rival_rubrics = self._rubrics(run, rival_targets)
         scorer = Scorer(design, experiment.seed, run.series, experiment.template)
         targets = itertools.chain.from_iterable(
             score_targets(run, rubric, texts, is_swap=is_swap)
-            for is_swap, rubrics in ((False, own), (True, rivals))
+            for is_swap, rubrics in ((False, own_rubrics), (True, rival_rubrics))
             for rubric in rubrics
         )
         for chunk in _chunked(targets):
             requests = scorer.requests(chunk)
-            found = self._look_up(run.experiment.tag, "scorer", requests)
+            answers = self._look_up(run.experiment.tag, "scorer", requests)
             if run.probe:
-                self._probes(run, scorer, zip(chunk, found, strict=True))
+                self._probes(run, scorer, zip(chunk, answers, strict=True))
 
     def _probes(
         self, run: Run, scorer: Scorer, scored: Iterable[tuple[ScoreTarget, Found]]
@@ -207,30 +207,30 @@ class Planner:
         """Counts the probes of verdicts; an unknown verdict counts as scored, with a new probe."""
         design = scorer.design
         prober = Prober(design, scorer.seed, scorer.series)
-        known: list[ProbeTarget] = []
-        guessed: list[ProbeTarget] = []
+        verdicts: list[ProbeTarget] = []
+        placeholders: list[ProbeTarget] = []
         keys: list[str] = []
         for target, (key, answer) in scored:
             sample = scorer.read(target, answer)
             if answer is None:  # most verdicts will be scored
                 sample = replace(sample, status="scored", stages=(1,))
-                guessed.append(ProbeTarget(sample, target.text, TYPICAL_ANSWER))
+                placeholders.append(ProbeTarget(sample, target.text, TYPICAL_ANSWER))
                 keys.append(key)
             elif sample.status == "scored":
-                known.append(ProbeTarget(sample, target.text, answer.text))
-        self._look_up(run.experiment.tag, "prober", prober.requests(known))
+                verdicts.append(ProbeTarget(sample, target.text, answer.text))
+        self._look_up(run.experiment.tag, "prober", prober.requests(verdicts))
         # Designs that probe alike share the probe of a verdict that they share.
         wording = content_hash(f"{design.probe!r} {design.prompt.slots.prober!r}")
-        for key, asked in zip(keys, prober.requests(guessed), strict=True):
+        for key, asked in zip(keys, prober.requests(placeholders), strict=True):
             self._count(run.experiment.tag, "prober", f"{wording} on {key}", asked, known=False)
 
     def _texts(self, run: Run) -> dict[int, str]:
         pool, stage = run.experiment.task.pool, Neutralizer(run.experiment.design)
         if run.experiment.design.evidence.resolve().editor is None:
             return {item.id: item.text for item in pool.items}
-        found = self._look_up(run.experiment.tag, "neutralizer", stage.requests(pool.items))
+        answers = self._look_up(run.experiment.tag, "neutralizer", stage.requests(pool.items))
         texts, maker = {}, stage.maker
-        for item, (key, answer) in zip(pool.items, found, strict=True):
+        for item, (key, answer) in zip(pool.items, answers, strict=True):
             if answer and key not in self._views:
                 self._views[key] = stage.read(item, answer).text
             text = self._views[key] if answer else _shortened(item, maker)
@@ -241,8 +241,8 @@ class Planner:
     def _rubrics(self, run: Run, targets: Sequence[RubricTarget]) -> list[Rubric]:
         """Returns the rubrics to score with; those that the author failed to write are left out."""
         stage = Rubricer(run.experiment.design, run.experiment.seed)
-        found = [self._rubric(run, stage, target) for target in targets]
-        rubrics = [rubric for rubric in found if isinstance(rubric, Rubric)]
+        rubrics_or_failures = [self._rubric(run, stage, target) for target in targets]
+        rubrics = [rubric for rubric in rubrics_or_failures if isinstance(rubric, Rubric)]
         if run.experiment.design.rubric.critic is not None:
             self._look_up(
                 run.experiment.tag, "critic", Critic(run.experiment.design).requests(rubrics)
@@ -262,14 +262,14 @@ class Planner:
 
     def _look_up(self, tag: str, stage: str, requests: Sequence[Request]) -> list[Found]:
         """Returns keys and answers in the ledger, and counts every request once."""
-        found: list[Found] = []
+        answers: list[Found] = []
         for chunk in _chunked(requests):
             keys = [request.key(self._models.card(request.model).endpoint) for request in chunk]
-            known = self._ledger.find(keys)
+            stored = self._ledger.find(keys)
             for key, request in zip(keys, chunk, strict=True):
-                self._count(tag, stage, key, request, known=key in known)
-            found += [(key, known[key].completion if key in known else None) for key in keys]
-        return found
+                self._count(tag, stage, key, request, known=key in stored)
+            answers += [(key, stored[key].completion if key in stored else None) for key in keys]
+        return answers
 
     def _count(self, tag: str, stage: str, key: str, request: Request, *, known: bool) -> None:
         plan = self.plan.stages[stage]
@@ -291,15 +291,15 @@ class Planner:
         card = self._models.card(request.model)
         usd = card.price(*tokens, searches=int(request.web_search))
         plan.usd = None if plan.usd is None or usd is None else plan.usd + usd
-        pace, where = self._paces.of(card, *tokens), endpoint_of(card)
-        endpoint = self.plan.endpoints.setdefault(where, EndpointPlan())
+        pace, endpoint_name = self._paces.of(card, *tokens), endpoint_of(card)
+        endpoint = self.plan.endpoints.setdefault(endpoint_name, EndpointPlan())
         if card.id not in endpoint.models:
             endpoint.models.append(card.id)
         endpoint.basis = max(endpoint.basis, pace.basis, key=BASES.index)
         endpoint.to_pay += 1
         endpoint.seconds += pace.seconds
-        self._stage_seconds[stage, where] += pace.seconds
-        plan.seconds = max(plan.seconds, self._stage_seconds[stage, where])
+        self._stage_seconds[stage, endpoint_name] += pace.seconds
+        plan.seconds = max(plan.seconds, self._stage_seconds[stage, endpoint_name])
 
 
 def _chunked(items: Iterable[T]) -> Iterator[list[T]]:

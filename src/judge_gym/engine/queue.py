@@ -116,12 +116,12 @@ class RunQueue:
         Two processes that queue it at once compute the same number, so that it is one workflow.
         """
         rows = self._rows(workflow_id_prefix=f"{order.run}.", name="run")
-        others = [row for row in rows if row.app_version != PROTOCOL]
-        self._give_up([row for row in others if row.status in ACTIVE])
-        known = {row.workflow_id: row.status for row in rows}
-        known.update({row.workflow_id: "CANCELLED" for row in others})
+        older = [row for row in rows if row.app_version != PROTOCOL]
+        self._give_up([row for row in older if row.status in ACTIVE])
+        statuses = {row.workflow_id: row.status for row in rows}
+        statuses.update({row.workflow_id: "CANCELLED" for row in older})
         numbered = (f"{order.run}.{number}" for number in itertools.count(1))
-        id = next(id for id in numbered if known.get(id) in (None, *ACTIVE))
+        id = next(id for id in numbered if statuses.get(id) in (None, *ACTIVE))
         options: Any = {
             "workflow_name": "run",
             "queue_name": order.queues[0],
@@ -131,7 +131,7 @@ class RunQueue:
         }
         with self._database.plain_errors(self.engine):
             self.client.enqueue(options, order.to_json())
-        return id, id not in known
+        return id, id not in statuses
 
     def add_analysis(self, number: int) -> None:
         """Queues an analysis of a suite run; only workers serve this queue."""
@@ -167,14 +167,14 @@ class RunQueue:
     def active_order(self, run: int) -> WorkOrder | None:
         """Returns the order under which a run is queued or executed; None where it is neither."""
         rows = self._rows(workflow_id_prefix=f"{run}.", name="run", status=list(ACTIVE))
-        own = [row.workflow_id for row in rows if row.app_version == PROTOCOL]
-        return self.order(own[0]) if own else None
+        ids = [row.workflow_id for row in rows if row.app_version == PROTOCOL]
+        return self.order(ids[0]) if ids else None
 
     def last_order(self, run: int) -> WorkOrder | None:
         """Returns the last order of this protocol for a run; None where there is none."""
         rows = self._rows(workflow_id_prefix=f"{run}.", name="run")
-        own = [row.workflow_id for row in rows if row.app_version == PROTOCOL]
-        latest = max(own, key=lambda id: int(id.partition(".")[2]), default=None)
+        ids = [row.workflow_id for row in rows if row.app_version == PROTOCOL]
+        latest = max(ids, key=lambda id: int(id.partition(".")[2]), default=None)
         return self.order(latest) if latest is not None else None
 
     def unfinished(self) -> dict[str, list[WorkflowStatus]]:

@@ -68,11 +68,11 @@ def rubric_authors(run: Run) -> tuple[list[RubricTarget], list[RubricTarget]]:
     task, design = run.experiment.task, run.experiment.design
     strategy = design.rubric.resolve(design.judge.model)
     draws = range(strategy.draws)
-    own = [strategy.author] if strategy.author else []
+    authors = [strategy.author] if strategy.author else []
     return (
         [
             RubricTarget(author, task.concept, task.country, draw)
-            for author in own
+            for author in authors
             for draw in draws
         ],
         [
@@ -135,10 +135,10 @@ def score_targets(
     items: slice = slice(None),
 ) -> Iterator[ScoreTarget]:
     """Yields the verdicts that a run needs under one rubric, replicate by replicate."""
-    shown = [item for item in run.experiment.task.pool.items[items] if item.id in texts]
+    pool_items = [item for item in run.experiment.task.pool.items[items] if item.id in texts]
     orders = run.experiment.orders
-    drawn = range(run.samples) if replicates is None else replicates
-    for replicate, item, flipped in itertools.product(drawn, shown, orders):
+    numbers = range(run.samples) if replicates is None else replicates
+    for replicate, item, flipped in itertools.product(numbers, pool_items, orders):
         yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap, flipped)
 
 
@@ -380,9 +380,9 @@ class StudySteps:
 
     def _rubrics(self, *, is_swap: bool) -> list[Rubric]:
         """Returns the rubrics to score under, where they could be written."""
-        given = self.run.experiment.task.rubric
-        if given is not None and not is_swap:
-            return [given]
+        provided = self.run.experiment.task.rubric
+        if provided is not None and not is_swap:
+            return [provided]
         stage = Rubricer(self.run.experiment.design, self.run.experiment.seed)
         keys = [stage.key(target) for target in rubric_authors(self.run)[is_swap]]
         rubrics = [self.store.rubrics.find(key=key) for key in keys]

@@ -64,9 +64,9 @@ class SuiteFinder:
         return self._found[run.version], sandbox
 
     def _load(self, run: SuiteRun, work: SuiteWork) -> Suite:
-        others = []
-        own = sorted(file.parent for file in Path().glob("*/suite.toml"))
-        for folder in ([Path(work.folder)] if work.folder else []) + [SHIPPED, *own]:
+        other_versions = []
+        local_folders = sorted(file.parent for file in Path().glob("*/suite.toml"))
+        for folder in ([Path(work.folder)] if work.folder else []) + [SHIPPED, *local_folders]:
             try:
                 suite = load_suite(folder)
             except (DesignError, NotFoundError):  # another suite that is broken, or none
@@ -74,11 +74,11 @@ class SuiteFinder:
             if suite.name == run.suite:
                 if suite.version == run.version:
                     return suite
-                others.append(suite.version)
-        if others:
+                other_versions.append(suite.version)
+        if other_versions:
             raise SuiteMissing(
-                f"the suite {run.suite!r} is here at version {others[0]}, and the run is of "
-                f"version {run.version}: its files, or the tools that grade, differ"
+                f"the suite {run.suite!r} is here at version {other_versions[0]}, and the run is "
+                f"of version {run.version}: its files, or the tools that grade, differ"
             )
         raise SuiteMissing(
             f"the suite {run.suite!r} is not here; start judge-gym in the folder that holds it"

@@ -139,8 +139,8 @@ class Asker:
     def release(self, run_id: int, trial: Trial | None = None) -> None:
         """Allows further calls for a run, at first only one to the endpoint on trial."""
         self._held.pop(run_id, None)
-        for place in [place for place in self._circuits if place[0] == run_id]:
-            del self._circuits[place]
+        for key in [key for key in self._circuits if key[0] == run_id]:
+            del self._circuits[key]
         if trial is not None:
             self._circuit(run_id, trial["endpoint"]).try_again(trial["wait"])
 
@@ -263,8 +263,8 @@ class Asker:
     ) -> Answer:
         """Asks until there is an answer, or until further attempts are useless or too many."""
         card, retries = self._models.card(request.model), Retries(key)
-        place = (payer.run_id, endpoint_of(card))
-        circuit = self._circuit(*place)
+        run_endpoint = (payer.run_id, endpoint_of(card))
+        circuit = self._circuit(*run_endpoint)
         trial: asyncio.Lock | None = None
         try:
             if (other := await claimed.other_answer(key)) is not None:
@@ -289,8 +289,8 @@ class Asker:
                 else:
                     circuit.succeed()
                 if (seconds := retries.seconds_to_next(error)) is None:
-                    if error is not None and place not in self._warned:  # one shows why
-                        self._warned.add(place)
+                    if error is not None and run_endpoint not in self._warned:  # one shows why
+                        self._warned.add(run_endpoint)
                         progress.warn(f"calls fail: {error.message}")
                     return answer
                 await asyncio.sleep(seconds)
@@ -363,8 +363,8 @@ class Asker:
                 progress.begin_call(card.id, started)
                 self.begun[payer.study, card.id] += 1
                 try:
-                    quota, known = reservations[0]
-                    with quota_headers.quota_listener(partial(quota.note_quota, known)):
+                    quota, reservation = reservations[0]
+                    with quota_headers.quota_listener(partial(quota.note_quota, reservation)):
                         completion = cost = _storable(
                             await self._complete(request, card), card, request.max_tokens
                         )

@@ -64,9 +64,9 @@ class OfflineAsker:
             return
         counted = sorted(Counter(self._missing.values()).items())
         listed = ", ".join(f"{count:,} {stage} of {model}" for (stage, model), count in counted)
-        one = len(self._missing) == 1
+        noun = "request is" if len(self._missing) == 1 else "requests are"
         raise OfflineError(
-            f"{len(self._missing):,} request{'' if one else 's'} {'is' if one else 'are'} not in "
-            f"the ledger: {listed}. What was found is written; what depends on the missing was "
-            "not looked up. Run it without --offline, or first: judge-gym ledger import FILE"
+            f"{len(self._missing):,} {noun} not in the ledger: {listed}. What was found is "
+            "written; what depends on the missing was not looked up. Run it "
+            "without --offline, or first: judge-gym ledger import FILE"
         )
