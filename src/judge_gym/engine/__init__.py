@@ -3,6 +3,12 @@
 Runs are dispatched by DBOS and executed by the one process that holds the lab's lock, or by any
 number of workers on Postgres. The ledger and the lab's rows are the truth; DBOS only holds what is
 queued and which process executes it.
+
+`workflow` tells the story of a run, and `steps` and `suites` know what is missing of it. `follower`
+waits for the runs of a command, `worker` is the process that executes, `liveness` notices dead ones
+and takes over, `controls` applies pauses and new limits, `capabilities` says what this machine can
+do. `queue` and `orders` are what processes pass on, `planner` counts before anything is paid, and
+`calls` asks the models.
 """
 
 import gc
