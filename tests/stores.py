@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from hypothesis import strategies as st
 
-from judge_gym.engine.runs.queue import RunQueue
+from judge_gym.engine.queue import RunQueue
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Payer, Store, tables
 from judge_gym.store.database import alembic_config

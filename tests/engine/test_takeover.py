@@ -15,9 +15,9 @@ import sqlalchemy as sa
 
 import postgres
 from commands import IN_FLIGHT, Bench, ended, ready, served, wait, write_study
-from judge_gym.engine.runs import executor, follower, locks
-from judge_gym.engine.runs.locks import worker_lock
-from judge_gym.engine.runs.queue import PROTOCOL, RunQueue
+from judge_gym.engine import liveness, worker
+from judge_gym.engine.liveness import worker_lock
+from judge_gym.engine.queue import PROTOCOL, RunQueue
 from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
 from judge_gym.models.simulated.server import SimulatedServer, serve
@@ -56,8 +56,8 @@ def test_work_at_a_real_endpoint_that_a_dead_worker_has_begun_is_taken_up(
     url: str, write_study: WriteStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(executor, "SWEEP", 0.1)
-    monkeypatch.setattr(locks, "MISSED", 2)
+    monkeypatch.setattr(worker, "SWEEP", 0.1)
+    monkeypatch.setattr(liveness, "MISSED", 2)
     server = SimulatedServer()
     with serve(server) as endpoint:
         write_entry(tmp_path, endpoint)
@@ -210,8 +210,8 @@ def test_an_idle_worker_makes_few_transactions_and_takes_up_new_work(
 
 
 def test_an_idle_worker_ends_when_its_database_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower, "OUTAGE", (0.5,))
-    monkeypatch.setattr(follower, "LOOK", 0.1)
+    monkeypatch.setattr(worker, "OUTAGE", (0.5,))
+    monkeypatch.setattr(worker, "LOOK", 0.1)
     url = postgres.fresh_url()
     name = url.partition("?")[0].rpartition("/")[2]
     with Lab.open(url) as lab, ThreadPoolExecutor(1) as pool:

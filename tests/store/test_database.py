@@ -21,7 +21,7 @@ from sqlalchemy.schema import CreateTable
 import postgres
 from conftest import Call
 from forked import open_store_until, open_stores_at_once
-from judge_gym.engine.runs.queue import RunQueue
+from judge_gym.engine.queue import RunQueue
 from judge_gym.errors import ConflictError, NotFoundError, StoreError
 from judge_gym.lab import Lab
 from judge_gym.records import content_hash

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judge_gym.engine.suite_reports import reports
 from judge_gym.errors import NotFoundError
+from judge_gym.lab.suite_reports import reports
 from judge_gym.records.outcomes import (
     INCONCLUSIVE,
     EvalResult,

@@ -13,7 +13,7 @@ from judge_gym.store import Run, Store
 from judge_gym.studies import BudgetSpec, Caps
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.planner import Plan, StagePlan
+    from judge_gym.engine.planner import Plan, StagePlan
 
 
 class Estimates:
