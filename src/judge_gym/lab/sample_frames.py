@@ -312,14 +312,15 @@ def write_samples(frame: "pd.DataFrame", out: Path, format: str) -> None:
             writer.write_table(pa.Table.from_pandas(part, schema, preserve_index=False))
 
 
-def read_samples(path: str | Path) -> "pd.DataFrame":
+def read_samples(path: str | Path, *, truths: Mapping[str, str] | None = None) -> "pd.DataFrame":
     """Returns the tidy frame of a file: an export, or verdicts recorded elsewhere.
 
     Args:
         path: a .csv or .parquet file with at least the columns judge.model, evidence, replicate,
             status, stages and n_stages. Other columns are kept.
+        truths: what words of known answers mean: `{"Positive": "pass"}`; empty for none.
     """
-    from judge_gym.analysis.frames import tidy
+    from judge_gym.analysis.frames import number_truths, tidy
 
     file = Path(path)
     format = file_format(file)
@@ -337,7 +338,10 @@ def read_samples(path: str | Path) -> "pd.DataFrame":
             raise DesignError(f"{file} names the column {name!r} twice")
     samples = table.to_pandas(split_blocks=True, self_destruct=True)
     del table  # the frame has taken its memory over
+    if truths and "truth" in samples:
+        samples["truth"] = samples["truth"].replace(truths)
     frame = tidy(_with_ids(samples) if format == "csv" else samples, source=file.name)
+    frame = number_truths(frame, file.name)
     _refuse_twice(frame, file.name)
     return frame
 
