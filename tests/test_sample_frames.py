@@ -208,9 +208,9 @@ def test_pulling_makes_no_database_and_upgrades_none(lab: Lab, tmp_path: Path) -
     old = tmp_path / "old.db"
     shutil.copy(tmp_path / "lab.db", old)
     with sqlite3.connect(old) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0008'")
+        connection.execute("UPDATE alembic_version SET version_num = '0024'")
     connection.close()
-    with pytest.raises(ConflictError, match="is at schema 0008"):
+    with pytest.raises(ConflictError, match="is at schema 0024"):
         pull_study("small", url=f"sqlite:///{old}")
 
 

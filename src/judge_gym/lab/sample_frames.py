@@ -184,26 +184,12 @@ def annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
     designs = [Design.of(row["design"]).values() for row in rows]
     recorded = {path for design in designs for path in design if path.startswith(FOREIGN)}
     knobs = {**Design.knobs(), **{path: find_knob(path) for path in sorted(recorded)}}
-    _fill_inactive_roles(designs)
     kinds: dict[str, Any] = {"text": "category", "a number": float}
     frame = pd.DataFrame(designs, index=tags, columns=list(knobs)).astype(
         {path: kinds[knob.type] for path, knob in knobs.items() if knob.type in kinds}
         | {"judge.model": "str"}  # it is joined and written everywhere
     )
     return frame.assign(reference=pd.Series([_reference(row["truth"]) for row in rows], tags))
-
-
-def _fill_inactive_roles(designs: Sequence[dict[str, Any]]) -> None:
-    """Gives an editor or critic that is not asked one level, where version 1 named its default.
-
-    It named the default of the time, which today is None: an added judge joins the same variant.
-    """
-    roles = [knob for knob in Design.knobs().values() if knob.default is None and knob.before]
-    for role in roles:
-        inactive = [design for design in designs if role.is_inactive(design)]
-        if any(design[role.path] == role.before for design in inactive):
-            for design in inactive:
-                design[role.path] = design[role.path] or role.before
 
 
 def _reference(truth: Mapping[str, Any] | None) -> float:
