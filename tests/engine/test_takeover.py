@@ -139,7 +139,7 @@ def test_a_successor_completes_what_a_killed_worker_has_begun(
     bench: Bench, tmp_path: Path, successor: str
 ) -> None:
     worker = ready(bench)
-    bench.call("start", write_study(tmp_path, **LARGE | {"samples": 30}))
+    bench.call("run", "--background", write_study(tmp_path, **LARGE | {"samples": 30}))
     bench.wait_for(100, worker)
     worker.kill()
     worker.communicate()
@@ -159,7 +159,7 @@ def test_work_of_a_stopped_worker_is_taken_up_and_it_repeats_nothing_when_it_wak
     bench: Bench, tmp_path: Path
 ) -> None:
     first = ready(bench)
-    bench.call("start", write_study(tmp_path, **LARGE))
+    bench.call("run", "--background", write_study(tmp_path, **LARGE))
     bench.wait_for(100, first)
     second = ready(bench)
     first.send_signal(signal.SIGSTOP)
@@ -195,13 +195,17 @@ def test_an_idle_worker_makes_few_transactions_and_takes_up_new_work(
             return int(connection.execute(query).scalar_one())
 
     worker = ready(bench)
-    bench.call("start", write_study(tmp_path, judges=["lab:balanced"], samples=1, swap="none"))
+    bench.call(
+        "run",
+        "--background",
+        write_study(tmp_path, judges=["lab:balanced"], samples=1, swap="none"),
+    )
     bench.complete(worker)
     time.sleep(10)
     before = transactions()
     time.sleep(10)
     assert transactions() - before < 10 * 5
-    bench.call("start", write_study(tmp_path, study="second", samples=1, swap="none"))
+    bench.call("run", "--background", write_study(tmp_path, study="second", samples=1, swap="none"))
     bench.complete(worker)
 
 

@@ -46,8 +46,6 @@ class RunOptions:
     """Repeat failed calls and nothing else."""
     allow_private: bool = False
     """Allow evidence to be fetched from private network addresses."""
-    confirmed: bool = False
-    """Pay for calls that are new because defaults changed."""
 
 
 class Paused(Stopped):

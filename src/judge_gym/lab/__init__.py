@@ -75,7 +75,7 @@ class Lab:
         drafts = Drafts(store, self.models, self.engine, self.studies, assistant)
         self.experiments = Experiments(store, self.engine, self.studies, drafts, items, folder)
         self.runs = Runs(store, self.models, self.engine, self.evidence, self.studies, drafts)
-        self.workers = Workers(store, self.engine, self._perform_analysis)
+        self.workers = Workers(store, self.engine, analyze=self._perform_analysis)
         """The processes that execute queued runs."""
         self.pages = PageData(store, self.models, self.studies, items)
         """What pages of the web show beside the results of verbs."""

@@ -61,7 +61,6 @@ class RunKeywords(TypedDict, total=False):
     pause_after: Workflow | None
     only_failed: bool
     allow_private: bool
-    confirmed: bool
 
 
 class Runs:
@@ -163,7 +162,7 @@ class Runs:
         run_options = RunOptions(**options)
         source = self._source(target, None, run_options.overrides)
         prepared = self._collect_then_prepare(source, run_options)
-        new_calls = self._estimates.confirm_new_calls(prepared, run_options)
+        new_calls = self._estimates.note_new_calls(prepared, run_options)
         prepared, runs, notes = self._save_runs(prepared, run_options, _name(source))
         result = self._engine.execute(
             prepared.study,
@@ -193,7 +192,6 @@ class Runs:
         run_options = RunOptions(**options)
         source = self._source(target, study, run_options.overrides)
         prepared = self._collect_then_prepare(source, run_options)
-        self._estimates.confirm_new_calls(prepared, run_options)
         prepared, runs, _ = self._save_runs(prepared, run_options, _name(source))
         clashes = self._engine.start(runs, run_options, budget=prepared.budget)
         if clashes:

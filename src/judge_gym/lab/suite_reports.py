@@ -30,7 +30,7 @@ class SuiteReport:
     size: int
     """The number of evals of its suite."""
     event: Event | None = None
-    """The last event of its execution; None where it was posted, or made by an older version."""
+    """The last event of its execution; None where it was posted."""
     execution: SuiteExecution | None = None
     executing: bool = False
     """Whether it was stopped, and calls in flight are still awaited."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Workers:
     """Executes queued runs in this process, or starts a process that does."""
 
-    def __init__(self, store: Store, engine: Engine, analyze: "Analyze | None" = None) -> None:
+    def __init__(self, store: Store, engine: Engine, *, analyze: "Analyze") -> None:
         self._store = store
         self._engine = engine
         self._analyze = analyze

@@ -464,9 +464,6 @@ class Start(Plan):
     budget: Budget = {}
     pause_after: Workflow | None = None
     only_failed: bool = False
-    confirmed: Annotated[
-        bool, Field(description="Pay for calls that are new because defaults changed.")
-    ] = False
 
 
 class RerunSample(VerbRequest):

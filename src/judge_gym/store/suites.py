@@ -308,10 +308,8 @@ def _task(run: SuiteRun, category: str, name: str) -> sa.ColumnElement[bool]:
 
 def _run(row: Mapping[Any, Any]) -> SuiteRun:
     columns = dict(row)
-    evals, replicates = columns.pop("evals"), columns.pop("replicates")
-    if not isinstance(evals, dict):
-        evals = dict.fromkeys(evals, replicates)
-    return SuiteRun(**columns, replicates_of=evals)
+    del columns["replicates"]
+    return SuiteRun(replicates_of=columns.pop("evals"), **columns)
 
 
 def _result(
