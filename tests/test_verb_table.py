@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from conftest import OnlySections
 from judge_gym import errors
@@ -20,9 +20,16 @@ from judge_gym.analysis.report import verdicts
 from judge_gym.client import Client
 from judge_gym.errors import DesignError, JudgeGymError
 from judge_gym.lab import Lab
-from judge_gym.lab.nouns import NOUNS, describe
+from judge_gym.lab.nouns import (
+    NOUNS,
+    body_model,
+    canonical,
+    describe,
+    method,
+    request_model,
+    response_type,
+)
 from judge_gym.records.actors import act_as, machine_user
-from judge_gym.records.requests import VerbRequest
 from judge_gym.triage.lint import SECTIONS
 from judge_gym.verbs import BY_NAME, VERBS, Verb
 from judge_gym.web import serve
@@ -283,9 +290,9 @@ def test_a_client_returns_what_the_lab_returns(
 
 def conforms(verb: Verb, value: Any) -> None:
     """A response has the keys and types of its declaration, and no others."""
-    adapter = TypeAdapter(verb.response)
-    adapter.validate_python(value)
-    row = typing.get_args(verb.response)[0] if verb.paged else verb.response
+    kind = response_type(verb)
+    TypeAdapter(kind).validate_python(value)
+    row = typing.get_args(kind)[0] if verb.paged else kind
     if typing.is_typeddict(row) or hasattr(row, "__required_keys__"):
         strict = TypeAdapter(row)
         for one in value if verb.paged else [value]:
@@ -293,27 +300,36 @@ def conforms(verb: Verb, value: Any) -> None:
             assert set(one) <= row.__required_keys__ | row.__optional_keys__, verb.name
 
 
-def test_a_verb_takes_the_fields_of_its_request() -> None:
+def test_what_can_be_sent_is_the_signature_of_the_method() -> None:
     for verb in VERBS:
-        method = getattr(NOUNS[verb.noun], verb.method)
-        parameters = inspect.signature(method).parameters
-        hints = typing.get_type_hints(method, include_extras=True)
-        taken = {name for name in parameters if name != "self"}
+        parameters = inspect.signature(method(verb)).parameters
+        hints = typing.get_type_hints(method(verb), include_extras=True)
+        names = {name for name in parameters if name != "self"}
         if "options" in parameters:
-            taken |= typing.get_args(hints["options"])[0].__annotations__.keys()
-        fields = verb.request.model_fields
-        assert fields.keys() <= taken, verb.name
+            names |= typing.get_args(hints["options"])[0].__annotations__.keys()
+        fields = request_model(verb).model_fields
+        assert fields.keys() <= names, verb.name
         for name, parameter in parameters.items():
             if parameter.default is inspect.Parameter.empty and name in fields:
                 assert fields[name].is_required() or name == "options", (verb.name, name)
-        assert hints["return"] == verb.response, verb.name
         assert describe(verb).endswith((".", ":")), verb.name
+        assert {*verb.path_arguments} <= {*fields}, verb.name
+        sent = {name for name, field in fields.items() if verb.place(name) == "body"}
+        body = body_model(verb)
+        assert (set() if body is None else {*body.model_fields}) == sent, verb.name
+
+
+def test_an_argument_for_this_process_cannot_be_sent() -> None:
+    pool, start = (request_model(BY_NAME[n]) for n in ("evidence.freeze_pool", "suites.start"))
+    assert {*pool.model_fields} == {"name", "window_id", "tag"}
+    assert not {*start.model_fields} & {"jobs", "allow_unisolated", "options"}
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+        pool(name="june", folder="/")
 
 
 def test_the_table_is_consistent() -> None:
     assert len(BY_NAME) == len({verb.route for verb in VERBS}) == len(VERBS)
     for verb in VERBS:
-        assert issubclass(verb.request, VerbRequest)
         if verb.http_method == "GET":
             assert verb.effect == "reads", verb.name
         # What takes the text of a study is posted, and what says which keys are missing.
@@ -334,8 +350,8 @@ def test_an_http_request_has_each_argument_in_its_place() -> None:
     assert listed.query == {"study": "s", "limit": 3, "cursor": "x"}
     with pytest.raises(DesignError, match="evidence_show needs id"):
         BY_NAME["evidence.show"].http_request({})
-    with pytest.raises(DesignError, match="unknown argument 'idd' for evidence_show"):
-        BY_NAME["evidence.show"].http_request({"idd": 1})
+    with pytest.raises(DesignError, match="unknown argument 'idd' for evidence_show; choose 'id'"):
+        canonical(BY_NAME["evidence.show"], {"idd": 1})
 
 
 @each_row(
@@ -354,23 +370,22 @@ def test_an_http_request_has_each_argument_in_its_place() -> None:
         ("runs.start", {"experimentTag": "x", "samples": 5}, {"target": "x", "samples": 5}),
         ("runs.start", {"swapRubricFrom": "sim:strict"}, {"rivals": ["sim:strict"]}),
         ("runs.start_evidence", {"windowId": 1, "limit": 2}, {"window_id": 1, "limit": 2}),
-        ("reports.usage", {"nonsense": 1}, {"nonsense": 1}),
     ],
 )
 def test_the_blueprints_arguments_are_those_of_a_verb(
     verb: str, blueprint: dict[str, Any], own: dict[str, Any]
 ) -> None:
-    assert BY_NAME[verb].canonical(blueprint) == own
-    assert BY_NAME[verb].canonical(own) == own
+    assert canonical(BY_NAME[verb], blueprint) == own
+    assert canonical(BY_NAME[verb], own) == own
 
 
 def test_one_argument_under_two_names_needs_one_value() -> None:
     show = BY_NAME["experiments.show"]
-    assert show.canonical({"tag": "x", "experimentTag": "x"}) == {"tag": "x"}
+    assert canonical(show, {"tag": "x", "experimentTag": "x"}) == {"tag": "x"}
     with pytest.raises(
         DesignError, match=r"tag and experimentTag are the same argument.*'x' and 'y'"
     ):
-        show.canonical({"tag": "x", "experimentTag": "y"})
+        canonical(show, {"tag": "x", "experimentTag": "y"})
 
 
 @pytest.fixture(scope="module")
@@ -412,6 +427,6 @@ def test_a_client_has_the_signatures_of_the_lab() -> None:
         for verb in VERBS:
             own = inspect.signature(getattr(NOUNS[verb.noun], verb.method)).parameters
             remote = inspect.signature(getattr(getattr(client, verb.noun), verb.method)).parameters
-            assert set(remote) == set(verb.request.model_fields), verb.name
+            assert set(remote) == set(request_model(verb).model_fields), verb.name
             shared = [name for name in own if name in remote]
             assert [name for name in remote if name in shared] == shared, verb.name

@@ -453,6 +453,9 @@ class Suites(Noun):
         suite: str,
         models: Sequence[str],
         *,
+        conditions: Sequence[str] | None = None,
+        ablate: bool = False,
+        sections: Sequence[str] = (),
         evals: Sequence[str] = (),
         filter: str | None = None,
         category: Sequence[str] = (),
@@ -461,9 +464,6 @@ class Suites(Noun):
         replicates: int | None = None,
         series: str = "0",
         budget: Mapping[str, int | float | None] | None = None,
-        conditions: Sequence[str] | None = None,
-        ablate: bool = False,
-        sections: Sequence[str] = (),
     ) -> responses.SuitePlan:
         """Estimates what a run of a suite would ask and cost, and what is in the ledger already."""
         return self._call("suites.plan", locals())
@@ -473,6 +473,8 @@ class Suites(Noun):
         suite: str,
         model: str,
         *,
+        condition: str = "default",
+        guidelines: str | None = None,
         evals: Sequence[str] = (),
         filter: str | None = None,
         category: Sequence[str] = (),
@@ -481,8 +483,6 @@ class Suites(Noun):
         replicates: int | None = None,
         series: str = "0",
         budget: Mapping[str, int | float | None] | None = None,
-        condition: str = "default",
-        guidelines: str | None = None,
     ) -> responses.SuiteRunRow:
         """Queues a run of a suite for the lab's workers."""
         return self._call("suites.start", locals())

@@ -6,7 +6,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field
 
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
@@ -16,6 +18,7 @@ from judge_gym.lab.experiments import Experiments
 from judge_gym.models import ModelCard, Registry
 from judge_gym.records import Message, search_origins
 from judge_gym.records.environment import PROFILE, VARIABLES
+from judge_gym.records.requests import Id, Name
 from judge_gym.records.responses import (
     AnyRow,
     Axes,
@@ -76,7 +79,12 @@ class Admin:
         """Returns the readable tables with columns, keys and row counts; tokens are not one."""
         return cast(Sequence[TableInfo], self._store.sql.tables())
 
-    def rows(self, table: str, *, order: Literal["asc", "desc"] = "asc") -> Sequence[AnyRow]:
+    def rows(
+        self,
+        table: Annotated[Name, Field(description="One of `tables`.")],
+        *,
+        order: Literal["asc", "desc"] = "asc",
+    ) -> Sequence[AnyRow]:
         """Returns the rows of a table as they are stored, in the order of its key."""
         return all_rows(partial(self.page_rows, table, order=order))
 
@@ -93,7 +101,19 @@ class Admin:
         rows, last = self._store.sql.page(table, after=key, limit=limit, descending=order == "desc")
         return Page([_plain(row) for row in rows], write_cursor(last))
 
-    def query(self, sql: str, *, limit: int = 100) -> QueryResult:
+    def query(
+        self,
+        sql: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=10_000,
+                description="One SELECT, of SQLite or Postgres as `status` says.",
+            ),
+        ],
+        *,
+        limit: Annotated[int, Field(ge=1, le=1000, description="Rows at most.")] = 100,
+    ) -> QueryResult:
         """Returns the result of one SELECT, in 5 seconds at most; it cannot change anything."""
         found = self._store.sql.select(sql, limit=limit)
         rows = [[_plain_value(value) for value in row] for row in found.rows]
@@ -119,7 +139,7 @@ class Admin:
             raise NotFoundError(f"there is no call {call_id}")
         return messages, [dict(row) for row in attempts]
 
-    def show_call(self, id: int) -> CallTranscript:
+    def show_call(self, id: Id) -> CallTranscript:
         """Returns what was asked in a call, and every attempt at an answer."""
         messages, attempts = self.transcript(id)
         return {
@@ -141,7 +161,11 @@ class Admin:
         ]
         return {"knobs": knobs, "schema": Design.model_json_schema()}
 
-    def models(self, *, provider: str | None = None) -> ModelList:
+    def models(
+        self,
+        *,
+        provider: Annotated[Name | None, Field(description="All its models with a price.")] = None,
+    ) -> ModelList:
         """Returns providers with what they need, and the named models or those of a provider."""
         from judge_gym.models.simulated import ASSISTANTS, CODERS, JUDGES
 
@@ -165,7 +189,9 @@ class Admin:
             "simulated": cast(Any, simulated if provider in (None, "sim") else []),
         }
 
-    def show_model(self, id: str) -> ModelInfo:
+    def show_model(
+        self, id: Annotated[Name, Field(description="Its id, or its bare name.")]
+    ) -> ModelInfo:
         """Returns what is known of a model, by its id or its bare name."""
         return _model(self.model_card(id))
 

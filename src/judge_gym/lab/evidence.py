@@ -6,7 +6,9 @@ from collections.abc import Collection as AnyOf
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+from pydantic import Field
 
 from judge_gym.axes import Design
 from judge_gym.engine import WORKFLOWS, Engine
@@ -24,6 +26,7 @@ from judge_gym.models import Registry
 from judge_gym.records import Evidence, Pool, Window
 from judge_gym.records.environment import SEARCH
 from judge_gym.records.inputs import STUDY_SUFFIXES
+from judge_gym.records.requests import LOCAL, Day, Id, Items, Name, Sent
 from judge_gym.records.responses import (
     Collected,
     Collection,
@@ -41,6 +44,7 @@ from judge_gym.store import Page, Store
 from judge_gym.studies import PoolSpec, WindowSpec, check_pool
 
 ITEMS, PAIRS = "items.jsonl", "pairs.jsonl"
+NO_RUBRIC: Mapping[str, Any] = {}
 
 
 class EvidenceLibrary:
@@ -54,11 +58,9 @@ class EvidenceLibrary:
 
     # --- windows ---------------------------------------------------------------------------------
 
-    def create_window(self, start_date: date | str, end_date: date | str, country: str) -> int:
+    def create_window(self, start_date: Day, end_date: Day, country: Name) -> int:
         """Creates a window for evidence, or finds the same one, and returns its number."""
-        start, end = _day(start_date), _day(end_date)
-        if start > end:
-            raise DesignError(f"a window ends after it starts, not {start} to {end}")
+        start, end = _period(start_date, end_date)
         if not country.strip():
             raise DesignError("a window has a country")
         return self._store.evidence.save_window(Window(country, start, end))
@@ -88,17 +90,21 @@ class EvidenceLibrary:
 
     def collect(
         self,
-        start_date: date | str,
-        end_date: date | str,
-        country: str,
+        start_date: Day,
+        end_date: Day,
+        country: Name,
         *,
-        origin: str,
-        query: str = "",
-        addresses: Sequence[str] = (),
-        limit: int = 100,
+        origin: Annotated[Name, Field(description="The name of a search, such as gdelt.")],
+        query: Annotated[str, Field(max_length=500, description="What to search for.")] = "",
+        addresses: Annotated[
+            Sequence[Name],
+            Field(max_length=100, description="Where an origin such as feeds looks."),
+        ] = (),
+        limit: Annotated[int, Field(ge=1, le=1000)] = 100,
     ) -> Collected:
         """Searches the web for texts of a window and keeps what is new, even if it ends early."""
-        window = WindowSpec(country=country, start=_day(start_date), end=_day(end_date))
+        start, end = _period(start_date, end_date)
+        window = WindowSpec(country=country, start=start, end=end)
         search = PoolSpec.for_search(origin, query, addresses, limit=limit, window=window)
         result = self.collect_pool(search)
         result.raise_error()
@@ -224,7 +230,7 @@ class EvidenceLibrary:
 
     # --- items -----------------------------------------------------------------------------------
 
-    def load(self, window_id: int, items: Sequence[Mapping[str, Any]]) -> int:
+    def load(self, window_id: Id, items: Annotated[Items, Field(min_length=1)]) -> int:
         """Loads items into a window and returns how many it then holds; known ones are skipped."""
         with files_of({ITEMS: _lines(items)}) as folder:
             return self.load_files(window_id, ITEMS, folder=folder)
@@ -238,12 +244,14 @@ class EvidenceLibrary:
 
     def load_benchmark(
         self,
-        window_id: int,
+        window_id: Id,
         *,
-        concept: str = "the better response",
-        items: Sequence[Mapping[str, Any]] = (),
-        rubric: Mapping[str, Any] | None = None,
-        judgebench: str | None = None,
+        concept: Name = "the better response",
+        items: Items = (),
+        rubric: Mapping[str, Any] = NO_RUBRIC,
+        judgebench: Annotated[
+            str | None, Field(description="The text of the published file.")
+        ] = None,
     ) -> int:
         """Loads a benchmark's items with their known answers; returns the window's item count."""
         if judgebench is not None:
@@ -252,7 +260,7 @@ class EvidenceLibrary:
         texts = {
             "benchmark.toml": f"concept = {json.dumps(concept)}",
             ITEMS: _lines(items),
-            "rubric.json": json.dumps(rubric or {}),
+            "rubric.json": json.dumps(dict(rubric)),
         }
         with files_of(texts) as folder:
             return self.load_benchmark_files(window_id, folder)
@@ -266,7 +274,7 @@ class EvidenceLibrary:
         self._store.evidence.record_collection(window_id, benchmark.name, added, {}, "")
         return len(self._store.evidence.window_items(window_id))
 
-    def list(self, window_id: int) -> Sequence[WindowItem]:
+    def list(self, window_id: Id) -> Sequence[WindowItem]:
         """Returns the items of a window."""
         self._store.evidence.find_window(window_id)
         kept = {item.id for item in self._store.evidence.window_items(window_id)}
@@ -302,7 +310,7 @@ class EvidenceLibrary:
         ]
         return Page(rows, str(found[limit - 1][0]) if len(found) > limit else None)
 
-    def show(self, id: int) -> ItemDetail:
+    def show(self, id: Id) -> ItemDetail:
         """Returns an item with its text and all its views."""
         item = self._store.evidence.find_evidence(id)
         return {
@@ -318,7 +326,13 @@ class EvidenceLibrary:
         """Returns the windows, frozen pools and experiments that hold an item, `limit` of each."""
         return self._store.evidence.holders(id, limit)
 
-    def drop(self, ids: AnyOf[int], *, window_id: int | None = None, undo: bool = False) -> int:
+    def drop(
+        self,
+        ids: Annotated[AnyOf[int], Sent(Sequence[Id]), Field(min_length=1, max_length=10_000)],
+        *,
+        window_id: Annotated[int | None, Sent(Id)] = None,
+        undo: bool = False,
+    ) -> int:
         """Removes items from their window, or restores them; frozen pools keep them."""
         if window_id is None:
             windows = self._store.evidence.windows_of(ids)
@@ -332,12 +346,12 @@ class EvidenceLibrary:
 
     def freeze_pool(
         self,
-        name: str,
+        name: Name,
         *,
-        window_id: int | None = None,
-        files: Sequence[str] = (),
-        tag: str | None = None,
-        folder: Path = Path(),
+        window_id: Id | None = None,
+        files: Annotated[Sequence[str], LOCAL] = (),
+        tag: Annotated[Name | None, Field(description="Freeze its evidence.")] = None,
+        folder: Annotated[Path, LOCAL] = Path(),
     ) -> FrozenPool:
         """Freezes the items of a window, of files or of an experiment under a permanent name."""
         if not name.strip():
@@ -372,11 +386,11 @@ class EvidenceLibrary:
         """Returns the frozen pools."""
         return cast(Sequence[PoolRow], self._store.evidence.list_pools())
 
-    def list_pool_items(self, name: str) -> Sequence[ItemSummary]:
+    def list_pool_items(self, name: Name) -> Sequence[ItemSummary]:
         """Returns the items of a frozen pool, in its order."""
         return [_described(item) for item in self._store.evidence.find_named_pool(name).items]
 
-    def diff_pools(self, before: str, after: str) -> PoolDifference:
+    def diff_pools(self, before: Name, after: Name) -> PoolDifference:
         """Returns what was added, removed, reordered and relabelled between two frozen pools."""
         old, new = (self._store.evidence.find_named_pool(name) for name in (before, after))
         olds, news = ({item.hash: item for item in pool.items} for pool in (old, new))
@@ -410,6 +424,14 @@ def _described(item: Evidence) -> ItemSummary:
         "words": len(item.text.split()),
         "truth": item.truth,
     }
+
+
+def _period(first: date | str, last: date | str) -> tuple[date, date]:
+    """Returns the first and the last day of a window."""
+    start, end = _day(first), _day(last)
+    if start > end:
+        raise DesignError(f"a window ends after it starts, not {start} to {end}")
+    return start, end
 
 
 def _day(given: date | str) -> date:

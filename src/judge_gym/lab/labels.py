@@ -5,7 +5,9 @@ import io
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from pydantic import Field
 
 from judge_gym.analysis.judges.splits import cluster_name, split_parts
 from judge_gym.axes import RECORDED, Design
@@ -14,6 +16,7 @@ from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.prepare import stage_names
 from judge_gym.lab.texts import files_of
 from judge_gym.records import Evidence
+from judge_gym.records.requests import Label, Sent, Target
 from judge_gym.records.responses import Counts, LabelRow, LabelSplit, LabelStatus, SplitPart
 from judge_gym.sources import read_labels
 from judge_gym.store import Store
@@ -33,11 +36,15 @@ class Labels:
 
     def add(
         self,
-        labels: Sequence[Mapping[str, str]],
+        labels: Annotated[
+            Sequence[Mapping[str, str]],
+            Sent(Sequence[Label]),
+            Field(min_length=1, max_length=100_000),
+        ],
         *,
-        target: str | None = None,
-        concept: str = "",
-        replace: bool = False,
+        target: Annotated[Target | None, Field(description="Whose evidence is meant.")] = None,
+        concept: Annotated[str, Field(description="What the raters judged.")] = "",
+        replace: Annotated[bool, Field(description="Accept a rater's changed stage.")] = False,
     ) -> Counts:
         """Adds the stages that people gave to items, all or none."""
         text = io.StringIO(newline="")
@@ -101,7 +108,14 @@ class Labels:
         return tuple(items.values()), stage_names(experiments)
 
     def split(
-        self, study: str, *, test: float = 0.5, seed: int = 0, replace: bool = False
+        self,
+        study: Target,
+        *,
+        test: Annotated[
+            float, Field(gt=0, lt=1, description="The share of clusters in test.")
+        ] = 0.5,
+        seed: Annotated[int, Field(description="Decides which clusters.")] = 0,
+        replace: Annotated[bool, Field(description="Draw an existing split anew.")] = False,
     ) -> LabelSplit:
         """Splits a study's items by cluster: train for choices, test for estimates alone.
 
@@ -135,7 +149,7 @@ class Labels:
         assert made is not None
         return made
 
-    def status(self, study: str) -> LabelStatus:
+    def status(self, study: Target) -> LabelStatus:
         """Returns how many of a study's items are labelled, by whom, and how they are split."""
         name = self._experiments.study_name(study)
         items, _ = self._labelled(study)

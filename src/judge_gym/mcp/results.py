@@ -13,6 +13,7 @@ from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get
 from typing_extensions import is_typeddict
 
 from judge_gym.errors import DesignError, unknown
+from judge_gym.lab.nouns import response_type
 from judge_gym.mcp.commands import for_agents
 from judge_gym.records.responses import OURS, UNTRUSTED
 from judge_gym.verbs import Verb
@@ -38,9 +39,9 @@ def result(verb: Verb, value: Mapping[str, Any], columns: Sequence[str] = ()) ->
         shown = _table(verb, value["items"], columns)
         shown["next"] = value["next"]
     elif verb.result:
-        shown = {verb.result: marked(value[verb.result], verb.response)}
+        shown = {verb.result: marked(value[verb.result], response_type(verb))}
     else:
-        shown = marked(dict(value), verb.response)
+        shown = marked(dict(value), response_type(verb))
         if verb.columns:
             shown = {name: _main_columns(part, verb.columns) for name, part in shown.items()}
     shown = truncate(rounded(shown))
@@ -51,7 +52,7 @@ def _table(
     verb: Verb, items: Sequence[Mapping[str, Any]], columns: Sequence[str]
 ) -> dict[str, Any]:
     """Returns the rows of a list in columns."""
-    [kind] = get_args(verb.response)
+    [kind] = get_args(response_type(verb))
     if not is_typeddict(_plain(kind)):  # a list of names, or rows of any table
         table = _in_columns(items)
         return {**table, "rows": marked(table["rows"], Annotated[Any, *get_args(kind)[1:], ""])}

@@ -20,6 +20,7 @@ from mcp.server.streamable_http_manager import (
 from mcp.shared.exceptions import MCPError
 
 from judge_gym.errors import DesignError, JudgeGymError, NotFoundError, unknown
+from judge_gym.lab.nouns import canonical
 from judge_gym.mcp.commands import for_agents
 from judge_gym.mcp.results import NOTICE, compact_json, result
 from judge_gym.mcp.tools import TOOLS, arguments_schema, not_found, offered, summaries
@@ -118,7 +119,8 @@ class AgentServer:
 
     async def _call(self, ctx: Context, verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the API's answer."""
-        value: dict[str, Any] = (await self._send(ctx, verb.http_request(arguments))).json()
+        request = verb.http_request(canonical(verb, arguments))
+        value: dict[str, Any] = (await self._send(ctx, request)).json()
         return value
 
     async def _send(self, ctx: Context, request: HttpRequest) -> httpx2.Response:

@@ -1,13 +1,13 @@
-"""The request models of all verbs: what Lab, the HTTP API, agents and the client are given."""
+"""What users may send: the types of verbs' arguments with their limits, and records within them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -32,6 +32,19 @@ def _refuse_study_file(target: str) -> str:
     return target
 
 
+@dataclass(frozen=True)
+class Local:
+    """Marks an argument that only callers in this process can give."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Marks an argument that has another type, or more limits, when it is sent."""
+
+    type: Any
+
+
+LOCAL = Local()
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00]+$")]
 Tag = Annotated[Name, Field(description="An experiment's tag.")]
 Target = Annotated[
@@ -43,16 +56,21 @@ Id = Annotated[int, Field(ge=1, le=LARGEST)]
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Budget = Annotated[
-    dict[str, int | float | None],
+    Mapping[str, int | float | None],
     Field(description="usd, calls, tokens, minutes, or run.usd ... of each run."),
 ]
-Knobs = Annotated[dict[str, Any], Field(description="Knobs by path.")]
+Knobs = Annotated[Mapping[str, Any], Field(description="Knobs by path.")]
 # A part of an eval's path, which is category/name.
 Part = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^/\x00]+$")]
 Word = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
 Short = Annotated[str, StringConstraints(max_length=20_000)]
 Long = Annotated[str, StringConstraints(max_length=4_000_000)]
-Files = Annotated[dict[Name, Long], Field(max_length=500)]
+Files = Annotated[Mapping[Name, Long], Field(max_length=500)]
+Day = Annotated[date | str, Sent(date)]
+"""A date, or a text such as 2026-01-31."""
+SuiteName = Annotated[Name, Field(description="The name of a suite of the lab, such as python.")]
+ConditionName = Annotated[Name, Field(description="Its name.")]
+Evals = Annotated[Sequence[Name], Field(min_length=1, max_length=10_000, description="Paths.")]
 
 
 class VerbRequest(BaseModel):
@@ -63,12 +81,6 @@ class VerbRequest(BaseModel):
 
 class NoArguments(VerbRequest):
     """A verb without arguments."""
-
-
-class OfId(VerbRequest):
-    """Something that has a number."""
-
-    id: Id
 
 
 class OfName(VerbRequest):
@@ -98,20 +110,6 @@ class OptionalTarget(VerbRequest):
 # --- evidence ------------------------------------------------------------------------------------
 
 
-class CreateWindow(VerbRequest):
-    """A window to create."""
-
-    start_date: date
-    end_date: date
-    country: Name
-
-
-class OfWindow(VerbRequest):
-    """A window."""
-
-    window_id: Id
-
-
 class Item(VerbRequest):
     """A text, an item of named parts such as input and output, or two responses to compare."""
 
@@ -136,58 +134,7 @@ class Item(VerbRequest):
     metadata: Mapping[str, str] | None = None
 
 
-class LoadItems(OfWindow):
-    """Items for a window."""
-
-    items: Annotated[Sequence[Item], Field(min_length=1, max_length=10_000)]
-
-
-class LoadBenchmark(OfWindow):
-    """A benchmark's items with their known answers, or JudgeBench's published pairs."""
-
-    concept: Name = "the better response"
-    items: Annotated[Sequence[Item], Field(max_length=10_000)] = ()
-    rubric: Mapping[str, Any] = {}
-    judgebench: Annotated[str | None, Field(description="The text of the published file.")] = None
-
-
-class Collect(CreateWindow):
-    """A search for texts on the web; the server's own network is not searched."""
-
-    origin: Annotated[Name, Field(description="The name of a search, such as gdelt.")]
-    query: Annotated[str, Field(max_length=500, description="What to search for.")] = ""
-    addresses: Annotated[
-        Sequence[Name], Field(max_length=100, description="Where an origin such as feeds looks.")
-    ] = ()
-    limit: Annotated[int, Field(ge=1, le=1000)] = 100
-
-    @model_validator(mode="after")
-    def _check(self) -> "Collect":
-        if self.start_date > self.end_date:
-            raise ValueError("a window ends after it starts")
-        return self
-
-
-class DropItems(OfWindow):
-    """Items to remove from a window, or to restore."""
-
-    ids: Annotated[Sequence[Id], Field(min_length=1, max_length=10_000)]
-    undo: bool = False
-
-
-class FreezePool(VerbRequest):
-    """A pool to freeze."""
-
-    name: Name
-    window_id: Id | None = None
-    tag: Annotated[Name | None, Field(description="Freeze its evidence.")] = None
-
-
-class DiffPools(VerbRequest):
-    """Two frozen pools."""
-
-    before: Name
-    after: Name
+Items = Annotated[Sequence[Mapping[str, Any]], Sent(Sequence[Item]), Field(max_length=10_000)]
 
 
 class Label(VerbRequest):
@@ -196,29 +143,6 @@ class Label(VerbRequest):
     item: Annotated[Name, Field(description="Its number, address, hash, published id or title.")]
     rater: Name
     stage: Name
-
-
-class AddLabels(VerbRequest):
-    """Labels to add, all or none."""
-
-    labels: Annotated[Sequence[Label], Field(min_length=1, max_length=100_000)]
-    target: Annotated[Target | None, Field(description="Whose evidence is meant.")] = None
-    concept: Annotated[str, Field(description="What the raters judged.")] = ""
-    replace: Annotated[bool, Field(description="Accept a rater's changed stage.")] = False
-
-
-class OfLabels(VerbRequest):
-    """The study whose labels are meant."""
-
-    study: Target
-
-
-class SplitLabels(OfLabels):
-    """How a study's items are split."""
-
-    test: Annotated[float, Field(gt=0, lt=1, description="The share of clusters in test.")] = 0.5
-    seed: Annotated[int, Field(description="Decides which clusters.")] = 0
-    replace: Annotated[bool, Field(description="Draw an existing split anew.")] = False
 
 
 # --- experiments ---------------------------------------------------------------------------------
@@ -543,50 +467,7 @@ class Wait(OfTarget):
     timeout: Annotated[float, Field(ge=0, le=50, description="Seconds.")] = 30
 
 
-# --- admin ---------------------------------------------------------------------------------------
-
-
-class OfTable(VerbRequest):
-    """A table."""
-
-    table: Annotated[Name, Field(description="One of `tables`.")]
-    order: Literal["asc", "desc"] = "asc"
-
-
-class Query(VerbRequest):
-    """A query in SQL."""
-
-    sql: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=10_000,
-            description="One SELECT, of SQLite or Postgres as `status` says.",
-        ),
-    ]
-    limit: Annotated[int, Field(ge=1, le=1000, description="Rows at most.")] = 100
-
-
-class ListModels(VerbRequest):
-    """Which models are listed."""
-
-    provider: Annotated[Name | None, Field(description="All its models with a price.")] = None
-
-
-class OfModel(VerbRequest):
-    """A model."""
-
-    id: Annotated[Name, Field(description="Its id, or its bare name.")]
-
-
 # --- suites --------------------------------------------------------------------------------------
-
-
-class OfSuiteVersion(VerbRequest):
-    """A version of a suite."""
-
-    suite: Name
-    version: Name
 
 
 class TaskFiles(VerbRequest):
@@ -600,12 +481,6 @@ class TaskFiles(VerbRequest):
     gaps: Long = ""
 
 
-class SaveTasks(OfSuiteVersion):
-    """Evals of a version of a suite; several requests may bring them."""
-
-    evals: Annotated[Sequence[TaskFiles], Field(min_length=1, max_length=1000)]
-
-
 class ConditionSettings(VerbRequest):
     """What a model was given besides the task."""
 
@@ -613,68 +488,6 @@ class ConditionSettings(VerbRequest):
     without: Annotated[Sequence[Name], Field(max_length=500)] = ()
     web_search: bool = False
     extra: Long = ""
-
-
-class SaveRun(OfSuiteVersion):
-    """A run of a suite by a model, under a condition, in a series of draws."""
-
-    model: Name
-    evals: Annotated[Sequence[Name], Field(min_length=1, max_length=10_000, description="Paths.")]
-    condition: Annotated[Name, Field(description="Its name.")] = "default"
-    settings: ConditionSettings = ConditionSettings()
-    series: Name = "0"
-    replicates: Annotated[int, Field(ge=1, le=1000)] = 1
-    created: AwareDatetime | None = None
-
-
-class SelectEvals(VerbRequest):
-    """Which evals of a suite are asked for, how often, and within which budget."""
-
-    evals: Annotated[
-        Sequence[Name],
-        Field(max_length=10_000, description="Parts of paths, or globs; all if empty."),
-    ] = ()
-    filter: Annotated[
-        Name | None, Field(description="A regular expression that is searched in paths.")
-    ] = None
-    category: Annotated[Sequence[Name], Field(max_length=1000)] = ()
-    failed_of: Annotated[
-        Id | None, Field(description="A run: only evals that did not pass there.")
-    ] = None
-    limit: Annotated[int | None, Field(ge=1, description="Only the first so many evals.")] = None
-    replicates: Annotated[
-        int | None, Field(ge=1, le=1000, description="Answers to each task; by default 1.")
-    ] = None
-    series: Annotated[Name, Field(description="Another name asks again for everything.")] = "0"
-    budget: Budget = {}
-
-
-class StartSuite(SelectEvals):
-    """Which suite to run with which model, and how."""
-
-    suite: Annotated[Name, Field(description="The name of a suite of the lab, such as python.")]
-    model: Name
-    condition: Annotated[Name, Field(description="Its name.")] = "default"
-    guidelines: Annotated[
-        Long | None, Field(description="Shown instead of the suite's, as a condition.")
-    ] = None
-
-
-class PlanSuite(SelectEvals):
-    """What would be asked of which models."""
-
-    suite: Annotated[Name, Field(description="The name of a suite of the lab, such as python.")]
-    models: Annotated[Sequence[Name], Field(min_length=1, max_length=200)]
-    conditions: Annotated[
-        Sequence[Name], Field(min_length=1, max_length=200, description="Their names.")
-    ] = ("default",)
-    ablate: Annotated[
-        bool,
-        Field(description="Plan the ablation of each condition's guidelines; 3 replicates then."),
-    ] = False
-    sections: Annotated[
-        Sequence[Name], Field(max_length=500, description="With ablate: only these sections.")
-    ] = ()
 
 
 class OutcomePassed(VerbRequest):
@@ -700,6 +513,11 @@ class OutcomeInconclusive(VerbRequest):
     reason: Short
 
 
+Outcome = Annotated[
+    OutcomePassed | OutcomeFailed | OutcomeInconclusive, Field(discriminator="kind")
+]
+
+
 class Step(VerbRequest):
     """One step of an eval."""
 
@@ -710,66 +528,6 @@ class Step(VerbRequest):
     output: Long = ""
     tests_passed: Count | None = None
     tests_collected: Count | None = None
-
-
-class SaveEval(VerbRequest):
-    """A result of a run, with its steps and the files that the model wrote."""
-
-    run: Id
-    category: Part
-    name: Part
-    outcome: Annotated[
-        OutcomePassed | OutcomeFailed | OutcomeInconclusive, Field(discriminator="kind")
-    ]
-    at: Annotated[AwareDatetime, Field(description="When it was made; stored once per time.")]
-    replicate: Count = 0
-    steps: Annotated[Sequence[Step], Field(max_length=100)] = ()
-    files: Files = {}
-    seconds: Annotated[Amount, Field(description="Of the generation.")] = 0.0
-    usd: Amount | None = None
-    isolation: Word = ""
-
-
-class OptionalSuite(VerbRequest):
-    """A suite, or all."""
-
-    suite: Name | None = None
-
-
-class ListRuns(OptionalSuite):
-    """Which runs are listed."""
-
-    model: Name | None = None
-
-
-class OfRun(VerbRequest):
-    """A suite run."""
-
-    run: Id
-
-
-class OfEval(VerbRequest):
-    """A result of a suite run."""
-
-    eval: Id
-
-
-class History(OfSuiteVersion):
-    """Whose scores over time, and on which category of evals."""
-
-    model: Name | None = None
-    condition: Name | None = None
-    category: Name | None = None
-
-
-class Due(VerbRequest):
-    """For which suite and models the schedule is shown."""
-
-    suite: Annotated[Name, Field(description="Its name.")] = "python"
-    models: Annotated[
-        Sequence[Name], Field(max_length=200, description="Ids; else all known.")
-    ] = ()
-    condition: Annotated[Name, Field(description="Its name.")] = "default"
 
 
 # --- failures ------------------------------------------------------------------------------------
