@@ -13,6 +13,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, complete, defaults
 from judge_gym.errors import DesignError
@@ -159,6 +160,15 @@ def test_everyday_words_stand_for_keys_of_a_study() -> None:
     study = read_study(WORDS, "s.yaml")
     assert (study.samples, [*study.evidence]) == (2, ["replies"])
     assert (study.tasks[0].concept, study.tasks[0].evidence) == ("helpfulness", "replies")
+
+
+def test_the_schema_takes_everyday_words_and_asks_for_one_word_of_each() -> None:
+    schema = Draft202012Validator(Study.model_json_schema())
+    assert schema.is_valid(yaml.safe_load(WORDS))
+    assert schema.is_valid(yaml.safe_load(WORDS.replace("items", "evidence")))
+    without_items = yaml.safe_load(WORDS)
+    del without_items["items"]
+    assert not schema.is_valid(without_items)
 
 
 @each_row(

@@ -84,6 +84,14 @@ def test_a_constant_judge_has_no_rank_correlation() -> None:
     assert rank_interval(result).withheld == "the judge or people use a single stage"
 
 
+@pytest.mark.parametrize("kind", ["tau_b", "spearman"])
+def test_a_judge_without_any_score_has_no_rank_correlation(kind: Correlation) -> None:
+    people = np.arange(30.0)
+    result = rank_correlation(np.full(30, np.nan), people, kind=kind)
+    assert np.isnan(result.jackknife.value) and result.unscored == 30
+    assert rank_interval(result).withheld == "30 of 30 items have no score"
+
+
 def test_a_correlation_has_no_interval_if_many_items_have_no_score() -> None:
     judge, people = scores(5)
     judge[:6] = np.nan

@@ -36,6 +36,7 @@ CALLS: Mapping[str, Call] = {
     "pool freeze": Call("evidence_freeze_pool", "name"),
     "cleanup": Call("experiments_cleanup", "tag"),
     "answers": Call("experiments_list_answers", "target"),
+    "export": Call("experiments_export_csv"),
     "report": Call("reports_show", "target"),
     "judges": Call("reports_judges", "target"),
     "labels import": Call("labels_add"),
@@ -46,7 +47,7 @@ CALLS: Mapping[str, Call] = {
     "suite failed": Call("suites_list_failed", "run"),
     "analyze": Call("failures_start", "run"),
 }
-FOR_USERS = ("worker", "db", "token", "ledger", "lab", "models", "schedule")
+FOR_USERS = ("worker", "db", "token", "ledger", "lab", "models", "schedule", "check", "import")
 """Commands that no call replaces: the user has to run them."""
 NAMES = {"window": "window_id", "from": "rivals", "set": "overrides", "judge": "judges"}
 """Options whose argument has another name."""

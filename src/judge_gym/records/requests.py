@@ -114,14 +114,14 @@ class Item(VerbRequest):
     """A text, an item of named parts such as input and output, or two responses to compare."""
 
     title: Name
-    text: Annotated[str, Field(description="Empty for an item of named parts.")] = ""
+    text: Annotated[str, Field(description="Empty if it has parts.")] = ""
     input: str = ""
     output: str = ""
     reference: str = ""
     context: str = ""
     messages: Annotated[
         Sequence[Mapping[str, Any]] | None,
-        Field(description="A transcript: role, content and tool_calls of each message."),
+        Field(description="A transcript: role, content, tool_calls."),
     ] = None
     url: str = ""
     date: Annotated[str, Field(description="YYYY-MM-DD")] = ""
@@ -240,7 +240,7 @@ Include = Annotated[
     Sequence[ExportColumn],
     Field(
         max_length=3,
-        description="Add people's labels (`label.RATER`), the item's text, the judge's words.",
+        description="Also people's labels, the item's text, the judge's words.",
     ),
 ]
 

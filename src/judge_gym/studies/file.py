@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from judge_gym.axes import Design, ProtocolName, aliases, defaults, expand, find_knob
 from judge_gym.errors import DesignError, unknown
@@ -41,8 +41,26 @@ SIMULATED_ASSISTANT = "sim:assistant"
 """Edits and criticises in a study whose judges are all simulated and that names no assistant."""
 
 
+def _with_aliases(aliases: Mapping[str, str]) -> Callable[[dict[str, Any]], None]:
+    """Adds keys that may be written in other words to a JSON Schema."""
+
+    def extend(schema: dict[str, Any]) -> None:
+        required = schema["required"]
+        schema["required"] = [key for key in required if key not in aliases.values()]
+        schema["allOf"] = [
+            {"anyOf": [{"required": [key]}, {"required": [alias]}]}
+            for alias, key in aliases.items()
+            if key in required
+        ]
+        schema["properties"] |= {alias: schema["properties"][key] for alias, key in aliases.items()}
+
+    return extend
+
+
 class TaskSpec(Spec):
     """A task: a concept to be judged on a pool."""
+
+    model_config = ConfigDict(json_schema_extra=_with_aliases(TASK_ALIASES))
 
     type: TaskType | None = None
     """Needed under a protocol."""
@@ -102,6 +120,8 @@ class LossSpec(Spec):
 
 class Study(Spec):
     """A study file, checked in everything that does not need its evidence."""
+
+    model_config = ConfigDict(json_schema_extra=_with_aliases(KEY_ALIASES))
 
     study: str = Field(pattern=r"^[\w.-]+$")
     seed: int = Field(0, ge=0, lt=2**63)

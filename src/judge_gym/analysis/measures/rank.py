@@ -162,6 +162,8 @@ def _correlate(x: Floats, y: Floats, codes: Codes, kind: Correlation) -> Jackkni
     """Correlates where both have a value; `codes` number the clusters of all items from 0 on."""
     complete = ~np.isnan(x) & ~np.isnan(y)
     sizes = cluster_sums(complete.astype(float), codes)
+    if not complete.any():
+        return Jackknife(np.nan, np.full(len(sizes), np.nan), sizes)
     order = np.flatnonzero(complete)[np.argsort(codes[complete], kind="stable")]
     products = _tau_sums if kind == "tau_b" else _rank_sums
     whole, without = products(x[order].round(DIGITS), y[order].round(DIGITS), codes[order])
@@ -230,21 +232,21 @@ def _rank_sums(x: Floats, y: Floats, codes: Codes) -> tuple[Floats, Floats]:
     without = np.zeros((3, len(starts)))
     # Clusters of one item are alike where their items are in one cell.
     alike = np.full(len(cells.x), -1)
-    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
         cell, times = cells.cell[start:end], cells.times[start:end]
         single = end - start == 1 and times[0] == 1
         if single and alike[cell[0]] >= 0:
-            without[:, place] = without[:, alike[cell[0]]]
+            without[:, number] = without[:, alike[cell[0]]]
             continue
-        left = [
+        remaining = [
             rank - _sign_sums(side, side[cell], times)
             for rank, side in zip(ranks, (cells.x, cells.y), strict=True)
         ]
         count = cells.items.copy()
         count[cell] -= times
-        without[:, place] = _products(left[0], left[1]) @ count
+        without[:, number] = _products(remaining[0], remaining[1]) @ count
         if single:
-            alike[cell[0]] = place
+            alike[cell[0]] = number
     return _products(ranks[0], ranks[1]) @ cells.items, without
 
 
