@@ -28,6 +28,7 @@ from judge_gym.records import (
     Rubric,
     RubricStage,
     Window,
+    search_origins,
 )
 from judge_gym.store import Store
 from judge_gym.studies import (
@@ -1531,9 +1532,8 @@ def test_a_window_alone_selects_the_evidence_of_the_lab() -> None:
 def test_the_refusal_of_a_pool_without_an_origin_lists_the_origins() -> None:
     with pytest.raises(DesignError) as refused:
         read(evidence={**MINIMAL["evidence"], "there": {}})
-    assert set(refused.value.choices) == {
-        "files", "items", "feeds", "gdelt", "firecrawl", "pool", "benchmark", "judgebench",
-    }  # fmt: skip
+    stored = {"files", "items", "pool", "benchmark", "judgebench"}
+    assert set(refused.value.choices) == {*stored, *search_origins()}
 
 
 INLINE = """\
