@@ -338,7 +338,7 @@ def test_labels_again_are_the_same_and_differing_ones_need_a_word(
 ) -> None:
     lab.labels.import_file(labels("1,ann,1", "2,ann,2"))
     assert lab.labels.import_file(labels("Budget,ann,1", "2,ann,2"))["same"] == 2
-    with pytest.raises(ConflictError, match="--replace"):
+    with pytest.raises(ConflictError, match="replace"):
         lab.labels.import_file(labels("3,ann,3", "2,ann,1"))
     assert len(lab.labels.list()) == 2
     counts = lab.labels.import_file(labels("3,ann,3", "2,ann,1"), replace=True)

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import inspect
+import re
 import shutil
 import typing
 from collections.abc import Iterator, Mapping
@@ -14,14 +15,17 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+import judge_gym
 from conftest import OnlySections
 from judge_gym import errors
 from judge_gym.analysis.report import verdicts
+from judge_gym.cli import main
 from judge_gym.client import Client
-from judge_gym.errors import DesignError, JudgeGymError
+from judge_gym.errors import DesignError, JudgeGymError, NotFoundError, Remedy
 from judge_gym.lab import Lab
 from judge_gym.lab.nouns import (
     NOUNS,
+    argument_names,
     body_model,
     canonical,
     describe,
@@ -31,7 +35,7 @@ from judge_gym.lab.nouns import (
 )
 from judge_gym.records.actors import act_as, machine_user
 from judge_gym.triage.lint import SECTIONS
-from judge_gym.verbs import BY_NAME, VERBS, Verb
+from judge_gym.verbs import BY_NAME, VERBS, Verb, as_command, as_tool_call
 from judge_gym.web import serve
 from lab_server import EASY, OURS, copy_filled_lab
 from stores import adopt
@@ -386,6 +390,45 @@ def test_one_argument_under_two_names_needs_one_value() -> None:
         DesignError, match=r"tag and experimentTag are the same argument.*'x' and 'y'"
     ):
         canonical(show, {"tag": "x", "experimentTag": "y"})
+
+
+def remedies() -> Iterator[tuple[str, set[str]]]:
+    """The verb and the names of the arguments of every remedy in the package."""
+    for file in Path(judge_gym.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name("Remedy"), args=[ast.Constant(str(verb)), *rest]):
+                    keys = rest[0].keys if rest and isinstance(rest[0], ast.Dict) else []
+                    yield verb, {str(ast.literal_eval(key)) for key in keys if key is not None}
+
+
+def test_every_remedy_is_a_call_that_each_interface_can_make() -> None:
+    calls = [*remedies()]
+    assert len(calls) >= 9
+    for name, arguments in calls:
+        verb = BY_NAME[name]
+        assert verb.agents and arguments <= set(argument_names(verb)), name
+        words = re.sub(r" ?\{\w+\}", "", verb.command).split()
+        assert words, f"{name} has no command"
+        with pytest.raises(SystemExit) as end:
+            main([*words, "--help"])
+        assert end.value.code == 0, words
+
+
+def test_each_interface_words_a_remedy(labs: tuple[Lab, Client]) -> None:
+    lab, client = labs
+    for one in (lab, client):
+        with pytest.raises(NotFoundError) as refused:
+            one.suites.show_run(99)
+        assert refused.value.message == "there is no suite run 99"
+        assert refused.value.remedy == Remedy("suites.list_runs")
+        assert str(refused.value) == "there is no suite run 99; call lab.suites.list_runs()"
+    freeze = Remedy("evidence.freeze_pool", {"name": "june days", "window_id": 3})
+    assert as_command(freeze) == "judge-gym pool freeze 'june days' --window 3"
+    assert as_tool_call(freeze) == 'evidence_freeze_pool {"name": "june days", "window_id": 3}'
+    assert as_command(Remedy("experiments.cleanup", {"tag": "x", "forget": True})) == (
+        "judge-gym cleanup x --forget"
+    )
 
 
 @pytest.fixture(scope="module")

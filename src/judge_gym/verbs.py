@@ -6,13 +6,15 @@ description (`lab/nouns.py` reads them). The HTTP routes, the tools for agents, 
 client, the permission check and the reference are derived from both.
 """
 
+import json
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
-from judge_gym.errors import DesignError
+from judge_gym.errors import DesignError, Remedy
 from judge_gym.records.origins import BUILT_IN
 
 Effect = Literal["reads", "pays", "writes", "destroys"]
@@ -51,6 +53,8 @@ class Verb:
     """The columns of records that agents get, of a list unless they ask for others."""
     note: str = ""
     """What agents are told besides its effect."""
+    command: str = ""
+    """The command that does the same, if errors may advise it: `resume {target}`."""
 
     @property
     def noun(self) -> str:
@@ -116,6 +120,41 @@ class Verb:
         return HttpRequest(self.http_method, f"/api{path}", sent["query"], body)
 
 
+OPTIONS: Mapping[str, str] = {"window_id": "window"}
+"""Options of commands that are not called like the argument."""
+
+
+def as_command(remedy: Remedy) -> str:
+    """Returns the command that does what a remedy says.
+
+    >>> as_command(Remedy("runs.resume", {"target": "my pilot", "budget": {"usd": "LIMIT"}}))
+    "judge-gym resume 'my pilot' --budget usd=LIMIT"
+    """
+    words, arguments = BY_NAME[remedy.verb].command, dict(remedy.arguments)
+    for name in re.findall(r"\{(\w+)\}", words):
+        words = words.replace(f"{{{name}}}", shlex.quote(str(arguments.pop(name, ""))))
+    for name, value in arguments.items():
+        option = f" --{OPTIONS.get(name, name).replace('_', '-')}"
+        match value:
+            case True:
+                words += option
+            case Mapping():
+                words += "".join(f"{option} {key}={limit}" for key, limit in value.items())
+            case _:
+                words += f"{option} {shlex.quote(str(value))}"
+    return f"judge-gym {words}"
+
+
+def as_tool_call(remedy: Remedy) -> str:
+    """Returns the call of a tool that does what a remedy says.
+
+    >>> as_tool_call(Remedy("runs.resume", {"target": "pilot"}))
+    'runs_resume {"target": "pilot"}'
+    """
+    arguments = f" {json.dumps(dict(remedy.arguments), ensure_ascii=False)}"
+    return BY_NAME[remedy.verb].tool + (arguments if remedy.arguments else "")
+
+
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
     """What is sent for a call."""
@@ -129,7 +168,8 @@ class HttpRequest:
 # fmt: off
 VERBS: tuple[Verb, ...] = (
     # --- evidence --------------------------------------------------------------------------------
-    Verb("evidence.list_windows", "reads", "GET /windows", result="items", cursor="window"),
+    Verb("evidence.list_windows", "reads", "GET /windows", result="items", cursor="window",
+         command="evidence list"),
     Verb("evidence.create_window", "writes", "POST /windows", result="window_id", status=201),
     Verb("evidence.list", "reads", "GET /windows/{window_id}/evidence", result="items",
          cursor="id"),
@@ -144,7 +184,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("evidence.show", "reads", "GET /evidence/{id}"),
     Verb("evidence.list_pools", "reads", "GET /pools", result="items", cursor="name"),
     Verb("evidence.freeze_pool", "writes", "POST /pools", status=201,
-         note="A frozen pool never changes."),
+         note="A frozen pool never changes.", command="pool freeze {name}"),
     Verb("evidence.diff_pools", "reads", "GET /pools/difference"),
     Verb("evidence.list_pool_items", "reads", "GET /pools/items", result="items", cursor="id"),
     # --- labels ----------------------------------------------------------------------------------
@@ -161,7 +201,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("experiments.show", "reads", "GET /experiments/{tag:path}"),
     Verb("experiments.cleanup", "destroys", "DELETE /experiments/{tag:path}",
          note="Returns how many records of each kind were deleted; with `ledger`, paid answers "
-              "too."),
+              "too.", command="cleanup {tag}"),
     Verb("experiments.list_studies", "reads", "GET /studies", result="items", cursor="study"),
     Verb("experiments.show_study", "reads", "GET /studies/{name:path}"),
     Verb("experiments.list_rubrics", "reads", "GET /rubrics", result="items", cursor="id"),
@@ -187,10 +227,11 @@ VERBS: tuple[Verb, ...] = (
     Verb("runs.rerun_sample", "pays", "POST /runs/sample", result="started", status=202,
          note=STARTED),
     Verb("runs.start_evidence", "pays", "POST /runs/evidence", result="started", status=202,
-         note=STARTED),
+         note=STARTED, command="evidence make {tag}"),
     Verb("runs.quick_study", "pays", "POST /runs/quick", status=202,
          note=f"{STARTED} Then `reports_show`."),
-    Verb("runs.resume", "pays", "POST /runs/resume", result="started", status=202, note=STARTED),
+    Verb("runs.resume", "pays", "POST /runs/resume", result="started", status=202, note=STARTED,
+         command="resume {target}"),
     Verb("runs.retry", "pays", "POST /runs/retry", result="started", status=202, note=STARTED),
     Verb("runs.pause", "writes", "POST /runs/pause", result="paused",
          note="`runs_resume` continues; nothing that was paid for is lost."),
@@ -200,7 +241,7 @@ VERBS: tuple[Verb, ...] = (
          note="A higher budget lets runs in progress pay more."),
     Verb("runs.reparse", "destroys", "POST /reparse",
          note="With `write`, verdicts that read differently today are changed."),
-    Verb("runs.status", "reads", "GET /status"),
+    Verb("runs.status", "reads", "GET /status", command="status"),
     Verb("runs.wait", "reads", "GET /wait", note="Call it again while `in_progress` is true."),
     Verb("runs.logs", "reads", "GET /logs", result="items", page="page_logs"),
     # --- reports ---------------------------------------------------------------------------------
@@ -220,12 +261,12 @@ VERBS: tuple[Verb, ...] = (
          agents=False),
     Verb("suites.list_runs", "reads", "GET /suites/runs", result="items", cursor="run",
          columns=("run", "suite", "model", "condition", "status", "whole", "counts", "score", "low",
-                  "high", "cost", "created")),
+                  "high", "cost", "created"), command="suite runs"),
     Verb("suites.save_run", "writes", "POST /suites/runs", result="run", status=201, agents=False),
     Verb("suites.plan", "reads", "POST /suites/plan"),
     Verb("suites.start", "pays", "POST /suites/start", status=202,
          note="Call `runs_wait` with `suite:RUN`."),
-    Verb("suites.show_run", "reads", "GET /suites/runs/{run}"),
+    Verb("suites.show_run", "reads", "GET /suites/runs/{run}", command="suite show {run}"),
     Verb("suites.save_eval", "writes", "POST /suites/runs/{run}/evals", result="eval", status=201,
          agents=False),
     Verb("suites.list_failed", "reads", "GET /suites/runs/{run}/failed", result="items",

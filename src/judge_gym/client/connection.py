@@ -12,7 +12,7 @@ import urllib3
 from pydantic import TypeAdapter, ValidationError
 
 from judge_gym import errors
-from judge_gym.errors import DesignError, JudgeGymError, UnavailableError
+from judge_gym.errors import DesignError, JudgeGymError, Remedy, UnavailableError
 from judge_gym.records.environment import TOKEN
 from judge_gym.verbs import BY_NAME, Verb
 
@@ -168,4 +168,6 @@ def _refusal(answer: urllib3.BaseHTTPResponse) -> JudgeGymError:
     alike = [kind for kind in kinds if kind.status == answer.status]
     error: JudgeGymError = [*named, *alike, JudgeGymError][0](message)
     error.choices = choices
+    if remedy := detail.get("remedy"):
+        error.remedy = Remedy(remedy["verb"], remedy["arguments"])
     return error

@@ -338,7 +338,7 @@ class EvidenceLibrary:
             windows = self._store.evidence.windows_of(ids)
             if len(windows) != 1:
                 where = f"windows {', '.join(map(str, windows))}" if windows else "no window"
-                raise DesignError(f"that evidence is in {where}; name one with --window ID")
+                raise DesignError(f"that evidence is in {where}; name one of them")
             [window_id] = windows
         return self._store.evidence.drop(window_id, ids, undo=undo)
 

@@ -139,7 +139,7 @@ class Labels:
             raise ConflictError(
                 f"{name} is split already, with seed {earlier.seed} and {earlier.test_share:g} of "
                 "the clusters in test; another split would put items into test on which choices "
-                "were made. If none was made, replace it with --replace"
+                "were made. If none was made, `replace` draws it anew"
             )
         before = {} if earlier is None else earlier.items
         known = self._known(items)
@@ -254,7 +254,7 @@ def _identified(name: str, names: Mapping[str, set[int]], path: Path) -> int:
         listed = ", ".join(map(str, sorted(found)))
         raise DesignError(
             f"{path}: {name!r} may be evidence {listed}; name it by number or by an address, hash "
-            "or id that is its own, or narrow it with --study"
+            "or id that is its own, or name the study"
         )
     if not found:
         raise NotFoundError(

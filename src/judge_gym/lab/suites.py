@@ -22,6 +22,7 @@ from judge_gym.errors import (
     DesignError,
     JudgeGymError,
     NotFoundError,
+    Remedy,
     unknown,
 )
 from judge_gym.lab.plan_rows import planned_endpoints, planned_stage
@@ -610,7 +611,7 @@ class Suites:
         if other is not None and urlsplit(other).netloc not in self._addresses:
             raise DesignError(
                 f"run {text} at {urlsplit(other).netloc} may be another run than that of this lab: "
-                "name a run of this lab by its number, or ask that lab (--lab URL)"
+                "name a run of this lab by its number, or ask that lab"
             )
         if _NUMBER.fullmatch(text):
             return self._store.suites.find_run(int(text))
@@ -625,7 +626,7 @@ class Suites:
                 choices=choices,
             )
         raise NotFoundError(
-            f"there is no suite run {text!r}; see judge-gym suite runs", choices=choices
+            f"there is no suite run {text!r}", choices=choices, remedy=Remedy("suites.list_runs")
         )
 
     def results(self, run: int) -> Sequence[SuiteResult]:

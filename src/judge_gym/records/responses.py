@@ -12,10 +12,7 @@ Counts = dict[str, int]
 """Numbers by name: a workflow, a status, a kind of record."""
 UNTRUSTED = "written by others"
 """Marks what comes from evidence, models, providers or raters; agents get it set apart as data."""
-OURS = "written by judge-gym"
-"""Marks a message of ours that may quote others."""
 UntrustedText = Annotated[str, UNTRUSTED]
-QuotingText = Annotated[str, UNTRUSTED, OURS]
 AnyRow = Annotated[dict[str, Any], UNTRUSTED]
 """A row of any table, which may hold what others wrote."""
 
@@ -191,7 +188,7 @@ class RunCounts(TypedDict):
     not_needed: Counts
     failed: Counts
     verdicts: Counts
-    message: QuotingText
+    message: UntrustedText
     actor: UntrustedText
     """Who started, paused or cancelled it last; empty where no person did."""
 
@@ -679,7 +676,7 @@ class LogRow(TypedDict):
     run_id: int | None
     tag: str | None
     kind: NotRequired[str]
-    message: NotRequired[QuotingText]
+    message: NotRequired[UntrustedText]
     detail: NotRequired[Annotated[dict[str, Any], UNTRUSTED]]
     actor: NotRequired[UntrustedText]
     stage: NotRequired[str]
@@ -969,7 +966,7 @@ class AnalysisRow(TypedDict):
     model: str
     suite: str
     status: str
-    message: QuotingText
+    message: UntrustedText
     study: str
     report: str | None
     created: datetime
