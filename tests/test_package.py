@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent
 SMOKE = (
     *("test_sample_frames.py", "test_studies.py", "analysis/test_clusters.py"),
-    *("analysis/test_frames.py", "analysis/test_decision.py", "store/test_ledger.py"),
+    *("analysis/test_frames.py", "analysis/test_purchases.py", "store/test_ledger.py"),
     *("sources/test_fetcher.py", "sources/test_articles.py", "mcp_server/test_tools.py"),
 )
 """Tests that use most base dependencies; together under a minute."""

@@ -49,7 +49,7 @@ EXAMPLES = {
     "benchmark": ("benchmark.yaml", "severity", 4, 4 * 20),
 }
 """The study file of each example, its name, its experiments, and samples of one repeat."""
-OF_THE_PROTOCOL = re.compile(r"politic|countr|neutrali|hypothes|validity|critic|\bH[1-4]\b", re.I)
+OF_THE_PROTOCOL = re.compile(r"politic|countr|neutrali|hypothes|validity|\bcritics?\b|\bH[1-4]\b", re.I)
 """Words of the blueprint's protocol, which nobody reads in a study without one."""
 
 
