@@ -124,9 +124,9 @@ def copy_filled_lab(folder: Path, *, run: bool = True) -> str:
 def serve_lab(folder: Path, *, run: bool = True, **given: Any) -> Iterator[ServedLab]:
     """A lab with three experiments, two of which were run if `run`, and its server."""
     with Lab.open(copy_filled_lab(folder, run=run), folder=folder) as lab:
-        _, read = lab.admin.create_token("reader", "read")
-        _, revoked = lab.admin.create_token("gone", "write")
-        lab.admin.revoke_token("gone")
+        _, read = lab.tokens.create("reader", "read")
+        _, revoked = lab.tokens.create("gone", "write")
+        lab.tokens.revoke("gone")
         options = {"port": 0, "work": False, "limits": EASY, **given}
         with serve(lab, **options) as at, httpx.Client(base_url=at.url, timeout=120) as http:
             assert at.token is not None

@@ -23,7 +23,7 @@ def test_events_tell_commands_tokens_browsers_and_agents_apart(
     with Lab.open(url, folder=tmp_path) as lab:
         lab.runs.start(write_study(judges=["sim:strict"]))
         call("--db", url, "pause", "small")
-        _, secret = lab.admin.create_token("ada", "write")
+        _, secret = lab.tokens.create("ada", "write")
         with (
             serve(lab, port=0, work=False, agents=over_http) as address,
             httpx.Client(base_url=address.url, timeout=60) as http,

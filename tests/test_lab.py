@@ -906,8 +906,8 @@ def test_the_judge_of_a_benchmark_does_not_edit_its_own_evidence(lab: Lab, bench
 def test_a_judge_that_refuses_everything_has_a_score_of_nothing(lab: Lab, benchmark: Path) -> None:
     refusal = Completion("", "refusal", "sim:balanced", 10, 5, 0.0)
     replace_engine(lab, Engine(lab.store, Scripted(lambda request: refusal)))
-    prepared = lab.experiments.prepare_benchmark(benchmark, ["sim:balanced"])
+    prepared = lab.benchmarks.prepare(benchmark, ["sim:balanced"])
     assert lab.runs.run(prepared).status == "complete"
-    [row] = lab.reports.known_answers(prepared).to_dict("records")
+    [row] = lab.benchmarks.known_answers(prepared).to_dict("records")
     assert (row["n"], row["scored"]) == (3, 0)
     assert row["mean"] == 0, "a verdict that was asked and is not there is not right"

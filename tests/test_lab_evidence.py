@@ -12,6 +12,7 @@ from engines import replace_engine
 from judge_gym.engine import Engine
 from judge_gym.errors import ConflictError, DesignError, NotFoundError
 from judge_gym.lab import Lab
+from judge_gym.lab.label_frames import label_frame
 from judge_gym.studies import PoolSpec, WindowSpec
 from stores import contents
 
@@ -419,7 +420,7 @@ def test_people_are_read_in_the_stages_of_the_experiment(
     lab.labels.import_file(labels("3,ann,1"), concept="tone")
     lab.labels.import_file(labels("3,ann,2"), concept="something else")
     lab.labels.import_file(labels("4,ann,no idea"))
-    people = lab.labels.frame("small")
+    people = label_frame(lab.store, lab.studies.find("small"))
     assert set(people["tag"]) == {"small/tone/here/sim:balanced"}
     assert list(zip(people["evidence"], people["rater"], people["stage"], strict=True)) == [
         (1, "ann", 3), (2, "ann", 2), (3, "ann", 1),
@@ -459,7 +460,7 @@ def test_a_label_beyond_the_scale_is_no_opinion_on_it(
     """Without a study nobody checks stages; a seventh of three must not count as an opinion."""
     lab.runs.run(graded(write_study, tmp_path))
     lab.labels.import_file(labels("1,ann,7", "2,ann,0", "3,ann,2"))
-    assert list(lab.labels.frame("small")["stage"]) == [2]
+    assert list(label_frame(lab.store, lab.studies.find("small"))["stage"]) == [2]
 
 
 def test_a_corrected_answer_of_a_benchmark_reaches_its_window(

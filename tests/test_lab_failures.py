@@ -177,7 +177,7 @@ def test_a_queued_analysis_is_performed_by_a_worker_and_costs_the_same(
     with pytest.raises(Interrupted):
         lab.failures.perform(1, stop)
     assert lab.failures.show(1)["status"] == "in progress", "another worker continues it"
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     assert lab.engine.idle()
     shown = lab.failures.show(1)
     assert (shown["status"], shown["message"]) == ("complete", "")
@@ -197,12 +197,12 @@ def test_a_queued_analysis_is_performed_by_a_worker_and_costs_the_same(
 def test_a_queued_analysis_that_fails_says_why(lab: Lab, suite: Path) -> None:
     number = lab.suites.run(suite, wrong(suite), limit=1).run.id
     lab.failures.start(str(number), budget={"calls": 2})
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     shown = lab.failures.show(1)
     assert shown["status"] == "failed" and "over-budget" in shown["message"]
     assert (shown["report"], shown["ask_user"]) == (None, None)
     lab.failures.start(str(number), budget={"calls": 100})
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     assert lab.failures.show(2)["status"] == "complete"
     lab.suites.save_tasks("s", "1", [{"category": "a", "name": "b", "task": "Write b."}])
     good = lab.suites.save_run("s", "1", "sim:coder-strong", ["a/b"])

@@ -160,6 +160,8 @@ def test_resume_continues_the_series_that_it_names(lab: Lab, write_study: WriteS
     lab.runs.pause("small")
     with pytest.raises(NotFoundError, match="unknown series 'agian'; choose '7' or 'again'"):
         lab.runs.resume("small", series="agian")
+    with pytest.raises(NotFoundError, match="'agian'"):
+        lab.runs.run_resumed("small", series="agian")
     lab.runs.resume("small", series="again")
     lab.engine.work(until_idle=True)
     found = {run["series"]: run["status"] for run in lab.runs.status("small")["runs"]}
@@ -256,6 +258,6 @@ def test_failed_calls_that_are_asked_again_are_in_progress_until_a_worker_has_as
     lab.runs.retry("small")
     assert lab.runs.wait("small", timeout=0)["in_progress"] is True
     assert statuses(lab) == {"scoring"}
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     ended = lab.runs.wait("small", timeout=0)
     assert ended["in_progress"] is False and statuses(lab) == {"failed"}, "it fails again"

@@ -106,7 +106,7 @@ def test_ours_and_theirs_are_one_study_and_points_without_an_effect_fold(
         "evidence.fields": ["all", ["output", "input"]],
     }
     path = write(tmp_path, vary=vary)
-    prepared = lab.experiments.prepare(path)
+    prepared = lab.studies.prepare(path)
     # Of ours 2 x 2 points, of theirs one each.
     assert len(prepared.sweep.experiments) == 6 and len(prepared.sweep.duplicates) == 6
     assert lab.runs.run(path).status == "complete"
@@ -144,7 +144,7 @@ def test_only_the_text_of_a_prompt_makes_an_experiment(lab: Lab, tmp_path: Path)
         path = write(tmp_path, design={"prompt.template": file})
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(text)
-        [experiment] = lab.experiments.prepare(path).sweep.experiments
+        [experiment] = lab.studies.prepare(path).sweep.experiments
         return experiment.digest
 
     first = digest("judge.md", PROMPT)
@@ -157,11 +157,11 @@ def test_a_run_goes_on_and_is_read_again_without_the_file(lab: Lab, tmp_path: Pa
     path = write(tmp_path, design={"prompt.template": "judge.md"})
     assert lab.runs.run(path).status == "complete"
     (tmp_path / "judge.md").unlink()
-    [tag] = [row["tag"] for row in lab.experiments.find("own")]
+    [tag] = [row["tag"] for row in lab.studies.find("own")]
     assert lab.runs.run("own", samples=2).status == "complete"
     assert len(lab.experiments.list_samples(tag)) == 2 * len(ITEMS)
     assert not lab.runs.reparse("own")["changes"]
-    assert lab.experiments.find(str(path)) == lab.experiments.find("own")
+    assert lab.studies.find(str(path)) == lab.studies.find("own")
     prompts = {call["messages"][-1][1] for call in _calls(lab)}
     assert all(prompt.startswith("Question: ") for prompt in prompts)
     with pytest.raises(DesignError, match=r":\d+: design.prompt.template: there is no file"):
@@ -169,7 +169,7 @@ def test_a_run_goes_on_and_is_read_again_without_the_file(lab: Lab, tmp_path: Pa
 
 
 def _calls(lab: Lab) -> list[dict[str, Any]]:
-    rows = [lab.admin.transcript(id) for id in range(1, 2 * len(ITEMS) + 1)]
+    rows = [lab.pages.transcript(id) for id in range(1, 2 * len(ITEMS) + 1)]
     return [{"messages": [(m.role, m.content) for m in messages]} for messages, _ in rows]
 
 
@@ -230,7 +230,7 @@ def test_a_declared_contrast_compares_ours_and_theirs(lab: Lab, tmp_path: Path) 
     contrast = {"knob": "prompt.template", "level": "judge.md", "base": "none"}
     vary = {"prompt.template": ["none", "judge.md"]}
     path = write(tmp_path, vary=vary, contrasts=[contrast])
-    prepared = lab.experiments.prepare(path)
+    prepared = lab.studies.prepare(path)
     [declared] = prepared.declared["contrasts"]
     assert declared["level"] == f"judge.md~{content_hash(PROMPT)[:12]}"
     assert declared["base"] == "none"
@@ -279,9 +279,9 @@ def test_a_study_that_is_sent_names_no_prompt_outside_of_its_folder(
         named = {"vary": {"prompt.template": ["judge.md", *vary]}} if vary else {}
         path = write(tmp_path, design={"prompt.template": design}, **named)
         with pytest.raises((DesignError, ConflictError), match=r"secret|hostname"):
-            lab.experiments.prepare_text(path.read_text())
+            lab.studies.prepare_text(path.read_text())
     path = write(tmp_path, design={"prompt.template": "judge.md"})
-    [experiment] = lab.experiments.prepare_text(path.read_text()).sweep.experiments
+    [experiment] = lab.studies.prepare_text(path.read_text()).sweep.experiments
     assert experiment.template == PROMPT
 
 

@@ -47,7 +47,7 @@ def shown(lab: Lab, study: str) -> dict[str, Any]:
         "runs": status["runs"],
         "experiments": lab.experiments.list(study=study),
         "log": lab.runs.logs(study),
-        "version": lab.reports.study_version(study),
+        "version": lab.pages.study_version(study),
         "paid": [{**row} for row in lab.reports.usage(study)],
     }
 
@@ -93,7 +93,7 @@ def test_studies_that_ask_the_same_pay_once(lab: Lab, two: tuple[Path, Path]) ->
     shared = lab.experiments.samples("first")
     assert set(shared["call_id"]) < set(lab.experiments.samples("second")["call_id"])
     assert len(frame) == len(lab.experiments.samples("second")), "a shared sample is listed once"
-    parts = [*lab.experiments.sample_parts()]
+    parts = [*lab.pages.sample_parts()]
     assert sum(map(len, parts)) == len(frame)
 
 
@@ -101,11 +101,11 @@ def test_a_pause_stops_only_the_study_that_it_names(lab: Lab, two: tuple[Path, P
     for file in two:
         lab.runs.start(file)
     lab.runs.pause("first")
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     assert {run["status"] for run in lab.runs.status("first")["runs"]} == {"paused"}
     assert {run["status"] for run in lab.runs.status("second")["runs"]} == {"complete"}
     lab.runs.resume("first")
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     assert {run["status"] for run in lab.runs.status("first")["runs"]} == {"complete"}
     assert calls_of(lab, "first") == 0, "all its answers were in the ledger"
 
@@ -117,7 +117,7 @@ def test_deleting_an_experiment_of_one_study_leaves_the_other(
     lab.runs.run(first)
     lab.runs.run(second)
     before = shown(lab, "first")
-    for row in lab.experiments.find_study("second"):
+    for row in lab.studies.find_study("second"):
         assert lab.experiments.cleanup(row["tag"], ledger=True)["samples"]
     assert len(lab.experiments.samples("second")) == 0
     assert shown(lab, "first") == before
@@ -155,7 +155,7 @@ def test_resuming_an_exhausted_budget_is_refused_until_it_is_raised(
         lab.runs.resume("first")
     assert {run["status"] for run in lab.runs.status("first")["runs"]} == {"over-budget"}
     lab.runs.resume("first", budget={"calls": 500})
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     assert {run["status"] for run in lab.runs.status("first")["runs"]} == {"complete"}
 
 
@@ -224,7 +224,7 @@ def test_one_worker_keeps_raised_budgets_and_a_pause_ends_when_calls_have_landed
 
     with ThreadPoolExecutor(1) as thread:
         operated = thread.submit(operate)
-        lab.runs.work(until_idle=True)
+        lab.workers.execute(until_idle=True)
         assert operated.result() == (["complete"], True)
 
 

@@ -175,8 +175,8 @@ def test_more_samples_of_pairs_go_on_with_what_is_missing(lab: Lab, study: Write
 def test_a_study_of_pairs_is_found_in_the_store_as_it_was(lab: Lab, study: Write) -> None:
     path = study()
     lab.runs.run(path)
-    [made] = lab.experiments.prepare(path).sweep.experiments
-    [found] = lab.experiments.prepare("pairs").sweep.experiments
+    [made] = lab.studies.prepare(path).sweep.experiments
+    [found] = lab.studies.prepare("pairs").sweep.experiments
     assert found.digest == made.digest and found.orders == (False, True)
     assert [item.responses for item in found.task.pool.items] == list(RESPONSES)
     assert [item.truth for item in found.task.pool.items] == [1, 2, 1, 2, 1]
@@ -366,10 +366,10 @@ class Cell:
 
 def cells(lab: Lab, path: Path) -> Iterator[Cell]:
     """What a simulated judge will say, from its published distribution and the prompt's words."""
-    [made] = lab.experiments.prepare(path).sweep.experiments
+    [made] = lab.studies.prepare(path).sweep.experiments
     scorer = Scorer(made.design, made.seed, str(made.seed))
     assert made.task.rubric is not None
-    samples = lab.experiments.prepare(path).targets[made.tag].samples
+    samples = lab.studies.prepare(path).targets[made.tag].samples
     for (number, item), flipped, replicate in product(
         enumerate(made.task.pool.items), (False, True), range(samples)
     ):

@@ -17,6 +17,7 @@ from judge_gym.analysis.report import findings, verdicts
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, TokenError
 from judge_gym.lab import Lab
 from judge_gym.lab import sample_frames as rooms
+from judge_gym.lab.label_frames import label_frame
 from judge_gym.lab.reports import report_file
 from judge_gym.lab.sample_frames import people_of
 from judge_gym.store import samples as sample_rows
@@ -355,7 +356,7 @@ def test_an_exported_study_keeps_its_labels(filled: Lab, tmp_path: Path) -> None
     for name in ("labelled.csv", "labelled.parquet"):
         filled.experiments.export(["small"], tmp_path / name, include=["labels"])
         people = people_of(read_samples(tmp_path / name))
-        expected = filled.labels.frame("small")
+        expected = label_frame(filled.store, filled.studies.find("small"))
         columns = [*expected]
         pd.testing.assert_frame_equal(
             people.sort_values(columns, ignore_index=True)[columns],

@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -18,7 +18,8 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, complete, defaults
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
-from judge_gym.lab.prepare import prepare_file
+from judge_gym.lab.prepare import PreparedStudy, prepare_study
+from judge_gym.lab.study_files import read_study_file
 from judge_gym.models import Registry
 from judge_gym.records import (
     Evidence,
@@ -95,6 +96,13 @@ BENCHMARK = {"type": "benchmark", "concept": "severity", "evidence": "here", "ru
 def read(**changes: Any) -> Study:
     """The minimal study with other keys."""
     return read_study(yaml.safe_dump({**MINIMAL, **changes}, sort_keys=False), "study.yaml")
+
+
+def prepare_file(
+    path: Path, store: Store, overrides: Mapping[str, Any] | None = None
+) -> PreparedStudy:
+    models = Registry()
+    return prepare_study(read_study_file(path, models, overrides), models, store)
 
 
 def pool(*texts: str, country: str | None = "Valdoria") -> Pool:
@@ -1032,7 +1040,7 @@ def test_the_refusal_of_an_inactive_knob_names_file_and_line(
     lines = path.read_text().splitlines()
     line = next(n for n, text in enumerate(lines, 1) if "pair_order" in text)
     with pytest.raises(DesignError) as refused:
-        prepare_file(path, Registry(), store, {})
+        prepare_file(path, store)
     assert refused.value.message.startswith(f"{path}:{line}: "), refused.value.message
 
 
@@ -1555,7 +1563,7 @@ def test_texts_labels_and_a_rubric_may_be_written_in_the_study_file(
 ) -> None:
     path = tmp_path / "study.yaml"
     path.write_text(INLINE)
-    prepared = prepare_file(path, Registry(), store, {})
+    prepared = prepare_file(path, store)
     [one] = prepared.sweep.experiments
     first, second = one.task.pool.items
     assert (first.title, first.text, first.truth) == ("text 1", "thank you, that was quick", None)
@@ -1587,7 +1595,7 @@ def test_an_error_in_a_written_item_or_rubric_names_its_line(
     assert old in INLINE
     path.write_text(INLINE.replace(old, new))
     with pytest.raises(DesignError, match=r"study\.yaml:\d+: ") as refused:
-        prepare_file(path, Registry(), store, {})
+        prepare_file(path, store)
     assert message in refused.value.message
 
 
@@ -1629,7 +1637,7 @@ def control(write_study: Callable[..., Path], tmp_path: Path) -> Callable[..., P
 def test_a_truth_is_looked_up_by_the_windows_country_and_year_by_default(
     control: Callable[..., Path], store: Store, truth: dict[str, Any], found: tuple[Any, ...]
 ) -> None:
-    prepared = prepare_file(control({"vdem": "vdem.csv", **truth}), Registry(), store, {})
+    prepared = prepare_file(control({"vdem": "vdem.csv", **truth}), store)
     [one] = prepared.sweep.experiments
     assert one.task.truth == dict(zip(("source", "value", "direction"), found, strict=True))
 
@@ -1638,9 +1646,9 @@ def test_a_truth_from_the_table_is_an_annotation_that_a_run_keeps(
     control: Callable[..., Path], lab: Lab
 ) -> None:
     given = control({"source": "mine", "value": 0.5})
-    [mine] = lab.experiments.prepare(given).sweep.experiments
+    [mine] = lab.studies.prepare(given).sweep.experiments
     path = control({"vdem": "vdem.csv"})
-    [looked_up] = lab.experiments.prepare(path).sweep.experiments
+    [looked_up] = lab.studies.prepare(path).sweep.experiments
     assert looked_up.digest == mine.digest and looked_up.tag == mine.tag
     lab.runs.run(path, workflows=["rubric"])
     kept = lab.get_experiment_summary(looked_up.tag)["truth"]
@@ -1661,14 +1669,14 @@ def test_a_truth_that_is_not_in_the_table_is_refused_with_the_choices(
     control: Callable[..., Path], store: Store, truth: dict[str, Any], words: list[str]
 ) -> None:
     with pytest.raises(DesignError) as refused:
-        prepare_file(control(truth), Registry(), store, {})
+        prepare_file(control(truth), store)
     assert all(word in refused.value.message for word in words), refused.value.message
 
 
 def test_a_truth_from_the_table_needs_a_year(control: Callable[..., Path], store: Store) -> None:
     path = control({"vdem": "vdem.csv"}, window={"country": "Valdoria"})
     with pytest.raises(DesignError, match=r"the truth of 'democracy' needs a year"):
-        prepare_file(path, Registry(), store, {})
+        prepare_file(path, store)
 
 
 # --- benchmarks in a study -----------------------------------------------------------------------
@@ -1710,7 +1718,7 @@ def benchmark(tmp_path: Path, write_study: Callable[..., Path]) -> Callable[...,
 
 def made_of(path: Path, store: Store, **overrides: Any) -> list[Experiment]:
     named = {name.replace("__", "."): level for name, level in overrides.items()}
-    return list(prepare_file(path, Registry(), store, named).sweep.experiments)
+    return list(prepare_file(path, store, named).sweep.experiments)
 
 
 def test_a_benchmark_provides_items_rubric_concept_and_design(
@@ -1871,7 +1879,7 @@ def test_a_truth_that_is_not_in_the_table_is_refused_with_file_and_line(
     path = control(truth)
     line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if "truth:" in text)
     with pytest.raises(DesignError) as refused:
-        prepare_file(path, Registry(), store, {})
+        prepare_file(path, store)
     assert refused.value.message.startswith(f"{path}:{line}: "), refused.value.message
 
 
@@ -1949,13 +1957,13 @@ def test_a_study_on_a_benchmark_is_found_with_and_without_its_folder(
     lab.runs.run(benchmark(vary=two), samples=1)
 
     def tags() -> set[str]:
-        return {row["tag"] for row in lab.experiments.find(str(path))}
+        return {row["tag"] for row in lab.studies.find(str(path))}
 
     path = benchmark(vary=one)
     base = "small/review-severity/reviews/sim:strict"
     assert tags() == {base, f"{base}/verdict.method=single"}, "those of the file as it is now"
     (path.parent / "bench").rename(path.parent / "away")
-    every = {row["tag"] for row in lab.experiments.find("small")}
+    every = {row["tag"] for row in lab.studies.find("small")}
     assert tags() == every, "what the tags are depends on the benchmark's own design"
 
 

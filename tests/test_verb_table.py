@@ -5,8 +5,10 @@ import importlib.util
 import inspect
 import re
 import shutil
+import sqlite3
 import typing
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from contextvars import copy_context
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +26,7 @@ from judge_gym.client import Client
 from judge_gym.errors import DesignError, JudgeGymError, NotFoundError, Remedy
 from judge_gym.lab import Lab
 from judge_gym.lab.nouns import (
+    LOCAL,
     NOUNS,
     argument_names,
     body_model,
@@ -34,6 +37,7 @@ from judge_gym.lab.nouns import (
     response_type,
 )
 from judge_gym.records.actors import act_as, machine_user
+from judge_gym.store.deployment import Deployment
 from judge_gym.triage.lint import SECTIONS
 from judge_gym.verbs import BY_NAME, VERBS, Verb, as_command, as_tool_call
 from judge_gym.web import serve
@@ -73,7 +77,7 @@ REPORT = "\n\n".join(
     ]
 )
 TASK_NAME = "fascism (ecc, Valdoria)"
-CALLS: list[tuple[str, dict[str, Any]]] = [
+CALLS: list[tuple[str, Mapping[str, Any]]] = [
     ("evidence.create_window", JUNE),
     ("evidence.load", {"window_id": 2, "items": [{"title": "A", "text": "It fell.", "truth": 1}]}),
     ("evidence.list_windows", {}),
@@ -304,6 +308,33 @@ def conforms(verb: Verb, value: Any) -> None:
             assert set(one) <= row.__required_keys__ | row.__optional_keys__, verb.name
 
 
+def test_a_reading_verb_leaves_a_production_database_as_it_is(
+    tmp_path: Path, only_sections: OnlySections
+) -> None:
+    """Of another profile's session, which may only read; there is a split whose uses count."""
+    only_sections(verdicts.response_outcomes)
+    with Lab.open(copy_filled_lab(tmp_path), folder=tmp_path) as lab:
+        for name, arguments in CALLS:
+            if BY_NAME[name].effect != "reads":
+                outcome(lab, name, arguments)
+        lab.store.splits.save("", 0, 0.5, {1: True, 2: False}, replace=True)
+        Deployment(lab.store.database).mark("prod")
+        before = contents(tmp_path / "lab.db")
+        reads = [
+            (name, arguments) for name, arguments in all_calls() if BY_NAME[name].effect == "reads"
+        ]
+        for name, arguments in reads:
+            assert "is production" not in str(outcome(lab, name, arguments)), name
+        assert lab.reports.judges("pilot")["split"] is not None
+        assert contents(tmp_path / "lab.db") == before
+
+
+def contents(file: Path) -> list[str]:
+    """Every row of a database, as statements."""
+    with closing(sqlite3.connect(file)) as connection:
+        return [*connection.iterdump()]
+
+
 def test_what_can_be_sent_is_the_signature_of_the_method() -> None:
     for verb in VERBS:
         parameters = inspect.signature(method(verb)).parameters
@@ -342,6 +373,20 @@ def test_the_table_is_consistent() -> None:
         assert verb.paged or not (verb.cursor or verb.page), verb.name
         if verb.page:
             assert callable(getattr(NOUNS[verb.noun], verb.page))
+
+
+def test_only_verbs_their_pages_and_listed_local_methods_are_public_on_nouns() -> None:
+    """Attributes that are computed, such as the name of the database, are documented properties."""
+    verbs = set(BY_NAME) | {f"{verb.noun}.{verb.page}" for verb in VERBS if verb.page}
+    public = {
+        f"{noun}.{name}": member
+        for noun, part in NOUNS.items()
+        for name, member in vars(part).items()
+        if not name.startswith("_")
+    }
+    methods = {name for name, member in public.items() if not isinstance(member, property)}
+    assert methods - verbs == set(LOCAL)
+    assert all(member.__doc__ for member in public.values())
 
 
 def test_an_http_request_has_each_argument_in_its_place() -> None:

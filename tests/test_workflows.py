@@ -88,7 +88,7 @@ def test_a_job_has_what_its_commands_need(
     if [step["run"] for step in steps] == [CHECKS]:
         assert os.access(ROOT / CHECKS, os.X_OK)
         return
-    _, token = remote.lab.admin.create_token("ci", "write")
+    _, token = remote.lab.tokens.create("ci", "write")
     values = {
         # A release starts with whatever the database holds, a contraction with a schema in use.
         "secrets.JUDGE_GYM_DATABASE_URL": postgres.fresh_url()

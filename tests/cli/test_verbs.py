@@ -49,7 +49,9 @@ EXAMPLES = {
     "benchmark": ("benchmark.yaml", "severity", 4, 4 * 20),
 }
 """The study file of each example, its name, its experiments, and samples of one repeat."""
-OF_THE_PROTOCOL = re.compile(r"politic|countr|neutrali|hypothes|validity|\bcritics?\b|\bH[1-4]\b", re.I)
+OF_THE_PROTOCOL = re.compile(
+    r"politic|countr|neutrali|hypothes|validity|\bcritics?\b|\bH[1-4]\b", re.I
+)
 """Words of the blueprint's protocol, which nobody reads in a study without one."""
 
 
@@ -392,8 +394,10 @@ def test_failed_calls_are_not_done(call: Call, write_study: WriteStudy) -> None:
 def test_only_commands_that_ask_need_the_files_of_a_study(call: Call, finished: Path) -> None:
     """The lab holds what was judged: the study's own rows are looked at without its evidence."""
     (finished.parent / "evidence.jsonl").unlink()
-    for verb in ("pause", "cancel", "judges", "report", "export", "reparse", "answers"):
+    for verb in ("pause", "cancel", "judges", "report", "export", "reparse", "answers", "usage"):
         succeed(call(verb, finished))
+    for verb in ("status", "split"):
+        succeed(call("labels", verb, finished))
     succeed(call("retune", finished, "--budget", "calls=900"))
     listed = succeed(call("status", finished, "--json")).json
     assert [row["judge"] for row in listed] == ["sim:balanced", "sim:strict"]

@@ -82,7 +82,7 @@ def test_a_temporary_error_is_retried_and_every_attempt_recorded(
 def test_each_models_answers_and_last_error_are_counted(lab: Lab, write_study: WriteStudy) -> None:
     models = Faulty(UnavailableError("HTTP 500"), only="sim:balanced")
     run(lab, write_study(samples=1, judges=["sim:balanced"]), models)
-    found = {row["model"]: row for row in lab.runs.models("small")}
+    found = {row["model"]: row for row in lab.pages.study_models("small")}
     judge = found.pop("sim:balanced")
     assert judge["paid"] == 2 * judge["answered"] > 0, "each call failed once"
     assert 0 <= judge["last_minute"] <= judge["answered"] and judge["last_error"] == "HTTP 500"
@@ -333,11 +333,11 @@ def test_calls_in_flight_in_one_process_are_seen_by_others(
             scoring = "VERDICT: [" in request.messages[-1].content
             async with asyncio.timeout(60):
                 while scoring and not any(row.get("sim:balanced") == 6 for row in seen):
-                    rows = await asyncio.to_thread(lab.runs.models, "small")
+                    rows = await asyncio.to_thread(lab.pages.study_models, "small")
                     seen.append({row["model"]: row["in_flight"] for row in rows})
                     await asyncio.sleep(0.01)
             return await super().complete(request)
 
     run(lab, write_study(samples=2, judges=["sim:balanced"], probe=False), Watched())
     assert max(row["sim:balanced"] for row in seen) == 6
-    assert {row["in_flight"] for row in lab.runs.models("small")} == {0}
+    assert {row["in_flight"] for row in lab.pages.study_models("small")} == {0}

@@ -66,7 +66,7 @@ def test_a_worker_tries_an_endpoint_with_one_call_each_time_and_completes_the_ru
     models = Down(lab, failing=2)
     replace_engine(lab, Engine(lab.store, models))
     lab.runs.start(study)
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"complete"}
     assert models.failed_by_trial[1:] == [1, 1]
     waits = [event.detail["wait"] for event in events(lab) if event.kind == "waiting"]
@@ -79,21 +79,21 @@ def stop_at_the_first_wait(lab: Lab, study: Path, monkeypatch: pytest.MonkeyPatc
         patched.setattr(lab.store.events, "retries", list)
         replace_engine(lab, Engine(lab.store, Down(lab, failing=1)))
         lab.runs.start(study)
-        lab.runs.work(until_idle=True)
+        lab.workers.execute(until_idle=True)
 
 
 def test_another_worker_goes_on_after_a_restart(
     lab: Lab, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_at_the_first_wait(lab, study, monkeypatch)
-    assert not lab.runs.is_idle()
+    assert not lab.workers.is_idle()
     [run] = lab.runs.status("small")["runs"]
     assert run["in_progress"] and "no worker is running" in run["message"]
     [waiting] = lab.store.events.retries()
     assert "HTTP 503" in waiting.message and "retrying at" in waiting.message
     models = Down(lab, failing=1)
     replace_engine(lab, Engine(lab.store, models))
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"complete"}
     assert models.failed_by_trial == [0, 1], "the new worker, too, tries with a single call"
 
@@ -103,9 +103,9 @@ def test_a_run_that_the_user_paused_meanwhile_does_not_go_on(
 ) -> None:
     stop_at_the_first_wait(lab, study, monkeypatch)
     lab.runs.pause("small")
-    assert lab.runs.is_idle()
+    assert lab.workers.is_idle()
     replace_engine(lab, Engine(lab.store, Down(lab, failing=0)))
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"paused"}
 
 
@@ -122,7 +122,7 @@ def test_a_pause_by_the_user_wins_over_an_endpoint_that_fails_at_the_same_time(
 
     replace_engine(lab, Engine(lab.store, PausedMeanwhile(lab, failing=0)))
     lab.runs.start(study)
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"paused"}
     assert [event.kind for event in events(lab)] == ["started", "paused"]
 
@@ -157,7 +157,7 @@ def test_a_run_resumed_while_its_pause_takes_effect_goes_on(
     models = PausedMeanwhile(lambda request: "")
     replace_engine(lab, Engine(lab.store, models, limits=Limits(concurrency=1)))
     lab.runs.start(study)
-    lab.runs.work(until_idle=True)
+    lab.workers.execute(until_idle=True)
     assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"complete"}
     kinds = [event.kind for event in events(lab)]
     assert kinds == ["started", "paused", "started", "waiting", "started", "ended"]
@@ -168,7 +168,7 @@ def test_a_command_ends_and_no_worker_continues_what_it_followed(lab: Lab, study
     result = lab.runs.run(study)
     assert result.status not in ("complete", "failed")
     assert any("the same command continues" in note for note in result.warnings)
-    assert lab.store.events.retries() == [] and lab.runs.is_idle()
+    assert lab.store.events.retries() == [] and lab.workers.is_idle()
     assert lab.runs.run(study).status == "complete"
 
 

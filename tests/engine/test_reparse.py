@@ -57,7 +57,7 @@ def tidy(lab: Lab) -> pd.DataFrame:
 
 
 def reread(lab: Lab, target: str, *, write: bool = False) -> Reparsed:
-    tags = [row["tag"] for row in lab.experiments.find(target)]
+    tags = [row["tag"] for row in lab.studies.find(target)]
     return reparse(lab.store, tags, write=write)
 
 

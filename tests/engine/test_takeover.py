@@ -65,10 +65,10 @@ def test_work_at_a_real_endpoint_that_a_dead_worker_has_begun_is_taken_up(
             lab.runs.start(write_study(**JUDGES))
             leave_begun(lab)
             assert not lab.engine.idle(), "the server of a lab starts a worker for it"
-            assert lab.runs.has_abandoned()
+            assert lab.workers.has_abandoned()
             lab.engine.work(until_idle=True)
             assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"complete"}
-            assert lab.engine.idle() and not lab.runs.has_abandoned()
+            assert lab.engine.idle() and not lab.workers.has_abandoned()
 
 
 def test_a_command_on_a_file_takes_up_what_a_dead_worker_left_of_another_study(
@@ -90,7 +90,7 @@ def test_the_server_of_a_lab_starts_no_worker_where_one_serves_unless_it_hangs_o
         lab.runs.start(write_study())
         with worker_lock(lab.store.database, int(PROTOCOL)):
             assert lab.engine.served_elsewhere()
-            assert lab.runs.start_worker() is None
+            assert lab.workers.start() is None
             runs = [run["run"] for run in lab.runs.status("small")["runs"]]
             lab.store.events.record(runs, "waiting", "the worker cannot take it")
             assert not lab.engine.served_elsewhere()
@@ -117,9 +117,9 @@ def test_the_status_names_a_hung_worker_on_a_file(lab: Lab, write_study: WriteSt
 def test_logs_of_workers_have_a_place(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert lab.runs.worker_log() == tmp_path / "lab.worker.log"
+    assert lab.workers.log_file() == tmp_path / "lab.worker.log"
     monkeypatch.setenv("JUDGE_GYM_WORKER_LOG", str(tmp_path / "elsewhere.log"))
-    assert lab.runs.worker_log() == tmp_path / "elsewhere.log"
+    assert lab.workers.log_file() == tmp_path / "elsewhere.log"
 
 
 # --- processes -----------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_an_idle_worker_ends_when_its_database_stays_away(monkeypatch: pytest.Mo
     name = url.partition("?")[0].rpartition("/")[2]
     with Lab.open(url) as lab, ThreadPoolExecutor(1) as pool:
         ready_names: list[str] = []
-        work = pool.submit(lab.runs.work, on_start=ready_names.append)
+        work = pool.submit(lab.workers.execute, on_start=ready_names.append)
         while not ready_names:
             time.sleep(0.05)
         with psycopg.connect(postgres.server(), autocommit=True) as connection:

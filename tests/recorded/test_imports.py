@@ -213,7 +213,7 @@ def test_prompt_and_answer_are_kept_in_the_ledger_under_an_endpoint_of_their_own
     assert {call["endpoint"] for call in calls} == {"recorded:cases.csv"}
     tag = "triage/quality/triage/gpt/prompt=short/recorded=cases.csv"
     [first] = lab.experiments.list_samples(tag, evidence=1)
-    messages, attempts = lab.admin.transcript(first["call_id"] or 0)
+    messages, attempts = lab.pages.transcript(first["call_id"] or 0)
     assert [message.content for message in messages] == ["short: case 1?"]
     assert attempts[0]["body"] == "Hm.\nVERDICT: pass"
 
@@ -530,7 +530,7 @@ def test_a_split_divides_recorded_items(lab: Lab) -> None:
 
 def test_questions_of_one_file_are_tasks_of_one_study(lab: Lab) -> None:
     lab.recordings.add([recording(), recording(question="tone")], STUDY)
-    assert {*lab.experiments.list_tasks(STUDY)} == {
+    assert {*lab.pages.list_tasks(STUDY)} == {
         "quality (triage-quality)",
         "tone (triage-tone)",
     }

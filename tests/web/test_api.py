@@ -92,7 +92,7 @@ def test_documents_match_the_lab(lab: ServedLab, only_sections: OnlySections) ->
     assert lab.get("/api/evidence/1") == plain(verbs.evidence.show(1))
     sample = verbs.list_experiment_samples("pilot")[0]
     call = lab.get(f"/api/calls/{sample['call_id']}")
-    asked, attempts = verbs.admin.transcript(sample["call_id"] or 0)
+    asked, attempts = verbs.pages.transcript(sample["call_id"] or 0)
     assert [one["content"] for one in call["messages"]] == [one.content for one in asked]
     assert [one["body"] for one in call["attempts"]] == [one["body"] for one in attempts]
     report = lab.get("/api/report", target="pilot")

@@ -172,7 +172,7 @@ class EndsBetweenLooks:
 
     def __init__(self) -> None:
         self.ended = False
-        self.experiments = self.runs = self
+        self.experiments = self.pages = self
 
     def list(self, *, study: str) -> Sequence[dict[str, Any]]:
         status = "complete" if self.ended else "rubric-done"

@@ -64,7 +64,7 @@ def test_a_server_is_ready_where_what_is_queued_is_executed(
         assert status == 503 and "no worker is running" in reason
         with worker_lock(lab.store.database, 7):
             assert ready(address.url) == (200, "running")
-        lab.runs.expect_worker(lambda: True)
+        lab.workers.expect(lambda: True)
         assert ready(address.url) == (200, "starting")
         lab.engine.work(until_idle=True)
         assert ready(address.url) == (200, "not needed")
@@ -77,7 +77,7 @@ def test_a_server_is_ready_where_what_is_queued_is_executed(
     ):
         status, reason = ready(address.url)
         assert status == 503 and "is a copy" in reason
-        lab.runs.adopt()
+        lab.workers.adopt()
         assert ready(address.url) == (200, "not needed")
         with lab.store.database.begin() as connection:
             connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))

@@ -87,7 +87,7 @@ def test_a_server_shows_queue_workers_and_budgets_to_those_who_may_read(
     lab: Lab, write_study: Callable[..., Path]
 ) -> None:
     lab.runs.start(write_study(study="secret-name", budget={"usd": 3, "calls": 100}))
-    _, read = lab.admin.create_token("prometheus", "read")
+    _, read = lab.tokens.create("prometheus", "read")
     token = {"Authorization": f"Bearer {read}"}
     with serve(lab, port=0, work=False) as address:
         assert httpx.get(f"{address.url}/metrics", timeout=60).status_code == 401
@@ -104,7 +104,7 @@ def test_a_server_shows_queue_workers_and_budgets_to_those_who_may_read(
         assert public.status_code == 200 and "usd" not in public.text
         assert "usd" in httpx.get(f"{address.url}/metrics", headers=token, timeout=60).text
     lab.engine.work(until_idle=True)
-    values = samples(metrics_text(lab.admin.metrics(), money=True))
+    values = samples(metrics_text(lab.serving.metrics(), money=True))
     assert values["queue", 'kind="run",state="queued"'] == 0
     assert not any(name.startswith("budget") for name, _ in values), "nothing is in progress"
     answered = [n for (name, _), n in values.items() if name == "call_seconds_count"]

@@ -411,7 +411,7 @@ def test_cached_sums_follow_the_ledger(
             for row in lab.lab.reports.usage(by=known):
                 sums: list[Any] = [
                     sum_
-                    for sum_ in lab.lab.reports.spending()
+                    for sum_ in lab.lab.pages.spending()
                     if all(sum_[name] == row[name] for name in (*known, "imported"))
                 ]
                 assert sum(sum_["calls"] for sum_ in sums) == row["calls"]

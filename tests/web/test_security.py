@@ -218,7 +218,7 @@ def test_an_odd_cookie_is_nobody(lab: ServedLab, cookie: str) -> None:
 
 def test_old_sessions_are_forgotten_first(lab: ServedLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(security, "MAX_SESSIONS", 2)
-    auth = Authenticator(lab.lab.admin.find_token, hosts=[], local=True)
+    auth = Authenticator(lab.lab.tokens.find, hosts=[], local=True)
     assert auth.local is not None
     sessions = [auth.log_in(auth.local) for _ in range(3)]
     known = [auth.authenticate("", f"judge-gym={session}") is not None for session in sessions]
@@ -312,7 +312,7 @@ def test_a_body_with_many_errors_is_refused_by_its_first_ones(
 )
 def test_a_server_answers_to_its_own_names(lab: ServedLab, host: str, known: bool) -> None:
     """Any site may have its name lead to 127.0.0.1, and then its pages speak to this server."""
-    auth = Authenticator(lab.lab.admin.find_token, hosts=["localhost", "lab.example"], local=True)
+    auth = Authenticator(lab.lab.tokens.find, hosts=["localhost", "lab.example"], local=True)
     assert auth.allows_host(host) is known
 
 

@@ -25,7 +25,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 class Workers:
-    """Stands in for `runs.start_worker`: each process does nothing and exits with `code`."""
+    """Stands in for `workers.start`: each process does nothing and exits with `code`."""
 
     def __init__(self) -> None:
         self.started = 0
@@ -46,7 +46,7 @@ class Workers:
 @pytest.fixture
 def workers(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Workers:
     workers = Workers()
-    monkeypatch.setattr(lab.runs, "start_worker", workers.begin)
+    monkeypatch.setattr(lab.workers, "start", workers.begin)
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.01)
     return workers
 
@@ -148,9 +148,11 @@ def test_a_lab_whose_workers_fail_is_not_ready_until_they_work(lab: Lab, workers
     supervisor.start()
     until(lambda: workers.started == 2)
     for _ in range(20):  # while workers start and end
-        assert any("workers end with an error" in text for text in lab.admin.readiness()["reasons"])
+        assert any(
+            "workers end with an error" in text for text in lab.serving.readiness()["reasons"]
+        )
         time.sleep(0.01)
     workers.code = 0
     supervisor.request_worker()
-    until(lambda: not any("with an error" in text for text in lab.admin.readiness()["reasons"]))
+    until(lambda: not any("with an error" in text for text in lab.serving.readiness()["reasons"]))
     supervisor.stop()

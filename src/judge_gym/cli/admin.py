@@ -77,7 +77,7 @@ def adopt(
 ) -> None:
     """Confirm that this copy of a database is used: its queued runs may then be paid for."""
     with read_lab() as lab:
-        queued = display.plural(lab.runs.adopt(cancel=cancel), "queued run")
+        queued = display.plural(lab.workers.adopt(cancel=cancel), "queued run")
     typer.echo(f"{queued} cancelled" if cancel else f"{queued} will be continued by workers")
 
 
@@ -159,7 +159,7 @@ def create(
     if chosen is None:
         raise DesignError(unknown("scope", scope, SCOPES), choices=SCOPES)
     with open_lab() as lab:
-        token, secret = lab.admin.create_token(name, chosen)
+        token, secret = lab.tokens.create(name, chosen)
     if json:
         display.print_json({**asdict(token), "token": secret})
         return
@@ -171,7 +171,7 @@ def create(
 def list_tokens(json: AsJson = False) -> None:
     """List tokens with their scope and last use; secrets are not stored."""
     with read_lab() as lab:
-        rows = [asdict(token) for token in lab.admin.list_tokens()]
+        rows = [asdict(token) for token in lab.tokens.list()]
     empty = "no tokens yet; create one with: judge-gym token create NAME"
     display.show_rows(rows, json, empty=empty)
 
@@ -180,7 +180,7 @@ def list_tokens(json: AsJson = False) -> None:
 def revoke(name: TokenName, json: AsJson = False) -> None:
     """Revoke a token, at once and permanently."""
     with read_lab() as lab:
-        lab.admin.revoke_token(name)
+        lab.tokens.revoke(name)
     display.print_json({"revoked": name}) if json else typer.echo(f"revoked {name}")
 
 
@@ -194,7 +194,7 @@ app.add_typer(ledger_app, name="ledger")
 def show(call_id: int, json: AsJson = False) -> None:
     """Print the messages of a call and every attempt at an answer."""
     with read_lab() as lab:
-        messages, attempts = lab.admin.transcript(call_id)
+        messages, attempts = lab.pages.transcript(call_id)
     if json:
         asked = [{"role": message.role, "content": message.content} for message in messages]
         display.print_json({"call": call_id, "messages": asked, "attempts": attempts})

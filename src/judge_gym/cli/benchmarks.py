@@ -123,9 +123,7 @@ def _run(
     quiet: bool,
 ) -> "tuple[Result, dict[str, pd.DataFrame]]":
     with open_lab() as lab:
-        prepared = lab.experiments.prepare_benchmark(
-            path, judges, overrides=parse_pairs("--set", set)
-        )
+        prepared = lab.benchmarks.prepare(path, judges, overrides=parse_pairs("--set", set))
         items = {item.metadata.get("id") for item in prepared.sweep.experiments[0].task.pool.items}
         for name, samples in recorded.items():
             if items.isdisjoint(samples["evidence"]):
@@ -135,7 +133,7 @@ def _run(
             show_result(result, False)
         if result.stopped is not None:
             end(result, quiet=quiet)
-        judged = lab.reports.judged_pairs(prepared)
+        judged = lab.benchmarks.judged_pairs(prepared)
         if not judged:
             raise ConflictError(f"{path} has no verdicts; see judge-gym status")
         return result, judged
@@ -251,7 +249,7 @@ def check(
 
     _check_folder(folder)
     with open_lab() as lab:
-        prepared = lab.experiments.prepare_benchmark(folder, ["sim:balanced"])
+        prepared = lab.benchmarks.prepare(folder, ["sim:balanced"])
     [experiment] = prepared.sweep.experiments
     task = experiment.task
     assert task.rubric is not None
@@ -296,13 +294,11 @@ def run(
     if not judge:
         raise DesignError("name a judge with --judge MODEL")
     with open_lab() as lab:
-        prepared = lab.experiments.prepare_benchmark(
-            folder, judge, overrides=parse_pairs("--set", set)
-        )
+        prepared = lab.benchmarks.prepare(folder, judge, overrides=parse_pairs("--set", set))
         paired = prepared.sweep.experiments[0].task.pool.paired
         result = execute(lambda watch: lab.runs.run(prepared, watch=watch, confirmed=yes), json)
-        scores = display.records(lab.reports.known_answers(prepared))
-        pairs = _scores(lab.reports.judged_pairs(prepared)) if paired else {}
+        scores = display.records(lab.benchmarks.known_answers(prepared))
+        pairs = _scores(lab.benchmarks.judged_pairs(prepared)) if paired else {}
     if json:
         by_judge = {name: score.to_json() for name, score in pairs.items()}
         display.print_json({**result.to_json(), "scores": scores, "pairs": by_judge})

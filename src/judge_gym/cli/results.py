@@ -4,7 +4,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from judge_gym.engine.runs.planner import StagePlan
     from judge_gym.lab import Lab
     from judge_gym.lab.collection import CollectionResult
+    from judge_gym.lab.studies import Target
 
 LISTED = 12
 """Finished experiments that are listed one by one; `status` lists any number."""
@@ -165,7 +165,7 @@ def same_command(arguments: Sequence[str] | None = None) -> str:
 # --- evidence that was collected -----------------------------------------------------------------
 
 
-def collect_missing(lab: "Lab", study: Path, allow_private: bool, *, quiet: bool) -> None:
+def collect_missing(lab: "Lab", study: "Target", allow_private: bool, *, quiet: bool) -> None:
     """Searches for the evidence that a study names and that was never collected."""
     with display.counting("articles", quiet=quiet) as watch:
         collected = lab.evidence.collect_missing(study, allow_private=allow_private, watch=watch)

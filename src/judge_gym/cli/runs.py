@@ -4,7 +4,6 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
@@ -85,13 +84,13 @@ def run(
     Interrupt it with Ctrl-C; the same command continues it.
     """
     with open_lab() as lab:
-        if Path(target).suffix in (".yaml", ".yml") and not offline:
-            collect_missing(lab, Path(target), allow_private, quiet=json)
+        study = lab.studies.read(target, parse_pairs("--set", set))
+        if not offline:
+            collect_missing(lab, study, allow_private, quiet=json)
         execute_and_end(
             lab,
             lambda watch: lab.runs.run(
-                target,
-                overrides=parse_pairs("--set", set),
+                study,
                 series=series,
                 new_run=new_run,
                 samples=samples,
@@ -117,18 +116,18 @@ def start(
 ) -> None:
     """Start a study in the background; 'status' follows it."""
     with open_lab() as lab:
+        source = lab.studies.read(target, parse_pairs("--set", set))
         tags = lab.runs.start(
-            target,
-            overrides=parse_pairs("--set", set),
+            source,
             series=series,
             budget=parse_pairs("--budget", budget),
             pause_after=workflow(pause_after),
             confirmed=yes,
         )
         log = None
-        if not lab.admin.on_server and lab.runs.start_worker(limit_options()) is not None:
-            log = lab.runs.worker_log()
-        study = lab.experiments.study_name(target)
+        if not lab.admin.on_server and lab.workers.start(limit_options()) is not None:
+            log = lab.workers.log_file()
+        study = lab.studies.name(source)
     if json:
         display.print_json({"started": tags, "log": str(log) if log else None})
         return
@@ -180,11 +179,9 @@ def resume(
     if target.startswith(SUITE):
         return _resume_suite(target, parse_pairs("--budget", budget), json)
     with read_lab() as lab:
-        if series is not None:
-            lab.runs.refuse_unknown_series(target, series)
         execute_and_end(
             lab,
-            lambda watch: lab.runs.run(
+            lambda watch: lab.runs.run_resumed(
                 target,
                 budget=parse_pairs("--budget", budget),
                 pause_after=workflow(pause_after),
@@ -247,10 +244,10 @@ def worker(
     On Postgres, any number of workers may share the work.
     """
     with open_lab() as lab:
-        if others := lab.runs.other_versions():
+        if others := lab.workers.other_versions():
             notes(f"left for workers of another version: {', '.join(others)}")
         with display.run_progress(quiet=False) as watch:
-            done = lab.runs.work(
+            done = lab.workers.execute(
                 until_idle=until_idle,
                 on_start=lambda name: typer.echo(f"{name} is ready", err=True),
                 watch=watch,
@@ -290,8 +287,10 @@ def status(
         choices = get_args(TaskType)
         raise DesignError(unknown("task type", type, choices), choices=choices)
     with read_lab() as lab:
+        if target is not None and not target.startswith(OTHERS):
+            target = lab.studies.name(target)
         rows, suite_runs = _experiments(lab, target, type), _suite_runs(lab, target, type)
-        models = lab.runs.models(rows[0]["study"]) if target is not None and rows else []
+        models = lab.pages.study_models(rows[0]["study"]) if target is not None and rows else []
         with display.live_table(OPTIONAL) as show:
             while watch and (
                 any(row["status"] not in ENDED for row in rows)
@@ -349,10 +348,9 @@ def _experiments(lab: "Lab", target: str | None, type: str | None) -> "Sequence[
         return lab.experiments.list(task_type=type)
     if target.startswith(OTHERS):
         return []
-    name = lab.experiments.study_name(target)
-    rows = lab.experiments.list(study=name, task_type=type)
-    if not rows and not lab.experiments.list(study=name):
-        rows = [lab.experiments.show(name)]
+    rows = lab.experiments.list(study=target, task_type=type)
+    if not rows and not lab.experiments.list(study=target):
+        rows = [lab.experiments.show(target)]
     return rows
 
 

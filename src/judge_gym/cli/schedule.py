@@ -154,7 +154,7 @@ def _run(
     skipped = []
     for row in due:
         model, usd = row["model"], row["usd"]
-        if not lab.admin.can_call(model):
+        if not lab.pages.can_call(model):
             skipped.append(f"{model} is due, but cannot be called from here; see judge-gym models")
         elif row["retires"] is not None and row["retires"] <= now.date():
             skipped.append(f"{model} was retired by its provider on {row['retires']}")

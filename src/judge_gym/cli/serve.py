@@ -144,7 +144,7 @@ def _on_terminal(address: "Address") -> bool:
 def _warn(address: "Address", lab: "Lab") -> None:
     if address.token is None:  # others can reach it
         notes("connections are not encrypted: put a proxy with TLS in front of it")
-    if not lab.admin.may_write():
+    if not lab.serving.may_write():
         notes("the database is production and this session is dev: nothing can be changed here")
 
 

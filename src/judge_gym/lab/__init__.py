@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Any, cast
 from judge_gym.engine import Engine, Result
 from judge_gym.errors import JudgeGymError
 from judge_gym.lab.admin import Admin
+from judge_gym.lab.benchmarks import Benchmarks
+from judge_gym.lab.drafts import Drafts
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
+from judge_gym.lab.items import StudyItems
 from judge_gym.lab.labels import Labels
+from judge_gym.lab.page_data import PageData
 from judge_gym.lab.recordings import Recordings
 from judge_gym.lab.reports import Reports
 from judge_gym.lab.runs import Runs
+from judge_gym.lab.serving import Serving
+from judge_gym.lab.studies import Studies
+from judge_gym.lab.workers import Workers
 from judge_gym.models import Registry
 from judge_gym.models.model_card import Limits
 from judge_gym.records import TaskType
@@ -59,14 +66,28 @@ class Lab:
         """Where this lab is served, as `HOST:PORT`."""
         self.models = Registry()
         self.engine = engine or Engine(store, self.models, limits=limits)
-        self.evidence = EvidenceLibrary(store, self.models, self.engine)
-        self.experiments = Experiments(store, self.models, self.engine, folder, assistant)
-        self.runs = Runs(store, self.models, self.engine, self.evidence, self.experiments)
-        self.labels = Labels(store, self.experiments)
-        self.recordings = Recordings(store, self.experiments)
-        self.reports = Reports(store, self.experiments, self.labels, folder)
+        self.studies = Studies(store, self.models, folder)
+        """Finds and prepares what users name: for commands with several steps."""
+        self.evidence = EvidenceLibrary(store, self.engine, self.studies)
+        items = StudyItems(store)
+        drafts = Drafts(store, self.models, self.engine, self.studies, assistant)
+        self.experiments = Experiments(store, self.engine, self.studies, drafts, items, folder)
+        self.runs = Runs(store, self.models, self.engine, self.evidence, self.studies, drafts)
+        self.workers = Workers(store, self.engine)
+        """The processes that execute queued runs."""
+        self.pages = PageData(store, self.models, self.studies, items)
+        """What pages of the web show beside the results of verbs."""
+        self.benchmarks = Benchmarks(store, self.models, self.studies)
+        """Judges on a benchmark, beside its known answers."""
+        self.labels = Labels(store, self.studies)
+        self.recordings = Recordings(store)
+        self.reports = Reports(store, self.studies, folder)
         self.engine.analyze = lambda number, stop: self.failures.perform(number, stop)
-        self.admin = Admin(store, self.models, self.engine, self.experiments)
+        self.admin = Admin(store, self.models, self.engine, self.studies)
+        self.serving = Serving(store, self.models)
+        """What a server asks of its lab."""
+        self.tokens = store.tokens
+        """The tokens of the HTTP API."""
 
     @cached_property
     def suites(self) -> "Suites":

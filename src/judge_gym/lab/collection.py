@@ -104,28 +104,28 @@ def collect(
     window = window_of(spec) if window_id is None else store.evidence.find_window(window_id)
     assert window is not None, "checked with the specification"
     id = store.evidence.window_id(window) if window_id is None else window_id
-    known = store.evidence.window_items(id, dropped=True) if id else ()
-    kept = 0
+    earlier_items = store.evidence.window_items(id, dropped=True) if id else ()
+    added = 0
 
     def keep(item: Evidence) -> None:  # at once: a search that is killed loses nothing
-        nonlocal kept
-        kept += store.evidence.add_to_window(store.evidence.save_window(window), [item])
+        nonlocal added
+        added += store.evidence.add_to_window(store.evidence.save_window(window), [item])
 
     if spec.searched and find_origin(str(spec.origin)).paid:
         store.identity.refuse_copy()
-    source = _source(spec, folder, known, allow_private, watch, keep)
+    source = _source(spec, folder, earlier_items, allow_private, watch, keep)
     searched = spec.searched
     limit = spec.limit if searched else 0  # of files, everything
     if searched and collected_window(store, window) is None:
-        limit -= len(known)  # what an unfinished search found counts
+        limit -= len(earlier_items)  # what an unfinished search found counts
     full = searched and limit <= 0
-    found = SearchResult(()) if full else source.search(window, spec.search_query, limit)
+    result = SearchResult(()) if full else source.search(window, spec.search_query, limit)
     id = store.evidence.save_window(window)
-    added = kept + store.evidence.add_to_window(id, found.items)
-    error = found.error or ("interrupted" if found.interrupted else "")
+    added += store.evidence.add_to_window(id, result.items)
+    error = result.error or ("interrupted" if result.interrupted else "")
     name = str(spec.origin)
-    store.evidence.record_collection(id, name, added, found.dropped, error)
-    return CollectionResult(id, name, found, added, len(store.evidence.window_items(id)))
+    store.evidence.record_collection(id, name, added, result.dropped, error)
+    return CollectionResult(id, name, result, added, len(store.evidence.window_items(id)))
 
 
 def collected_window(store: Store, window: Window) -> int | None:

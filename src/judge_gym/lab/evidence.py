@@ -1,7 +1,6 @@
 """The noun `lab.evidence`: windows, items and frozen pools."""
 
 import json
-import threading
 from collections.abc import Collection as AnyOf
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -15,17 +14,13 @@ from judge_gym.engine import WORKFLOWS, Engine
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab.collection import (
     CollectionResult,
-    LabSearch,
     collect,
     collected_window,
     window_of,
 )
-from judge_gym.lab.prepare import read_file
+from judge_gym.lab.studies import Studies, Target
 from judge_gym.lab.texts import files_of
-from judge_gym.models import Registry
 from judge_gym.records import Evidence, Pool, Window
-from judge_gym.records.environment import SEARCH
-from judge_gym.records.inputs import STUDY_SUFFIXES
 from judge_gym.records.requests import LOCAL, Day, Id, Items, Name, Sent
 from judge_gym.records.responses import (
     Collected,
@@ -40,8 +35,8 @@ from judge_gym.records.responses import (
 )
 from judge_gym.sources import OnProgress, load_benchmark, load_files
 from judge_gym.sources import judgebench as judgebench_file
-from judge_gym.store import Page, Store
-from judge_gym.studies import PoolSpec, WindowSpec, check_pool
+from judge_gym.store import Store
+from judge_gym.studies import PoolSpec, Study, WindowSpec, check_pool
 
 ITEMS, PAIRS = "items.jsonl", "pairs.jsonl"
 NO_RUBRIC: Mapping[str, Any] = {}
@@ -50,11 +45,10 @@ NO_RUBRIC: Mapping[str, Any] = {}
 class EvidenceLibrary:
     """Collects, shows and freezes evidence."""
 
-    def __init__(self, store: Store, models: Registry, engine: Engine) -> None:
+    def __init__(self, store: Store, engine: Engine, studies: Studies) -> None:
         self._store = store
-        self._models = models
         self._engine = engine
-        self._searching = threading.Lock()
+        self._studies = studies
 
     # --- windows ---------------------------------------------------------------------------------
 
@@ -64,10 +58,6 @@ class EvidenceLibrary:
         if not country.strip():
             raise DesignError("a window has a country")
         return self._store.evidence.save_window(Window(country, start, end))
-
-    def find_window(self, window_id: int) -> tuple[Window, Sequence[Collection]]:
-        """Returns a window and the collections that filled it, oldest first."""
-        return self._store.evidence.find_window(window_id), self._collections(window_id)
 
     def list_windows(self) -> Sequence[WindowRow]:
         """Returns every window with its number of items and how it was filled."""
@@ -139,22 +129,24 @@ class EvidenceLibrary:
 
     def collect_study(
         self,
-        path: Path,
+        target: Target,
         *,
         again: bool = False,
         allow_private: bool = False,
         watch: OnProgress = lambda done, total: None,
     ) -> dict[str, CollectionResult]:
         """Runs the searches of a study file; finished ones only if `again` is given."""
-        study = read_file(path, self._models)
+        file = self._studies.read(target)
+        if isinstance(file, str):
+            raise DesignError(f"{file!r} is no study file")
         results = {}
-        for name, spec in study.evidence.items():
+        for name, spec in file.study.evidence.items():
             window = window_of(spec)
             if window is None or not spec.searched:
                 continue
             if again or collected_window(self._store, window) is None:
                 results[name] = self.collect_pool(
-                    spec, folder=path.parent, allow_private=allow_private, watch=watch
+                    spec, folder=file.folder, allow_private=allow_private, watch=watch
                 )
                 if results[name].found.error or results[name].found.interrupted:
                     break
@@ -162,7 +154,7 @@ class EvidenceLibrary:
 
     def collect_missing(
         self,
-        target: str | Path,
+        target: Target,
         *,
         allow_private: bool = False,
         watch: OnProgress = lambda done, total: None,
@@ -171,62 +163,19 @@ class EvidenceLibrary:
 
         Models that cannot be called are refused before any search is paid for.
         """
-        path = Path(target)
-        if path.suffix not in STUDY_SUFFIXES or not self._uncollected(path):
+        file = self._studies.read(target)
+        if isinstance(file, str) or not self._has_unfinished_search(file.study):
             return {}
-        study = read_file(path, self._models)
-        for judge in study.judges:
-            design = Design.of({**study.design, "judge.model": judge})
-            self._engine.refuse_uncallable(design, study.rivals(design), WORKFLOWS)
+        for judge in file.study.judges:
+            design = Design.of({**file.study.design, "judge.model": judge})
+            self._engine.refuse_uncallable(design, file.study.rivals(design), WORKFLOWS)
         with self._engine.lock():  # two searches at once would find different evidence
-            return self.collect_study(path, allow_private=allow_private, watch=watch)
+            return self.collect_study(file, allow_private=allow_private, watch=watch)
 
-    def _uncollected(self, path: Path) -> Sequence[str]:
-        """Returns the evidence of a study file whose search has not finished."""
-        study = read_file(path, self._models)
-        windows = {name: window_of(spec) for name, spec in study.evidence.items() if spec.searched}
-        return [
-            name
-            for name, window in windows.items()
-            if window and not collected_window(self._store, window)
-        ]
-
-    def search(
-        self,
-        concept: str,
-        window: Window,
-        *,
-        limit: int,
-        watch: OnProgress = lambda done, total: None,
-    ) -> Pool:
-        """Searches a window for a concept with the lab's source; a finished search is not repeated.
-
-        Each concept has a window of its own, so that what was found for one is not judged for
-        another.
-        """
-        source = LabSearch.configured()
-        spec = source.spec(concept, window, limit)
-        check_pool(spec, ())
-        searched = window_of(spec)
-        assert searched is not None, "a search has a window"
-        with self._searching:  # two searches at once would find different evidence
-            id = collected_window(self._store, searched)
-            items = self._store.evidence.window_items(id) if id else ()
-            if not items:
-                result = self.collect_pool(spec, allow_private=source.allow_private, watch=watch)
-                result.raise_error()
-                if result.found.interrupted:
-                    raise KeyboardInterrupt
-                items = self._store.evidence.window_items(result.window_id)
-        if not items:
-            left_out = ", ".join(f"{n} {reason}" for reason, n in result.found.dropped.items())
-            raise ConflictError(
-                f"the search ({searched.search}) found nothing for {window.country} from "
-                f"{window.start} to {window.end}"
-                + (f" (left out: {left_out})" if left_out else "")
-                + f"; change the lab's source ({SEARCH}), or load evidence into the window"
-            )
-        return Pool(items, searched)
+    def _has_unfinished_search(self, study: Study) -> bool:
+        """Returns whether evidence of a study is searched for, and no search has finished."""
+        windows = [window_of(spec) for spec in study.evidence.values() if spec.searched]
+        return any(window and not collected_window(self._store, window) for window in windows)
 
     # --- items -----------------------------------------------------------------------------------
 
@@ -277,54 +226,23 @@ class EvidenceLibrary:
     def list(self, window_id: Id) -> Sequence[WindowItem]:
         """Returns the items of a window."""
         self._store.evidence.find_window(window_id)
-        kept = {item.id for item in self._store.evidence.window_items(window_id)}
+        in_window = {item.id for item in self._store.evidence.window_items(window_id)}
         return [
-            {**_described(item), "dropped": item.id not in kept}
+            {**summarize_item(item), "dropped": item.id not in in_window}
             for item in self._store.evidence.window_items(window_id, dropped=True)
         ]
-
-    def page(
-        self,
-        *,
-        window_id: int | None = None,
-        pool: str | None = None,
-        tag: str | None = None,
-        after: int = 0,
-        limit: int = 100,
-    ) -> Page:
-        """Returns a page of the items of a window, of a frozen pool or of an experiment."""
-        evidence = self._store.evidence
-        if sum(given is not None for given in (window_id, pool, tag)) != 1:
-            raise DesignError("items are those of one window, of one pool or of one experiment")
-        if tag is not None:
-            [row] = self._store.experiments.rows(tags=[tag])
-            found = evidence.some_of_pool(row["pool_id"], after, limit + 1)
-        elif window_id is not None:
-            evidence.find_window(window_id)
-            found = evidence.some_of_window(window_id, after, limit + 1)
-        else:
-            found = evidence.some_of_pool(evidence.named_pool(str(pool)), after, limit + 1)
-        rows = [
-            {**_described(item), "pair": bool(item.responses), "dropped": dropped}
-            for _, item, dropped in found[:limit]
-        ]
-        return Page(rows, str(found[limit - 1][0]) if len(found) > limit else None)
 
     def show(self, id: Id) -> ItemDetail:
         """Returns an item with its text and all its views."""
         item = self._store.evidence.find_evidence(id)
         return {
-            **_described(item),
+            **summarize_item(item),
             "hash": item.hash,
             "metadata": dict(item.metadata),
             "text": item.text,
             "responses": [*item.responses],
             "views": cast(Any, self._store.evidence.find_views(id)),
         }
-
-    def uses(self, id: int, limit: int = 50) -> dict[str, Any]:
-        """Returns the windows, frozen pools and experiments that hold an item, `limit` of each."""
-        return self._store.evidence.holders(id, limit)
 
     def drop(
         self,
@@ -378,17 +296,13 @@ class EvidenceLibrary:
         self._store.evidence.name_pool(name, saved)  # raises if another process took the name
         return {"name": name, "items": len(saved.items), "hash": saved.hash}
 
-    def list_judged(self, *, limit: int) -> Sequence[dict[str, Any]]:
-        """Returns the pools that runs judged, by study, the most recently judged first."""
-        return self._store.items.judged_pools(limit)
-
     def list_pools(self) -> Sequence[PoolRow]:
         """Returns the frozen pools."""
         return cast(Sequence[PoolRow], self._store.evidence.list_pools())
 
     def list_pool_items(self, name: Name) -> Sequence[ItemSummary]:
         """Returns the items of a frozen pool, in its order."""
-        return [_described(item) for item in self._store.evidence.find_named_pool(name).items]
+        return [summarize_item(item) for item in self._store.evidence.find_named_pool(name).items]
 
     def diff_pools(self, before: Name, after: Name) -> PoolDifference:
         """Returns what was added, removed, reordered and relabelled between two frozen pools."""
@@ -398,11 +312,11 @@ class EvidenceLibrary:
         return {
             "same": old.hash == new.hash,
             "shared": len(shared),
-            "added": [_described(news[hash]) for hash in news if hash not in olds],
-            "removed": [_described(olds[hash]) for hash in olds if hash not in news],
+            "added": [summarize_item(news[hash]) for hash in news if hash not in olds],
+            "removed": [summarize_item(olds[hash]) for hash in olds if hash not in news],
             "reordered": shared != [hash for hash in news if hash in olds],
             "truths_changed": [
-                {**_described(news[hash]), "was": olds[hash].truth}
+                {**summarize_item(news[hash]), "was": olds[hash].truth}
                 for hash in shared
                 if olds[hash].truth != news[hash].truth
             ],
@@ -413,7 +327,8 @@ def _contents(pool: Pool) -> tuple[Any, ...]:
     return pool.hash, pool.window, [item.truth for item in pool.items]
 
 
-def _described(item: Evidence) -> ItemSummary:
+def summarize_item(item: Evidence) -> ItemSummary:
+    """Describes an item without its text."""
     return {
         "id": item.id,
         "title": item.title,

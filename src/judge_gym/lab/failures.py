@@ -404,7 +404,7 @@ class Failures:
     def _await(self, tags: Sequence[str], stop: threading.Event) -> dict[str, int]:
         """Waits until the runs of judges have ended, and returns them by tag."""
         while True:
-            progress = {tag: self._runs.progress(tag)[-1] for tag in tags}
+            progress = {tag: self._store.progress.of_tag(tag)[-1] for tag in tags}
             if all(run.ended for run in progress.values()):
                 break
             if stop.wait(POLL):

@@ -5,15 +5,15 @@ import io
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, cast
 
 from pydantic import Field
 
 from judge_gym.analysis.judges.splits import cluster_name, split_parts
-from judge_gym.axes import RECORDED, Design
+from judge_gym.axes import RECORDED
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
-from judge_gym.lab.experiments import Experiments
-from judge_gym.lab.prepare import stage_names
+from judge_gym.lab.studies import Studies
+from judge_gym.lab.study_labels import stage_names
 from judge_gym.lab.texts import files_of
 from judge_gym.records import Evidence
 from judge_gym.records.requests import Label, Sent, Target
@@ -21,18 +21,15 @@ from judge_gym.records.responses import Counts, LabelRow, LabelSplit, LabelStatu
 from judge_gym.sources import read_labels
 from judge_gym.store import Store
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 CSV = "labels.csv"
 
 
 class Labels:
     """Imports and lists people's labels."""
 
-    def __init__(self, store: Store, experiments: Experiments) -> None:
+    def __init__(self, store: Store, studies: Studies) -> None:
         self._store = store
-        self._experiments = experiments
+        self._studies = studies
 
     def add(
         self,
@@ -65,21 +62,22 @@ class Labels:
             concept: what the raters judged; else whatever the items are judged for.
             replace: accept a stage that differs from the rater's earlier one.
         """
-        items, stages = self._labelled(target)
+        source = None if target is None else self._studies.read(target)
+        items, stages = self._labelled(None if source is None else self._studies.name(source))
         labels = read_labels(path)
-        recorded = target is not None and any(
-            RECORDED in row["design"] for row in self._experiments.find(target)
+        recorded = source is not None and any(
+            RECORDED in row["design"] for row in self._studies.find(source)
         )
         names = _names(items, {label.item for label in labels} if recorded else None)
-        ids = {label.item: _identified(label.item, names, path) for label in labels}
-        given: dict[tuple[int, str], str] = {}
+        ids = {label.item: _item_id(label.item, names, path) for label in labels}
+        stage_by_rater: dict[tuple[int, str], str] = {}
         rows = []
         for label in labels:
             key = (ids[label.item], label.rater)
-            if given.setdefault(key, label.stage) != label.stage:
+            if stage_by_rater.setdefault(key, label.stage) != label.stage:
                 raise DesignError(
                     f"{path}: {label.rater} gives evidence {key[0]}, by two names, the stages "
-                    f"{given[key]!r} and {label.stage!r}"
+                    f"{stage_by_rater[key]!r} and {label.stage!r}"
                 )
             if stages and label.stage not in stages:
                 raise DesignError(
@@ -97,11 +95,14 @@ class Labels:
             )
         return self._store.evidence.save_labels(rows, replace=replace)
 
-    def _labelled(self, target: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
-        """Returns the items that labels may be about, and the stages that they may name."""
-        if target is None:
+    def _labelled(self, name: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
+        """Finds the items that labels may be about, and the stages that they may name.
+
+        Args:
+            name: of a study or an experiment; None for everything that the lab holds.
+        """
+        if name is None:
             return self._store.evidence.all_evidence(), []
-        name = self._experiments.study_name(target)
         rows = self._store.experiments.rows(study=name) or self._store.experiments.rows(tags=[name])
         experiments = [self._store.experiments.find(row["tag"])[0] for row in rows]
         items = {item.id: item for experiment in experiments for item in experiment.task.pool.items}
@@ -129,8 +130,8 @@ class Labels:
         """
         if not 0 < test < 1:
             raise DesignError(f"a test part of {test}; choose a share between 0 and 1")
-        name = self._experiments.study_name(study)
-        items, _ = self._labelled(study)
+        name = self._studies.name(study)
+        items, _ = self._labelled(name)
         if not items:
             names = [row["study"] for row in self._store.studies.rows()]
             raise NotFoundError(unknown("study", name, names), choices=names)
@@ -142,17 +143,17 @@ class Labels:
                 "were made. If none was made, `replace` draws it anew"
             )
         before = {} if earlier is None else earlier.items
-        known = self._known(items)
-        parts = split_parts(items, before, known, test, seed)
+        answered = self._answered(items)
+        parts = split_parts(items, before, answered, test, seed)
         self._store.splits.save(name, seed, test, parts, replace=replace)
-        made = self._split(name, items, known)
-        assert made is not None
-        return made
+        split = self._split(name, items, answered)
+        assert split is not None
+        return split
 
     def status(self, study: Target) -> LabelStatus:
         """Returns how many of a study's items are labelled, by whom, and how they are split."""
-        name = self._experiments.study_name(study)
-        items, _ = self._labelled(study)
+        name = self._studies.name(study)
+        items, _ = self._labelled(name)
         labels = [
             label
             for label in self._store.evidence.labels()
@@ -164,18 +165,18 @@ class Labels:
             "labelled": len({label["evidence"] for label in labels}),
             "known_answers": sum(item.truth is not None for item in items),
             "raters": Counter(str(label["rater"]) for label in labels),
-            "split": self._split(name, items, self._known(items)),
+            "split": self._split(name, items, self._answered(items)),
         }
 
-    def _known(self, items: Sequence[Evidence]) -> set[int]:
-        """Returns the numbers of the items with a label or a known answer."""
+    def _answered(self, items: Sequence[Evidence]) -> set[int]:
+        """Finds the numbers of the items with a label or a known answer."""
         labels = {label["evidence"] for label in self._store.evidence.labels()}
         return {item.id for item in items if item.truth is not None or item.id in labels}
 
     def _split(
-        self, study: str, items: Sequence[Evidence], known: Collection[int]
+        self, study: str, items: Sequence[Evidence], answered: Collection[int]
     ) -> LabelSplit | None:
-        """Returns the split of a study in numbers; None if it has none."""
+        """Counts both parts of the split of a study; None if it has none."""
         split = self._store.splits.find(study)
         if split is None:
             return None
@@ -185,7 +186,7 @@ class Labels:
             parts[test] = {
                 "items": len(part),
                 "clusters": len({cluster_name(item) for item in part}),
-                "known": sum(item.id in known for item in part),
+                "known": sum(item.id in answered for item in part),
             }
         return {
             "study": study,
@@ -200,65 +201,38 @@ class Labels:
         """Returns all labels, in the order in which they were given."""
         return cast(Sequence[LabelRow], self._store.evidence.labels())
 
-    def frame(self, target: str) -> "pd.DataFrame":
-        """Returns raters' stages of items of experiments: tag, evidence, rater, stage."""
-        return self.frame_of(self._experiments.find(target))
-
-    def frame_of(self, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
-        """Returns the same for experiments that were found already."""
-        import pandas as pd
-
-        labels = self._store.evidence.labels()
-        found = []
-        for row in rows if labels else []:
-            task = self._store.experiments.find(row["tag"])[0].task
-            items = {item.id for item in task.pool.items}
-            stages = task.rubric.stages if task.rubric else ()
-            scale = len(stages) or Design.of(row["design"]).rubric.scale
-            numbers = {str(number): number for number in range(1, scale + 1)}
-            numbers |= {stage.label: number for number, stage in enumerate(stages, 1)}
-            found += [
-                {"tag": row["tag"], "evidence": label["evidence"], "rater": label["rater"]}
-                | {"stage": numbers[label["stage"]]}
-                for label in labels
-                if label["evidence"] in items
-                and label["concept"] in ("", task.concept)
-                and label["stage"] in numbers
-            ]
-        return pd.DataFrame(found, columns=["tag", "evidence", "rater", "stage"])
-
 
 def _names(items: Sequence[Evidence], used: Collection[str] | None = None) -> dict[str, set[int]]:
-    """Returns what an item may be called: its number, address, hash, own id or title.
+    """Lists what an item may be called: its number, address, hash, own id or title.
 
     Of recorded items `used` has the names that a file uses: where all are own ids, which may be
     numbers too, these are meant.
     """
-    own: dict[str, set[int]] = {}
+    ids_by_own_id: dict[str, set[int]] = {}
     for item in items:
         for name in {str(item.metadata.get("id", "")), *item.metadata.get("ids", ())} - {""}:
-            own.setdefault(name, set()).add(item.id)
-    if used is not None and own.keys() >= {*used}:
-        return own
-    names = {name: {*ids} for name, ids in own.items()}
+            ids_by_own_id.setdefault(name, set()).add(item.id)
+    if used is not None and ids_by_own_id.keys() >= {*used}:
+        return ids_by_own_id
+    names = {name: {*ids} for name, ids in ids_by_own_id.items()}
     for item in items:
         for name in {str(item.id), item.url, item.hash, item.title} - {""}:
             names.setdefault(name, set()).add(item.id)
     return names
 
 
-def _identified(name: str, names: Mapping[str, set[int]], path: Path) -> int:
-    """Returns the one item that a label is about."""
-    found = names.get(name, set())
-    if len(found) > 1:
-        listed = ", ".join(map(str, sorted(found)))
+def _item_id(name: str, names: Mapping[str, set[int]], path: Path) -> int:
+    """Finds the one item that a label is about."""
+    ids = names.get(name, set())
+    if len(ids) > 1:
+        listed = ", ".join(map(str, sorted(ids)))
         raise DesignError(
             f"{path}: {name!r} may be evidence {listed}; name it by number or by an address, hash "
             "or id that is its own, or name the study"
         )
-    if not found:
+    if not ids:
         raise NotFoundError(
             f"{path}: there is no evidence {name!r}, by number, address, published id or title; "
             "nothing was imported"
         )
-    return next(iter(found))
+    return next(iter(ids))

@@ -15,7 +15,6 @@ import yaml
 from judge_gym.axes import FOREIGN, RECORDED, find_knob
 from judge_gym.axes.presentation import LETTERS
 from judge_gym.errors import ConflictError, DesignError, MissingFileError, NotFoundError
-from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.sample_frames import annotations
 from judge_gym.records import (
@@ -98,9 +97,8 @@ class _Part:
 class Recordings:
     """Imports verdicts and labels that others recorded; nothing is asked, and nothing is paid."""
 
-    def __init__(self, store: Store, experiments: Experiments) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._experiments = experiments
 
     def note(self, study: str) -> str:
         """Returns which judges of a study others recorded, and where; empty if none."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from judge_gym.axes import CONTESTED
 from judge_gym.engine import FINISHED
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
-from judge_gym.lab.experiments import Experiments
+from judge_gym.lab.experiment_summaries import summarize_experiments
 from judge_gym.lab.imports import load_analysis
-from judge_gym.lab.labels import Labels
+from judge_gym.lab.label_frames import label_frame
 from judge_gym.lab.power import study_sizes
-from judge_gym.lab.prepare import PreparedStudy
 from judge_gym.lab.sample_frames import is_export, people_of, read_samples, stored_samples
+from judge_gym.lab.studies import Studies, Target
 from judge_gym.lab.texts import check_folder, new_file
 from judge_gym.records import digest
 from judge_gym.records.comparison import SetupComparison
@@ -44,19 +44,16 @@ MEASURE_NAMES: tuple[MeasureName, ...] = get_args(MeasureName)
 class Reports:
     """Computes what studies and experiments show."""
 
-    def __init__(
-        self, store: Store, experiments: Experiments, labels: Labels, folder: Path = Path()
-    ) -> None:
+    def __init__(self, store: Store, studies: Studies, folder: Path = Path()) -> None:
         self._store = store
-        self._experiments = experiments
-        self._labels = labels
+        self._studies = studies
         self._folder = folder
-        self._kept: tuple[list[Any], Report] | None = None
+        self._cache: tuple[list[Any], Report] | None = None
         """The last report that was read, with its target and the version of its data."""
 
     def build(
         self,
-        target: str,
+        target: Target,
         *,
         gates: Mapping[str, float] | None = None,
         summary_only: bool = False,
@@ -75,7 +72,7 @@ class Reports:
         from judge_gym.analysis.frames import tidy
         from judge_gym.analysis.report import build_report, quoted_calls, with_quotes
 
-        name, rows = self._experiments.study_name(target), self._experiments.find(target)
+        name, rows = self._studies.find_named(target)
         samples = stored_samples(self._store, rows)
         table = None
         if not samples.empty:  # which the report refuses
@@ -86,7 +83,7 @@ class Reports:
             samples,
             pd.DataFrame(self.usage(name)),
             views=self._store.evidence.list_views([row["tag"] for row in rows]),
-            people=self._labels.frame_of(rows),
+            people=label_frame(self._store, rows),
             judges=[row["design"]["judge.model"] for row in rows],
             warnings=self._warnings(name, rows),
             questions=questions,
@@ -121,7 +118,7 @@ class Reports:
         load_analysis()
         from judge_gym.analysis.frames import tidy
 
-        rows = self._experiments.find(target, *others)
+        rows = self._studies.find(target, *others)
         samples = stored_samples(self._store, rows)
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run it first")
@@ -154,7 +151,7 @@ class Reports:
         split = self._store.splits.find(study)
         table = judge_table(
             frame,
-            self._labels.frame_of(rows),
+            label_frame(self._store, rows),
             preparation=pd.DataFrame(self._store.samples.preparation([row["tag"] for row in rows])),
             margin=self._store.studies.margin(study),
             in_test=None if split is None else split.items,
@@ -168,8 +165,8 @@ class Reports:
             table["sentence"] = f"{table['sentence']} {note}"
             table["notes"] = [note, *table["notes"]]
         if table["split"] is not None:
-            read = [(row["setup"], row["truth"]) for row in table["rows"]]
-            estimates = [[setup, found and [found["value"], found["n"]]] for setup, found in read]
+            truths = [(row["setup"], row["truth"]) for row in table["rows"]]
+            estimates = [[setup, truth and [truth["value"], truth["n"]]] for setup, truth in truths]
             table["split"]["uses"] = self._store.splits.record_use(study, digest(estimates))
         return table
 
@@ -207,20 +204,21 @@ class Reports:
             raise DesignError(f"A and B are both {a}; choose two setups", choices=rows)
         sides = (rows[a], rows[b])
         tags = dict.fromkeys(tag for row in sides for tag in row["tags"])
-        found = self._experiments.find(*tags)
-        frame = tidy(stored_samples(self._store, found), source=target)
+        experiments = self._studies.find(*tags)
+        frame = tidy(stored_samples(self._store, experiments), source=target)
         # Its intervals are for two setups, by the measure that decides among all.
         decider = table["measure"]
-        pair = self._judge_table(frame, found, measure=None if decider == "loss" else decider)
+        measure = None if decider == "loss" else decider
+        pair = self._judge_table(frame, experiments, measure=measure)
         in_pair = {tuple(row["tags"]): row["setup"] for row in pair["rows"]}
         names = [in_pair[tuple(row["tags"])] for row in sides]
-        own = own_rows(frame)
-        setups = {setup.name: setup for setup in setups_of(own)}
-        people = self._labels.frame_of(found)
-        verdicts = of_setups(own, [setups[name] for name in names], people)
+        frame = own_rows(frame)
+        setups = {setup.name: setup for setup in setups_of(frame)}
+        people = label_frame(self._store, experiments)
+        verdicts = of_setups(frame, [setups[name] for name in names], people)
         stage = comparison.stage_difference(verdicts)
         contrast = comparison.main_contrast(pair, names[0], names[1], stage)
-        titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))
+        titles = dict(zip(frame["evidence"], frame["evidence_title"], strict=True))
         both, items = comparison.differing_items(verdicts, titles)
         sentence = comparison.comparison_sentence(
             contrast, a, b, judged_by_both=both, differing=len(items)
@@ -269,7 +267,7 @@ class Reports:
         from judge_gym.analysis.report.page import slug
 
         report = self._cached(target)
-        tables = [*map(slug, [one.title for one in report.tables] + [*report.further_tables])]
+        tables = [*map(slug, [each.title for each in report.tables] + [*report.further_tables])]
         if table not in tables:
             raise NotFoundError(unknown("table", table, tables, target), choices=tables)
         return records(report.table(table))
@@ -284,18 +282,19 @@ class Reports:
 
     def _cached(self, target: str) -> "Report":
         """Returns the report on a target; the last one is kept while its data are the same."""
-        name = self._experiments.study_name(target)
-        key: list[Any] = [name, self.study_version(name)]
-        if not self._experiments.find_study(name):  # an experiment, whose rows are counted here
+        source = self._studies.read(target)  # once for the name and for what is built
+        name = self._studies.name(source)
+        key: list[Any] = [name, self._store.studies.fingerprint(name)]
+        if not self._studies.find_study(name):  # an experiment, whose rows are counted here
             runs = self._store.progress.of_tag(name)
             key += [(run.run_id, {**run.done}, {**run.statuses}) for run in runs]
-        if self._kept is None or self._kept[0] != key:
-            self._kept = (key, self.build(target))
-        return self._kept[1]
+        if self._cache is None or self._cache[0] != key:
+            self._cache = (key, self.build(source))
+        return self._cache[1]
 
     def _warnings(self, study: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """Returns what a reader must know beside the numbers: what is unfinished or re-asked."""
-        summaries = self._experiments.summaries(rows, reasons=False)
+        summaries = summarize_experiments(self._store, rows, reasons=False)
         unfinished = [summary for summary in summaries if summary["status"] not in FINISHED]
         asks = self._store.usage.asks(study)
         warnings = []
@@ -308,10 +307,6 @@ class Reports:
         if asks["again"]:
             warnings.append(f"{asks['again']} of {asks['asked']} rubric questions were re-asks")
         return tuple(warnings)
-
-    def study_version(self, study: str) -> tuple[int, ...]:
-        """Returns numbers that change when something is added to what a study's report shows."""
-        return self._store.studies.fingerprint(study)
 
     def plan_next(
         self, target: str, *, quantity: str | None = None, half_width: float | None = None
@@ -333,12 +328,12 @@ class Reports:
         )
         from judge_gym.analysis.report.digest import records
 
-        name, rows = self._experiments.study_name(target), self._experiments.find(target)
+        name, rows = self._studies.find_named(target)
         samples = stored_samples(self._store, rows)
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run a small part of it first")
         frame = tidy(samples, source=target)
-        measured = measurements(frame, self._labels.frame_of(rows))
+        measured = measurements(frame, label_frame(self._store, rows))
         listed = quantities(frame, measured)
         if not listed:
             raise ConflictError(
@@ -360,8 +355,8 @@ class Reports:
             "repeats": size.repeats if finite else None,
             "draws": int(size.draws),
             "purchases": [cast(Purchase, row) for row in records(points)],
-            "variance": records(variance_table([one for one in measured if one.task == task])),
-            "quantities": [one.name for one in matches[1:] or listed],
+            "variance": records(variance_table([each for each in measured if each.task == task])),
+            "quantities": [each.name for each in matches[1:] or listed],
         }
 
     def power(
@@ -392,15 +387,17 @@ class Reports:
 
         if (target is None) == (study is None):
             raise DesignError("give either target or study")
-        prepared = self._experiments.prepare_text(study) if study else self._prepared(target or "")
+        prepared = (
+            self._studies.prepare_text(study) if study else self._studies.prepare(target or "")
+        )
         name = pilot or prepared.study
-        rows = self._experiments.find(name) if pilot else self._stored_rows(name)
+        rows = self._studies.find(name) if pilot else self._stored_rows(name)
         samples = stored_samples(self._store, rows) if rows else None
-        known = samples is not None and len(samples) > 0
-        if pilot and not known:
+        has_samples = samples is not None and len(samples) > 0
+        if pilot and not has_samples:
             raise ConflictError(f"{pilot} has no samples yet to plan by; run it first")
-        frame = tidy(samples, source=name) if samples is not None and known else None
-        assumed = {} if frame is None else pilot_components(frame, self._labels.frame_of(rows))
+        frame = tidy(samples, source=name) if samples is not None and has_samples else None
+        assumed = {} if frame is None else pilot_components(frame, label_frame(self._store, rows))
         endpoints = ENDPOINTS
         if prepared.sweep.experiments[0].task.protocol == CONTESTED:
             from judge_gym.protocols import power as hypotheses
@@ -410,7 +407,7 @@ class Reports:
         table = power_table(study_sizes(prepared), effect, assumed, endpoints)
         return {
             "study": prepared.study,
-            "pilot": name if known else "",
+            "pilot": name if has_samples else "",
             "sentence": power_sentence(table),
             "endpoints": [cast(EndpointPower, row) for row in records(table)],
         }
@@ -418,7 +415,7 @@ class Reports:
     def _stored_rows(self, study: str) -> Sequence[Mapping[str, Any]]:
         """Returns the stored experiments of a study; none if it was never run."""
         try:
-            return self._experiments.find(study)
+            return self._studies.find(study)
         except NotFoundError:
             return ()
 
@@ -427,7 +424,7 @@ class Reports:
         from judge_gym.analysis.frames import tidy
         from judge_gym.analysis.measures.polarization import divergent_pairs
 
-        frame = self._experiments.samples(target)
+        frame = stored_samples(self._store, self._studies.find(target))
         if frame.empty:
             raise ConflictError(f"{target} has no samples yet; score it first")
         return divergent_pairs(tidy(frame, source=target))
@@ -452,11 +449,11 @@ class Reports:
         from judge_gym.analysis.frames import tidy
         from judge_gym.calibrate import check_coverage
 
-        rows = self._experiments.find(target)
+        rows = self._studies.find(target)
         samples = stored_samples(self._store, rows)
         if samples.empty:
             raise ConflictError(f"{target} has no samples yet; run a small part of it first")
-        frame, people = tidy(samples, source=target), self._labels.frame_of(rows)
+        frame, people = tidy(samples, source=target), label_frame(self._store, rows)
         return check_coverage(frame, people, panels=panels, seed=seed, watch=watch)
 
     # --- spending --------------------------------------------------------------------------------
@@ -480,54 +477,9 @@ class Reports:
         usage = self._store.usage
         if target is None:
             return cast(Sequence[UsageRow], usage.rows(by=columns))
-        name = self._experiments.study_name(target)
+        name = self._studies.name(target)
         rows = usage.rows(by=columns, study=name) or usage.rows(by=columns, tag=name)
         return cast(Sequence[UsageRow], rows)
-
-    def experiment_usage(
-        self, tag: str, *, by: Sequence[str] = ("stage", "model")
-    ) -> Sequence[dict[str, Any]]:
-        """Returns what was paid under one tag, even if a study has the same name."""
-        return self._store.usage.rows(by=by, tag=tag)
-
-    def spending(self, study: str | None = None) -> Sequence[dict[str, Any]]:
-        """Returns what a study paid, or everything, in sums by all columns; kept up cheaply."""
-        rows = self._store.usage_totals.rows()
-        return [row for row in rows if study is None or row["study"] == study]
-
-    # --- known answers ---------------------------------------------------------------------------
-
-    def judged_pairs(self, target: str | Path | PreparedStudy) -> "dict[str, pd.DataFrame]":
-        """Returns samples of a benchmark's pairs by judge, with published ids and categories."""
-        from judge_gym.analysis.frames import tidy
-
-        prepared = self._prepared(target)
-        tags = [made.tag for made in prepared.sweep.experiments]
-        frame = self._experiments.samples(*tags)
-        first = prepared.sweep.experiments[0]
-        given = {item.hash: item.metadata for item in first.task.pool.items}
-        stored = self._store.experiments.find(first.tag)[0].task.pool.items
-        about = {item.id: given.get(item.hash, item.metadata) for item in stored}
-        frame = frame.assign(
-            category=[str(about[id].get("category", "")) for id in frame["evidence"]],
-            evidence=[str(about[id].get("id", id)) for id in frame["evidence"]],
-        )
-        return {
-            str(judge): tidy(part[part["series"] == part["series"].iloc[-1]])
-            for judge, part in frame.groupby("judge.model", sort=False)
-        }
-
-    def known_answers(self, target: str | Path | PreparedStudy) -> "pd.DataFrame":
-        """Returns the share of verdicts on the right stage, by judge, and how many have none."""
-        from judge_gym.analysis.frames import JUDGE, tidy
-        from judge_gym.analysis.measures.known_answers import known_answers
-
-        tags = [made.tag for made in self._prepared(target).sweep.experiments]
-        frame = self._experiments.samples(*tags)
-        return known_answers(tidy(frame), [JUDGE]) if len(frame) else frame
-
-    def _prepared(self, target: str | Path | PreparedStudy) -> PreparedStudy:
-        return target if isinstance(target, PreparedStudy) else self._experiments.prepare(target)
 
 
 def parse_loss(text: str) -> dict[str, float]:

@@ -36,27 +36,27 @@ class RunSource(Protocol):
         """The number of results of the run when it is complete."""
 
     def results(self) -> list[EvalResult]:
-        """Returns the results of the run, without files."""
+        """Reads the results of the run, without files."""
 
     def failure(self, result: EvalResult) -> EvalResult:
-        """Returns a result with its steps and files."""
+        """Reads a result with its steps and files."""
 
     def source(self, result: EvalResult) -> EvalSource:
-        """Returns the files behind the eval of a result."""
+        """Reads the files behind the eval of a result."""
 
     def others(self) -> dict[str, OutcomesByEval]:
-        """Returns conclusive outcomes of other models' last runs, by model and eval.
+        """Reads conclusive outcomes of other models' last runs, by model and eval.
 
         Only runs of the same version and condition count, and none of `models check`.
         """
 
     def keys_from_here(self) -> list[str]:
-        """Returns the keys of the run and of later ones of its model, or how they begin."""
+        """Lists the keys of the run and of later ones of its model, or how they begin."""
 
     def sources_before(
         self, prior: Sequence[triage.PriorReport], result: EvalResult
     ) -> dict[str, EvalSource]:
-        """Returns the files behind an eval at the time of each earlier report, by report."""
+        """Reads the files behind an eval at the time of each earlier report, by report."""
 
 
 @dataclass(frozen=True)
@@ -78,19 +78,19 @@ class StoredRun:
         return {triage.result_name(row.result): row.id for row in rows}
 
     def results(self) -> list[EvalResult]:
-        """Returns the results of the run, without files."""
+        """Reads the results of the run, without files."""
         return [row.result for row in self.store.suites.results(self.run.id).get(self.run.id, [])]
 
     def failure(self, result: EvalResult) -> EvalResult:
-        """Returns a result with its steps and files."""
+        """Reads a result with its steps and files."""
         return self.store.suites.find_result(self._numbers[triage.result_name(result)]).result
 
     def source(self, result: EvalResult) -> EvalSource:
-        """Returns the files behind the eval of a result."""
+        """Reads the files behind the eval of a result."""
         return self.store.suites.source(self.run, result.category, result.name)
 
     def others(self) -> dict[str, OutcomesByEval]:
-        """Returns conclusive outcomes of other models' last runs, by model and eval."""
+        """Reads conclusive outcomes of other models' last runs, by model and eval."""
         run = self.run
         similar = [
             other
@@ -105,25 +105,25 @@ class StoredRun:
         )
 
     def keys_from_here(self) -> list[str]:
-        """Returns the keys of the run and of later ones of its model."""
+        """Lists the keys of the run and of later ones of its model."""
         runs = self.store.suites.list_runs(suite=self.run.suite, model=self.run.model)
         return [other.key for other in runs if other.id >= self.run.id]
 
     def sources_before(
         self, prior: Sequence[triage.PriorReport], result: EvalResult
     ) -> dict[str, EvalSource]:
-        """Returns the files behind an eval at the time of each earlier report, by report."""
-        found = {}
-        known = self.store.suites.list_runs() if any(report.actions for report in prior) else ()
+        """Reads the files behind an eval at the time of each earlier report, by report."""
+        sources = {}
+        all_runs = self.store.suites.list_runs() if any(report.actions for report in prior) else ()
         for report in prior:
-            runs = [run for run in known if report.run and run.key.startswith(report.run)]
+            runs = [run for run in all_runs if report.run and run.key.startswith(report.run)]
             if runs and report.actions:
                 try:
-                    then = self.store.suites.source(runs[0], result.category, result.name)
+                    source = self.store.suites.source(runs[0], result.category, result.name)
                 except NotFoundError:  # it is a new eval
                     continue
-                found[report.source] = then
-        return found
+                sources[report.source] = source
+        return sources
 
 
 class RemoteRun:
@@ -163,11 +163,11 @@ class RemoteRun:
         )
 
     def results(self) -> list[EvalResult]:
-        """Returns the results of the run, without files."""
+        """Reads the results of the run, without files."""
         return [_result(row) for row in self._detail["evals"]]
 
     def failure(self, result: EvalResult) -> EvalResult:
-        """Returns a result with its steps and files."""
+        """Reads a result with its steps and files."""
         detail = self._suites.show_eval(self._rows[triage.result_name(result)]["eval"])
         self._sources[result.path] = EvalSource(
             result.category,
@@ -181,13 +181,13 @@ class RemoteRun:
         return _result(detail, steps, detail["files"])
 
     def source(self, result: EvalResult) -> EvalSource:
-        """Returns the files behind the eval of a result."""
+        """Reads the files behind the eval of a result."""
         if result.path not in self._sources:
             self.failure(result)
         return self._sources[result.path]
 
     def others(self) -> dict[str, OutcomesByEval]:
-        """Returns conclusive outcomes of other models' last runs, by model and eval."""
+        """Reads conclusive outcomes of other models' last runs, by model and eval."""
         run = self._detail
         similar = [
             other
@@ -197,10 +197,10 @@ class RemoteRun:
             and other["series"] != CHECK
         ]
         details = (self._suites.show_run(other["run"]) for other in similar)
-        return _by_model((one["model"], list(map(_result, one["evals"]))) for one in details)
+        return _by_model((each["model"], list(map(_result, each["evals"]))) for each in details)
 
     def keys_from_here(self) -> list[str]:
-        """Returns how the keys of the run and of later ones of its model begin."""
+        """Lists how the keys of the run and of later ones of its model begin."""
         run = self._detail
         runs = self._suites.list_runs(suite=run["suite"], model=run["model"])
         return [other["key"] for other in runs if other["run"] >= run["run"]]
@@ -208,14 +208,14 @@ class RemoteRun:
     def sources_before(
         self, prior: Sequence[triage.PriorReport], result: EvalResult
     ) -> dict[str, EvalSource]:
-        """Returns nothing: another lab does not say what an eval was before."""
+        """Reads nothing: another lab does not say what an eval was before."""
         return {}
 
 
 def _by_model(
     outcomes: Iterable[tuple[str, Sequence[EvalResult]]],
 ) -> dict[str, OutcomesByEval]:
-    """Returns conclusive outcomes by model and eval; of several runs of a model the last counts."""
+    """Groups conclusive outcomes by model and eval; the last of several runs of a model counts."""
     models: dict[str, OutcomesByEval] = {}
     for model, results in outcomes:
         by_eval: OutcomesByEval = defaultdict(list)

@@ -462,3 +462,12 @@ def _refuse_twice(frame: "pd.DataFrame", source: str) -> None:
             f"{source} has two samples of {key}; number replicates, or tell them apart by "
             "tag, series or a knob"
         )
+
+
+def with_answers(
+    store: Store, samples: Sequence[dict[str, Any]], tag: str
+) -> Sequence[dict[str, Any]]:
+    """Adds the columns that are read from answers to an experiment's samples."""
+    rows = store.experiments.rows(tags=[tag])
+    added = answer_columns(store, samples, rows)
+    return [{**row, **columns} for row, columns in zip(samples, added, strict=True)]

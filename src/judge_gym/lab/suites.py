@@ -728,7 +728,7 @@ class Suites:
         Without models, those that are scheduled or were run.
         """
         runs = self.list_runs(suite=suite)
-        known = [*models] or [*self.scheduled_models(), *(run["model"] for run in runs)]
+        known = [*models] or [*self._scheduled_models(), *(run["model"] for run in runs)]
         return due_rows(self._models, runs, known, condition=condition, now=datetime.now(UTC))
 
     def schedule(
@@ -761,7 +761,7 @@ class Suites:
             estimates={id: estimated_cost(self._models, loaded, id, chosen) for id in ids},
         )
 
-    def scheduled_models(self) -> Sequence[str]:
+    def _scheduled_models(self) -> Sequence[str]:
         """Returns the models that `judge-gym.models.toml` schedules."""
         entry = self._models.entries.schedule
         return [] if entry is None else [self._models.resolve(model) for model in entry.models]

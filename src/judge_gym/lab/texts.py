@@ -13,6 +13,7 @@ import yaml
 from judge_gym.axes import NONE, TEMPLATE
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError, unknown
 from judge_gym.lab.prepare import PreparedStudy, prepare_study
+from judge_gym.lab.study_files import StudySource
 from judge_gym.models import Registry
 from judge_gym.store import Store
 from judge_gym.studies import Study, read_study
@@ -22,20 +23,20 @@ from judge_gym.studies.file import SampleSweep
 @contextmanager
 def files_of(texts: Mapping[str, str]) -> Iterator[Path]:
     """Writes texts into a temporary folder; errors name its files without the folder."""
-    with tempfile.TemporaryDirectory() as name, bare_messages(Path(name)):
+    with tempfile.TemporaryDirectory() as name, strip_folder_from_errors(Path(name)):
         for file, text in texts.items():
             (Path(name) / file).write_bytes(text.encode("utf-8"))
         yield Path(name)
 
 
 @contextmanager
-def bare_messages(folder: Path) -> Iterator[None]:
+def strip_folder_from_errors(folder: Path) -> Iterator[None]:
     """Removes a folder from the messages of errors: its files are known without it."""
     try:
         yield
     except JudgeGymError as error:
-        for place in {str(folder), str(folder.resolve())} - {".", "/"}:
-            error.message = error.message.replace(f"{place}/", "").replace(place, "the folder")
+        for name in {str(folder), str(folder.resolve())} - {".", "/"}:
+            error.message = error.message.replace(f"{name}/", "").replace(name, "the folder")
         error.args = (error.message,)
         raise
 
@@ -61,17 +62,16 @@ def prepare_text(
     """Reads a study from its text; the files that it names must be in the folder."""
     if len(text) > MAX_LENGTH:
         raise DesignError(f"a study has at most {MAX_LENGTH:,} characters")
-    _refuse_endless(text)
-    given = dict(overrides)
-    study = read_study(text, "study", resolve=models.resolve, overrides=given)
-    _refuse_vast(study)
+    _check_yaml_depth(text)
+    study = read_study(text, "study", resolve=models.resolve, overrides=overrides)
+    _check_size(study)
     for path in _paths(study):
         refuse_outside(path, folder)
-    with bare_messages(folder):
-        return prepare_study(study, text, folder, models, store, given)
+    with strip_folder_from_errors(folder):
+        return prepare_study(StudySource(text, study, folder, overrides), models, store)
 
 
-def _refuse_vast(study: Study) -> None:
+def _check_size(study: Study) -> None:
     """Refuses a study with too many experiments or samples, however short its text is."""
     levels = [len(levels) for levels in study.vary.values()]
     match study.sweep:
@@ -89,7 +89,7 @@ def _refuse_vast(study: Study) -> None:
         )
 
 
-def _refuse_endless(text: str) -> None:
+def _check_yaml_depth(text: str) -> None:
     """Refuses YAML aliases, which can expand without limit, and deep nesting."""
     depth = 0
     try:
@@ -104,7 +104,7 @@ def _refuse_endless(text: str) -> None:
 
 
 def _paths(study: Study) -> Iterator[str]:
-    """Returns every path that a study names."""
+    """Yields every path that a study names."""
     for pool in study.evidence.values():
         files = [pool.files] if isinstance(pool.files, str) else pool.files or []
         yield from (*files, *_given(pool.benchmark, pool.judgebench))
@@ -134,7 +134,7 @@ def check_folder(file: Path) -> None:
 
 
 def new_file(path: str, folder: Path, suffixes: Sequence[str]) -> Path:
-    """Returns the place of a new file below a folder, for whoever sends its path; makes its folder.
+    """Validates a client-supplied path of a new file below a folder, and creates its parent folder.
 
     An existing file is never replaced: it may be anything.
     """
@@ -153,5 +153,5 @@ def new_file(path: str, folder: Path, suffixes: Sequence[str]) -> Path:
 def _leads_out(pattern: str, folder: Path) -> bool:
     root = folder.resolve()
     matches = [root / match for match in glob(pattern, root_dir=root, recursive=True)]
-    held = [inside for match in matches if match.is_dir() for inside in match.rglob("*")]
-    return not all(path.resolve().is_relative_to(root) for path in (*matches, *held))
+    contents = [inside for match in matches if match.is_dir() for inside in match.rglob("*")]
+    return not all(path.resolve().is_relative_to(root) for path in (*matches, *contents))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from judge_gym.errors import ReadOnlyDatabase
+from judge_gym.errors import StoreError
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 
@@ -61,12 +61,13 @@ class Splits:
     def record_use(self, study: str, key: str) -> int:
         """Counts a use of a study's test part, and returns how many there are with this one.
 
-        The same estimates count once. A session that may only read counts a new use, too, but
-        cannot record it.
+        The same estimates count once. Whoever reads estimates is never refused: where this session
+        cannot write, a new use is counted in what is returned, and not recorded.
         """
-        row, u = {"study": study, "key": key, "at": datetime.now(UTC)}, t.split_uses.c
-        if self._database.may_write:
-            with suppress(ReadOnlyDatabase), self._database.begin() as connection:
-                self._database.insert_new(connection, t.split_uses, [row])
+        u = t.split_uses.c
         keys = set(self._database.scalars(sa.select(u.key).where(u.study == study)))
+        if key not in keys and self._database.may_write:
+            row = {"study": study, "key": key, "at": datetime.now(UTC)}
+            with suppress(StoreError), self._database.begin() as connection:
+                self._database.insert_new(connection, t.split_uses, [row])
         return len(keys | {key})

@@ -64,14 +64,14 @@ class AnalysisCache:
         """
 
         def find() -> T | None:
-            refuse_large(self._lab, [row["tag"] for row in self._lab.experiments.find_study(name)])
+            refuse_large(self._lab, [row["tag"] for row in self._lab.studies.find_study(name)])
             try:
                 return analyse(self._lab.reports, name)
             except ConflictError:
                 return None
 
         with self._turn():
-            version = self._lab.reports.study_version(name)
+            version = self._lab.pages.study_version(name)
             entry = self._kept((analyse.__qualname__, name), version, find, max_age=math.inf)
             found: T | None = entry.results
             return found
@@ -104,7 +104,7 @@ class AnalysisCache:
             self._lock.release()
 
     def _experiment(self, analyse: Callable[[Lab, str], Any], tag: str) -> _Entry:
-        version = [(run.run_id, run.done, run.statuses) for run in self._lab.runs.progress(tag)]
+        version = [(run.run_id, run.done, run.statuses) for run in self._lab.pages.progress(tag)]
         key = (analyse.__qualname__, tag)
         return self._kept(key, version, lambda: analyse(self._lab, tag), max_age=MAX_AGE)
 
@@ -122,7 +122,7 @@ class AnalysisCache:
 
 def count_samples(lab: Lab, tag: str) -> int:
     """Returns how many samples an experiment has."""
-    return sum(sum(run.statuses.values()) for run in lab.runs.progress(tag))
+    return sum(sum(run.statuses.values()) for run in lab.pages.progress(tag))
 
 
 def refuse_large(lab: Lab, tags: Sequence[str]) -> int:

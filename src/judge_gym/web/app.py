@@ -75,7 +75,7 @@ def make_app(
     agents: AgentApp | None = None,
 ) -> ASGIApp:
     """Returns the application behind its access checks."""
-    lab.admin.refuse_model_paths()
+    lab.serving.refuse_model_paths()
     reports = ReportBuilder(lab)
 
     @asynccontextmanager
@@ -138,9 +138,9 @@ def in_process(
     lab: Lab, *, work: bool = True, options: tuple[str, ...] = ()
 ) -> Iterator[tuple[ASGIApp, str]]:
     """Yields an application to be called in this process, and a token that may write."""
-    auth = Authenticator(lab.admin.find_token, hosts=LOOPBACK, local=True)
+    auth = Authenticator(lab.tokens.find, hosts=LOOPBACK, local=True)
     assert auth.local is not None
-    supervisor = WorkerSupervisor(lab, options) if work and lab.admin.may_write() else None
+    supervisor = WorkerSupervisor(lab, options) if work and lab.serving.may_write() else None
     watcher = RunWatcher(lab)
     app = make_app(lab, auth, watcher, supervisor=supervisor, limits=Limits())
     if supervisor is not None:
@@ -180,7 +180,7 @@ def serve(
         agents: opens an application for agents, to be served too.
     """
     local = is_loopback(host)
-    if not local and not lab.admin.has_tokens():
+    if not local and not lab.tokens.any_valid():
         raise ConflictError(
             f"{host} can be reached by others, and the lab has no token; create one first: "
             "judge-gym token create NAME --scope read"
@@ -188,9 +188,9 @@ def serve(
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     hosts = {*names, *(LOOPBACK if local else (host,))}
-    auth = Authenticator(lab.admin.find_token, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
+    auth = Authenticator(lab.tokens.find, hosts=hosts, local=local, cookie=f"judge-gym-{port}")
     lab.addresses |= {*names, *(f"{name}:{port}" for name in hosts)}
-    supervisor = WorkerSupervisor(lab, options) if work and lab.admin.may_write() else None
+    supervisor = WorkerSupervisor(lab, options) if work and lab.serving.may_write() else None
     watcher = RunWatcher(lab)
     app = make_app(
         lab,

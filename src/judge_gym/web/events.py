@@ -83,7 +83,7 @@ class RunWatcher:
             while not self._closed:
                 rows = await self._rows(target, snapshot)
                 tags = {run["run"]: row["tag"] for row in rows for run in row["runs"]}
-                events = await anyio.to_thread.run_sync(self._lab.runs.events, last_id, list(tags))
+                events = await anyio.to_thread.run_sync(self._lab.pages.events, last_id, list(tags))
                 events_at = time.monotonic()
                 for event in events:
                     last_id = event.id

@@ -74,7 +74,7 @@ class ReportBuilder:
 
     def request(self, study: str) -> ReportState:
         """Returns the state of a study's report; starts to build one if it is missing or old."""
-        version, now = self.lab.reports.study_version(study), datetime.now(UTC)
+        version, now = self.lab.pages.study_version(study), datetime.now(UTC)
         with self._lock:
             entry = self._entries.pop(study, None) or _Entry()
             self._entries[study] = entry  # now the most recently requested

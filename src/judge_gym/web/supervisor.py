@@ -38,7 +38,7 @@ class WorkerSupervisor:
 
     def start(self) -> None:
         """Starts supervising; runs that were queued earlier continue."""
-        self._lab.runs.expect_worker(self._worker_expected, lambda: self._failing)
+        self._lab.workers.expect(self._worker_expected, lambda: self._failing)
         self._thread.start()
 
     def request_worker(self) -> None:
@@ -82,26 +82,26 @@ class WorkerSupervisor:
                 self._stopping.wait(RETRY_SECONDS)
                 self._requested.set()
             elif failures:
-                log = self._lab.runs.worker_log()
+                log = self._lab.workers.log_file()
                 logging.getLogger("judge_gym.web").error(f"workers fail; their log is {log}")
                 failures = 0
 
     def _has_queued_runs(self) -> bool:
         """Returns whether runs are queued; True if the database cannot be asked."""
         try:
-            return not self._lab.runs.is_idle()
+            return not self._lab.workers.is_idle()
         except DatabaseGone:
             return True
 
     def _has_abandoned_runs(self) -> bool:
         try:
-            return self._lab.runs.has_abandoned()
+            return self._lab.workers.has_abandoned()
         except JudgeGymError:  # away, without room or production by now: perhaps later
             return False
 
     def _start_worker(self) -> "subprocess.Popen[bytes] | None":
         try:
-            return self._lab.runs.start_worker(self._options)
+            return self._lab.workers.start(self._options)
         except DatabaseGone:
             return None
 

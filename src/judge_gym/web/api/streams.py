@@ -34,7 +34,7 @@ Targets = Annotated[
 def health(lab: OpenLab) -> dict[str, str]:
     """Returns whether the server and its database answer (503 if not); needs no token."""
     try:
-        lab.admin.may_write()
+        lab.serving.may_write()
     except StoreError:  # its message names the server, and anybody may ask
         raise DatabaseGone("the database does not answer") from None
     return {"status": "ok", "version": version(), "build": build()}
@@ -43,7 +43,7 @@ def health(lab: OpenLab) -> dict[str, str]:
 @public.get("/ready", responses={503: ERRORS[503]})
 def ready(lab: OpenLab) -> dict[str, str]:
     """Returns whether the lab can execute what it is asked (503 and why if not); needs no token."""
-    state = lab.admin.readiness()
+    state = lab.serving.readiness()
     if not state["ready"]:
         raise NotReadyError("; ".join(state["reasons"]))
     return {"status": "ready", "version": version(), "build": build(), "worker": state["worker"]}
@@ -60,7 +60,7 @@ def metrics(request: Request) -> Response:
     """Returns counts for Prometheus; what was spent only to callers with a token."""
     lab: Lab = request.app.state.lab
     money = request.state.caller is not None
-    return Response(metrics_text(lab.admin.metrics(), money=money), media_type=TYPE)
+    return Response(metrics_text(lab.serving.metrics(), money=money), media_type=TYPE)
 
 
 @router.get(
@@ -75,7 +75,7 @@ def samples_file(
     include: Annotated[Include, Query()] = (),
 ) -> Response:
     """Returns all samples as a file, with a column per knob."""
-    parts = lab.experiments.sample_parts(*(target or ()), include=include)
+    parts = lab.pages.sample_parts(*(target or ()), include=include)
     return tables.download(parts, format, "samples")
 
 
@@ -126,7 +126,7 @@ def _watched(watcher: Watcher, lab: OpenLab, target: Target | None = None) -> st
     if target is not None and target.startswith(SUITE_RUN):
         lab.runs.status(target)
     elif target is not None:
-        lab.experiments.find(target)
+        lab.studies.find(target)
     return target
 
 

@@ -42,7 +42,7 @@ def compare(
     studies = recent_studies(lab)
     targets = _unique([*of, *tag]) or studies[:1]
     if targets:
-        lab.experiments.find(*targets)  # refuses what does not exist
+        lab.studies.find(*targets)  # refuses what does not exist
     ticked = dict(zip("ab", _unique(setup), strict=False))
     chosen = {"a": a, "b": b} if a or b else ticked
     return render(
@@ -59,7 +59,7 @@ def compare(
 def parts(request: Request, lab: OpenLab, of: Names, a: Text = None, b: Text = None) -> Response:
     """Returns a part of the page: the result, the setups side by side, and where they differ."""
     targets = _unique(of)
-    refuse_large(lab, [row["tag"] for row in lab.experiments.find(*targets)])
+    refuse_large(lab, [row["tag"] for row in lab.studies.find(*targets)])
     found = lab.reports.compare(targets[0], a=a, b=b, others=targets[1:])
     left, right = (
         {"judge.model": row["judge"], **row["knobs"]} for row in (found["a"], found["b"])

@@ -53,7 +53,7 @@ def evidence(
     return render(
         request,
         "evidence.html.j2",
-        judged=lab.evidence.list_judged(limit=ROWS),
+        judged=lab.pages.judged_pools(limit=ROWS),
         rows=ROWS,
         windows=windows[:ROWS],
         older=windows[ROWS - 1]["window"] if len(windows) > ROWS else None,
@@ -65,8 +65,8 @@ def evidence(
 @router.get("/windows/{id}")
 def window(request: Request, lab: OpenLab, id: Id, after: Place = 0) -> Response:
     """Shows the items of a window."""
-    page = lab.evidence.page(window_id=id, after=after, limit=ROWS)
-    found, collections = lab.evidence.find_window(id)
+    page = lab.pages.evidence_page(window_id=id, after=after, limit=ROWS)
+    found, collections = lab.pages.find_window(id)
     title = " · ".join(filter(None, (found.country, found.search)))
     facts = {"window": id, "dates": (found.start, found.end), "collections": collections}
     return _items(request, title, page, after, **facts)
@@ -81,7 +81,7 @@ def pool(
     against: Annotated[Name | None, Query(description="Another pool, to compare with.")] = None,
 ) -> Response:
     """Shows the items of a frozen pool, and optionally how it differs from another."""
-    page = lab.evidence.page(pool=name, after=after, limit=ROWS)
+    page = lab.pages.evidence_page(pool=name, after=after, limit=ROWS)
     known = {row["name"]: row for row in lab.evidence.list_pools()}
     others = [other for other in known if other != name]
     difference = _difference(lab, against, name) if against else None
@@ -97,7 +97,7 @@ def experiment_pool(
     after: Place = 0,
 ) -> Response:
     """Shows the items that an experiment judges, whether the pool has a name or not."""
-    page = lab.evidence.page(tag=experiment, after=after, limit=ROWS)
+    page = lab.pages.evidence_page(tag=experiment, after=after, limit=ROWS)
     return _items(request, experiment, page, after)
 
 
@@ -124,7 +124,7 @@ def item(
         "evidence_item.html.j2",
         item=shown,
         views=views,
-        holders=lab.evidence.uses(id),
+        holders=lab.pages.holders(id),
         compare=compare,
         cut=cut,
         # A link with another scheme, such as javascript:, could run code.

@@ -42,9 +42,9 @@ def experiment(
     before: Number = None,
 ) -> Response:
     """Shows an experiment with one page of its samples."""
-    [row] = lab.experiments.find_tags([tag])
+    [row] = lab.studies.find_tags([tag])
     rubrics = lab.experiments.list_rubrics(tag)
-    samples = lab.experiments.browse_samples(
+    samples = lab.pages.browse_samples(
         tag, filters.selection(), after=None if before else after, before=before, limit=PAGE
     )
     return render(
@@ -56,7 +56,7 @@ def experiment(
         recorded=row["design"].get(RECORDED),
         neighbours=neighbours(lab, row),
         against=against,
-        difference=differences(lab.experiments.find_tags([tag, against])) if against else [],
+        difference=differences(lab.studies.find_tags([tag, against])) if against else [],
         rubrics=rubrics,
         stages={rubric["id"]: [stage[0] for stage in rubric["stages"]] for rubric in rubrics},
         scale=max((rubric["scale"] for rubric in rubrics), default=4),
@@ -85,7 +85,7 @@ def neighbours(lab: Lab, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns other experiments of the study, the most similar first."""
     found = [
         {"tag": other["tag"], "differences": len(_differing(row, other))}
-        for other in lab.experiments.find_study(row["study"])
+        for other in lab.studies.find_study(row["study"])
         if other["tag"] != row["tag"]
     ]
     return sorted(found, key=lambda other: (other["differences"], other["tag"]))[:NEIGHBOURS]
@@ -181,9 +181,9 @@ def analyse(lab: Lab, tag: str) -> ExperimentResults:
 
 def _peers(lab: Lab, tag: str) -> list[str]:
     """Returns the experiment and those of the study that differ from it in the judge only."""
-    [row] = lab.experiments.find_tags([tag])
+    [row] = lab.studies.find_tags([tag])
     peers, samples = [tag], count_samples(lab, tag)
-    for other in lab.experiments.find_study(row["study"]):
+    for other in lab.studies.find_study(row["study"]):
         if len(peers) < PEERS and _differing(row, other) == ["judge.model"]:
             samples += count_samples(lab, other["tag"])
             if samples <= MAX_SAMPLES:
@@ -248,5 +248,5 @@ def figure(
 @router.get("/parts/experiment/usage")
 def usage(request: Request, lab: OpenLab, tag: Name) -> Response:
     """Returns a part of the page: the cost by step and model."""
-    rows = lab.reports.experiment_usage(tag)
+    rows = lab.pages.experiment_usage(tag)
     return render(request, "_experiment_usage.html.j2", rows=rows)

@@ -37,7 +37,7 @@ def home(request: Request, lab: OpenLab) -> Response:
     if request.state.caller is None:  # scores are public, and nothing else is
         return suites_page(request, lab)
     runs = [run_row(report, "model") for report in lab.suites.reports()[-SUITE_RUNS:]]
-    studies = lab.experiments.count_by_study()
+    studies = lab.pages.count_by_study()
     named = {name: studies[name] for name in recent_studies(lab)}
     return render(
         request,
@@ -52,7 +52,7 @@ def home(request: Request, lab: OpenLab) -> Response:
 
 def recent_studies(lab: Lab) -> list[str]:
     """Returns studies, the newest first; analyses of failed evals come last."""
-    names = [name for name in lab.experiments.count_by_study() if name]
+    names = [name for name in lab.pages.count_by_study() if name]
     return sorted(names, key=lambda name: name.startswith(ANALYSIS))
 
 
@@ -79,8 +79,8 @@ def experiments(
         "experiments.html.j2",
         rows=[{**row, **progress(row)} for row in found.rows],
         all_studies=sorted(recent_studies(lab)),
-        judges=lab.experiments.judges(),
-        task_types=lab.experiments.task_types(),
+        judges=lab.pages.judges(),
+        task_types=lab.pages.task_types(),
         chosen=chosen,
         first=place() if after or before else None,
         previous=place(before=found.previous),
@@ -94,7 +94,7 @@ def spent(
     tag: Annotated[list[Name], Query(max_length=PAGE)] = [],  # noqa: B006
 ) -> Response:
     """Returns the cost of every study and of some experiments, which the page loads when shown."""
-    paid = [row for row in lab.reports.spending() if not row["imported"]]
+    paid = [row for row in lab.pages.spending() if not row["imported"]]
     tags = {row["name"]: amount(row) for row in usage.totals(paid, "tag")}
     studies = {row["name"]: amount(row) for row in usage.totals(paid, "study")}
     return Json(

@@ -97,13 +97,13 @@ def items(
     b: Text = None,
 ) -> Response:
     """Shows a page of items, and the drawer of one of them if the address names it."""
-    lab.experiments.check_study(name)
+    lab.studies.check_study(name)
     asked = filters.asked()
     cursor = str(filters.after) if filters.after else None
     page = lab.experiments.page_items(name, after=cursor, limit=PAGE, **asked)
     setups = lab.experiments.list_setups(name)
     shown = [one for one in setups if not filters.setup or one["setup"] in filters.setup]
-    choices = lab.experiments.item_choices(name)
+    choices = lab.pages.item_choices(name)
     start = filters.after or 0
     opened = of is not None and item is not None
     return render(
@@ -115,10 +115,10 @@ def items(
         recorded=lab.recordings.note(name),
         shown=shown,
         judges={one["setup"]: one["judge"] for one in setups},
-        tasks=lab.experiments.list_tasks(name),
+        tasks=lab.pages.list_tasks(name),
         statuses=STATUSES,
         filters=filters,
-        found=lab.experiments.count_items(name, **asked),
+        found=lab.pages.count_items(name, **asked),
         choices=choices,
         shortcuts=_shortcuts(lab, name, filters, choices),
         start=start,
@@ -143,7 +143,7 @@ def _shortcuts(
         {
             "title": title,
             "query": urlencode({**columns, **query}, doseq=True),
-            "items": lab.experiments.count_items(
+            "items": lab.pages.count_items(
                 study,
                 setups=filters.setup,
                 differs="differs" in query,

@@ -130,10 +130,10 @@ def models(lab: Lab) -> dict[str, dict[str, Any]]:
     `ids` are offered as judges, `assistants` for the other roles alone.
     """
     missing = {
-        row["provider"]: row["key"] for row in lab.admin.providers() if not row["key is set"]
+        row["provider"]: row["key"] for row in lab.pages.providers() if not row["key is set"]
     }
     found: dict[str, dict[str, Any]] = {}
-    for id in [*(f"sim:{name}" for name in JUDGES), *lab.admin.named_models()]:
+    for id in [*(f"sim:{name}" for name in JUDGES), *lab.pages.named_models()]:
         provider = id.partition(":")[0]
         unset = missing.get(provider)
         provided = found.setdefault(provider, {"missing": unset, "ids": [], "assistants": []})

@@ -31,7 +31,7 @@ def next_page(
     half_width: Annotated[float | None, EMPTY_IS_NONE, Query(gt=0, lt=1)] = None,
 ) -> Response:
     """Shows what more data of each kind would do to a quantity, and where its variance is."""
-    refuse_large(lab, [row["tag"] for row in lab.experiments.find_study(name)])
+    refuse_large(lab, [row["tag"] for row in lab.studies.find_study(name)])
     found = lab.reports.plan_next(name, quantity=quantity, half_width=half_width)
     return render(
         request, "next_purchase.html.j2", found=found, study=name, half_width=half_width, whole=True

@@ -36,10 +36,10 @@ def runs(
 ) -> Response:
     """Shows a study with the experiments after a tag, and the log before an event."""
     found = lab.experiments.show_study(name)
-    page = lab.experiments.page_tags(study=name, after=after, limit=ROWS)
+    page = lab.pages.page_tags(study=name, after=after, limit=ROWS)
     rows = list(_described(lab, [row["tag"] for row in page.rows]))
     whole = after is None and page.next is None and all("runs" in row for row in rows)
-    log = lab.runs.study_events(name, LOG + 1, before)
+    log = lab.pages.study_events(name, LOG + 1, before)
     budget = dict(found["budget"])
     return render(
         request,
@@ -51,12 +51,12 @@ def runs(
         first=after is None,
         next=page.next,
         log=log[:LOG],
-        newest=lab.runs.last_event_id() if before is not None else log[0][0].id if log else 0,
+        newest=lab.pages.last_event_id() if before is not None else log[0][0].id if log else 0,
         older=log[LOG - 1][0].id if len(log) > LOG else None,
         latest=before is None,
         caps={cap: budget.get(cap) for cap in Caps.model_fields},
         limits=list(CallLimits.model_fields),
-        experiments=lab.experiments.count_by_study().get(name, len(rows)),
+        experiments=lab.pages.count_by_study().get(name, len(rows)),
         progress=progress,
     )
 
@@ -64,16 +64,16 @@ def runs(
 @router.get("/studies/{name}/paid")
 def paid(lab: OpenLab, name: Name) -> Response:
     """Returns a study's calls, its cost in US dollars (null if a price is unknown), its models."""
-    sums = usage_totals([row for row in lab.reports.spending(name) if not row["imported"]], None)
+    sums = usage_totals([row for row in lab.pages.spending(name) if not row["imported"]], None)
     total = sums[0] if sums else {"calls": 0, "usd": 0.0, "unpriced": 0}
     usd = None if total["unpriced"] else total["usd"]
-    return Json({"calls": total["calls"], "usd": usd, "models": lab.runs.models(name)})
+    return Json({"calls": total["calls"], "usd": usd, "models": lab.pages.study_models(name)})
 
 
 def _described(lab: Lab, tags: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     """Yields experiments with their progress while time allows; live events bring the rest."""
     end = time.monotonic() + PATIENCE
-    for row in lab.experiments.find_tags(tags):
+    for row in lab.studies.find_tags(tags):
         if time.monotonic() < end:
             yield lab.experiments.show(row["tag"])
         else:

@@ -51,12 +51,12 @@ def sample(
     tag: Text = None,
 ) -> Response:
     """Shows a sample, with links to its neighbours among those that match the filters."""
-    row = lab.experiments.show_sample(id, tag)
-    labels = lab.experiments.item_labels(row["tag"], row["evidence"])
+    row = lab.pages.show_sample(id, tag)
+    labels = lab.pages.item_labels(row["tag"], row["evidence"])
     selection = filters.selection()
-    after = lab.experiments.browse_samples(row["tag"], selection, after=id, limit=1).rows
-    before = lab.experiments.browse_samples(row["tag"], selection, before=id, limit=1).rows
-    [about] = lab.experiments.find_tags([row["tag"]])
+    after = lab.pages.browse_samples(row["tag"], selection, after=id, limit=1).rows
+    before = lab.pages.browse_samples(row["tag"], selection, before=id, limit=1).rows
+    [about] = lab.studies.find_tags([row["tag"]])
     design = Design.of(about["design"])
     rubrics = lab.experiments.list_rubrics(row["tag"])
     rubric = next(found for found in rubrics if found["id"] == row["rubric"])
@@ -86,7 +86,7 @@ def sample(
 
 
 def _call(lab: Lab, id: int) -> Call:
-    return Call(id, *lab.admin.transcript(id))
+    return Call(id, *lab.pages.transcript(id))
 
 
 def _new_messages(probe: Call, scored: Call) -> Sequence[Message]:

@@ -57,7 +57,7 @@ def judges(request: Request, lab: OpenLab, name: Name) -> Response:
 def design(request: Request, lab: OpenLab, name: Name) -> Response:
     """Shows what was asked: tasks, judges, what varies, and the study file."""
     found = lab.experiments.show_study(name)
-    rows = lab.experiments.find_study(name)
+    rows = lab.studies.find_study(name)
     return render(
         request,
         "study_design.html.j2",
@@ -137,7 +137,7 @@ def _crossed(lab: Lab, study: str, table: JudgeTable) -> dict[str, Any] | None:
     setups = lab.experiments.list_setups(study)
     setup = next((one["setup"] for one in setups if tags <= {*one["tags"]}), None)
     truth = table["kind"] == "accuracy"
-    counts = setup and lab.experiments.crossed_labels(study, setup, truth=truth)
+    counts = setup and lab.pages.crossed_labels(study, setup, truth=truth)
     if not counts:
         return None
     column = "truth" if truth else "label"
@@ -155,7 +155,7 @@ def _crossed(lab: Lab, study: str, table: JudgeTable) -> dict[str, Any] | None:
             for cells in [[*zip(row, counts["labels"], strict=True)]]
         ],
         "unlike": link(wrong="1") if truth else link(differs="1", sort="people"),
-        "unlike_items": lab.experiments.count_items(
+        "unlike_items": lab.pages.count_items(
             study, setups=[counts["setup"]], **{"wrong" if truth else "differs": True}
         ),
     }
@@ -199,7 +199,7 @@ def answers(
 ) -> Response:
     """Shows what judges answered, word for word."""
     page = lab.experiments.page_answers(name, status=status, after=after, limit=ANSWERS)
-    stages = lab.experiments.given_stages([*{row["tag"] for row in page.rows}])
+    stages = lab.pages.given_stages([*{row["tag"] for row in page.rows}])
     return render(
         request,
         "answers.html.j2",

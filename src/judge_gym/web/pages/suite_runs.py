@@ -62,7 +62,7 @@ def new_run(
     if suite is not None and suite not in known:
         raise NotFoundError(unknown("suite", suite, known), choices=known)
     chosen = known[suite or next(iter(known))]
-    callable_models = [id for id in lab.admin.named_models() if lab.admin.can_call(id)]
+    callable_models = [id for id in lab.pages.named_models() if lab.pages.can_call(id)]
     return render(
         request,
         "suite_new.html.j2",
@@ -133,7 +133,7 @@ def one_run(
     """Shows a run: its progress and controls, its score, its categories, and its evals."""
     run, found = report.run.id, find_report(lab.folder, report.run)
     earlier = comparable(lab, report)[:-1]
-    events = lab.runs.events(0, [report.run.payer])
+    events = lab.pages.events(0, [report.run.payer])
     unfinished = report.event is not None and not report.ended
     worked = duration(report, events, datetime.now(UTC))
     kinds = Counter(row.result.outcome.kind for row in report.results)

@@ -30,7 +30,7 @@ def usage(request: Request, lab: OpenLab, study: Study = None) -> Response:
 def usage_totals(request: Request, lab: OpenLab, study: Study = None) -> Response:
     """Returns a part of the page: a table of totals by each of several columns."""
     columns = ("day", "model", "study") if study is None else ("day", "model", "stage", "tag")
-    rows = lab.reports.spending(study)
+    rows = lab.pages.spending(study)
     paid = [row for row in rows if not row["imported"]]
     tables = {column: totals(paid, column) for column in columns}
     return render(
@@ -50,7 +50,7 @@ def usage_figure(lab: OpenLab, study: Study = None) -> Response:
 
     from judge_gym.analysis.figures import spend_figure, svg
 
-    rows = [row for row in lab.reports.spending(study) if not row["imported"]]
+    rows = [row for row in lab.pages.spending(study) if not row["imported"]]
     free = not any(row["usd"] for row in rows)
     column, unit = ("calls", "calls") if free else ("usd", "US $")
     spend = pd.DataFrame(rows, columns=["day", "model", column]).groupby(["day", "model"])

@@ -1,0 +1,34 @@
+"""People's labels of the items of experiments, as a table for the analysis."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from judge_gym.axes import Design
+from judge_gym.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def label_frame(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
+    """Makes a table of raters' stages of items of experiments: tag, evidence, rater, stage."""
+    import pandas as pd
+
+    labels = store.evidence.labels()
+    stages_given = []
+    for row in rows if labels else []:
+        task = store.experiments.find(row["tag"])[0].task
+        items = {item.id for item in task.pool.items}
+        stages = task.rubric.stages if task.rubric else ()
+        scale = len(stages) or Design.of(row["design"]).rubric.scale
+        numbers = {str(number): number for number in range(1, scale + 1)}
+        numbers |= {stage.label: number for number, stage in enumerate(stages, 1)}
+        stages_given += [
+            {"tag": row["tag"], "evidence": label["evidence"], "rater": label["rater"]}
+            | {"stage": numbers[label["stage"]]}
+            for label in labels
+            if label["evidence"] in items
+            and label["concept"] in ("", task.concept)
+            and label["stage"] in numbers
+        ]
+    return pd.DataFrame(stages_given, columns=["tag", "evidence", "rater", "stage"])
