@@ -16,7 +16,8 @@ from pydantic import AwareDatetime
 from judge_gym.lab.nouns import describe, method, request_model, response_type
 from judge_gym.mcp.tools import TOOLS, is_tool
 from judge_gym.records import Status, TaskType, responses
-from judge_gym.records.requests import UsageColumn, VerbRequest, Workflow
+from judge_gym.records.inputs import Workflow
+from judge_gym.records.requests import UsageColumn, VerbRequest
 from judge_gym.verbs import VERBS, Verb
 from judge_gym.web.api.streams import public, router
 
@@ -42,9 +43,10 @@ from judge_gym.client.connection import Noun
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.coverage import CoverageReport
+from judge_gym.records.inputs import Workflow
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.planning import NextPurchase, PowerPlan
-from judge_gym.records.requests import UsageColumn, Workflow
+from judge_gym.records.requests import UsageColumn
 '''
 NOUN = '''
 

@@ -1,6 +1,7 @@
 """Every verb does the same on a Lab and on a Client, and everything derived from it is current."""
 
 import ast
+import dataclasses
 import importlib.util
 import inspect
 import re
@@ -23,6 +24,7 @@ from judge_gym import errors
 from judge_gym.analysis.report import verdicts
 from judge_gym.cli import main
 from judge_gym.client import Client
+from judge_gym.engine import RunOptions
 from judge_gym.errors import DesignError, JudgeGymError, NotFoundError, Remedy
 from judge_gym.lab import Lab
 from judge_gym.lab.nouns import (
@@ -36,6 +38,7 @@ from judge_gym.lab.nouns import (
     request_model,
     response_type,
 )
+from judge_gym.lab.runs import RunKeywords
 from judge_gym.records.actors import act_as, machine_user
 from judge_gym.store.deployment import Deployment
 from judge_gym.triage.lint import SECTIONS
@@ -340,18 +343,27 @@ def test_what_can_be_sent_is_the_signature_of_the_method() -> None:
         parameters = inspect.signature(method(verb)).parameters
         hints = typing.get_type_hints(method(verb), include_extras=True)
         names = {name for name in parameters if name != "self"}
-        if "options" in parameters:
-            names |= typing.get_args(hints["options"])[0].__annotations__.keys()
+        for name, parameter in parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                names |= typing.get_args(hints[name])[0].__annotations__.keys()
         fields = request_model(verb).model_fields
         assert fields.keys() <= names, verb.name
         for name, parameter in parameters.items():
             if parameter.default is inspect.Parameter.empty and name in fields:
-                assert fields[name].is_required() or name == "options", (verb.name, name)
+                assert fields[name].is_required(), (verb.name, name)
         assert describe(verb).endswith((".", ":")), verb.name
         assert {*verb.path_arguments} <= {*fields}, verb.name
         sent = {name for name, field in fields.items() if verb.place(name) == "body"}
         body = body_model(verb)
         assert (set() if body is None else {*body.model_fields}) == sent, verb.name
+
+
+def test_a_run_that_is_started_has_the_options_and_defaults_of_the_engine() -> None:
+    options = {field.name: field for field in dataclasses.fields(RunOptions)}
+    assert options.keys() == RunKeywords.__annotations__.keys()
+    for name, field in request_model(BY_NAME["runs.start"]).model_fields.items():
+        if name in options:
+            assert field.default == getattr(RunOptions(), name), name
 
 
 def test_an_argument_for_this_process_cannot_be_sent() -> None:

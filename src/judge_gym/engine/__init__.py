@@ -22,13 +22,11 @@ from judge_gym.engine.runs.orders import (
     ANALYSES,
     FINISHED,
     JOBS,
-    WORKFLOWS,
     Result,
     RunOptions,
     RunResult,
     SuiteExecution,
     SuiteWork,
-    Workflow,
     WorkOrder,
     study_of,
     study_result,
@@ -38,6 +36,7 @@ from judge_gym.errors import ConflictError, DesignError
 from judge_gym.models.model_card import Limits
 from judge_gym.records import SuiteRun
 from judge_gym.records.actors import current_actor
+from judge_gym.records.inputs import WORKFLOWS, Workflow
 from judge_gym.store import Run, Store
 from judge_gym.studies import BudgetSpec
 

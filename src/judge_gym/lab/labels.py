@@ -16,7 +16,7 @@ from judge_gym.lab.studies import Studies
 from judge_gym.lab.study_labels import stage_names
 from judge_gym.lab.texts import files_of
 from judge_gym.records import Evidence
-from judge_gym.records.requests import Label, Sent, Target
+from judge_gym.records.requests import Label, Sent, TargetName
 from judge_gym.records.responses import Counts, LabelRow, LabelSplit, LabelStatus, SplitPart
 from judge_gym.sources import read_labels
 from judge_gym.store import Store
@@ -39,7 +39,7 @@ class Labels:
             Field(min_length=1, max_length=100_000),
         ],
         *,
-        target: Annotated[Target | None, Field(description="Whose evidence is meant.")] = None,
+        target: Annotated[TargetName | None, Field(description="Whose evidence is meant.")] = None,
         concept: Annotated[str, Field(description="What the raters judged.")] = "",
         replace: Annotated[bool, Field(description="Accept a rater's changed stage.")] = False,
     ) -> Counts:
@@ -110,7 +110,7 @@ class Labels:
 
     def split(
         self,
-        study: Target,
+        study: TargetName,
         *,
         test: Annotated[
             float, Field(gt=0, lt=1, description="The share of clusters in test.")
@@ -150,7 +150,7 @@ class Labels:
         assert split is not None
         return split
 
-    def status(self, study: Target) -> LabelStatus:
+    def status(self, study: TargetName) -> LabelStatus:
         """Returns how many of a study's items are labelled, by whom, and how they are split."""
         name = self._studies.name(study)
         items, _ = self._labelled(name)

@@ -23,7 +23,6 @@ from judge_gym.lab.labels import Labels
 from judge_gym.lab.reports import Reports
 from judge_gym.lab.runs import Runs
 from judge_gym.lab.suites import Suites
-from judge_gym.records import requests
 from judge_gym.records.requests import Local, Sent, VerbRequest
 from judge_gym.verbs import PAGING, Verb
 
@@ -47,55 +46,6 @@ BLUEPRINT: Mapping[str, Sequence[str]] = MappingProxyType(
 )
 """The blueprint's arguments by what verbs call them, the first that a verb has; all of its names
 may be written in camel case: `experimentTag`, `startDate`."""
-DECLARED: Mapping[str, type[VerbRequest]] = {
-    "experiments.list": requests.ListExperiments,
-    "experiments.create": requests.CreateExperiment,
-    "experiments.show": requests.OfExperiment,
-    "experiments.cleanup": requests.Cleanup,
-    "experiments.list_studies": requests.NoArguments,
-    "experiments.show_study": requests.OfName,
-    "experiments.list_rubrics": requests.OfExperiment,
-    "experiments.load_rubric": requests.LoadRubric,
-    "experiments.list_samples": requests.ListSamples,
-    "experiments.list_answers": requests.ListAnswers,
-    "experiments.list_probes": requests.OfExperiment,
-    "experiments.list_setups": requests.OfStudy,
-    "experiments.list_items": requests.OfStudyItems,
-    "experiments.show_item": requests.ShowJudgedItem,
-    "experiments.export_csv": requests.ExportCsv,
-    "experiments.export_file": requests.ExportFile,
-    "experiments.template": requests.NoArguments,
-    "runs.plan": requests.Plan,
-    "runs.start": requests.Start,
-    "runs.rerun_sample": requests.RerunSample,
-    "runs.start_evidence": requests.StartEvidence,
-    "runs.quick_study": requests.MakeQuickStudy,
-    "runs.resume": requests.Resume,
-    "runs.retry": requests.OfTarget,
-    "runs.pause": requests.OfTarget,
-    "runs.cancel": requests.OfTarget,
-    "runs.retune": requests.Retune,
-    "runs.reparse": requests.Reparse,
-    "runs.status": requests.RunStatus,
-    "runs.wait": requests.Wait,
-    "runs.logs": requests.OptionalTarget,
-    "reports.judges": requests.JudgeTableOf,
-    "reports.compare": requests.CompareSetups,
-    "reports.show": requests.OfTarget,
-    "reports.table": requests.ReportTable,
-    "reports.write_file": requests.WriteReport,
-    "reports.plan_next": requests.PlanNext,
-    "reports.power": requests.Power,
-    "reports.calibrate": requests.Calibrate,
-    "reports.usage": requests.Usage,
-    "failures.start": requests.StartAnalysis,
-    "failures.list": requests.ListAnalyses,
-    "failures.show": requests.OfAnalysis,
-    "failures.list_reports": requests.ListFailureReports,
-    "failures.show_report": requests.ShowFailureReport,
-    "failures.record_action": requests.RecordAction,
-}
-"""The requests of verbs whose signatures do not say them."""
 
 
 def method(verb: Verb) -> Any:
@@ -167,8 +117,6 @@ def response_type(verb: Verb) -> Any:
 @cache
 def request_model(verb: Verb) -> type[BaseModel]:
     """Returns the model of a verb's arguments, which refuses unknown ones."""
-    if verb.name in DECLARED:
-        return DECLARED[verb.name]
     return _model(verb, dict(_arguments(verb)))
 
 
@@ -246,7 +194,7 @@ def _arguments(verb: Verb) -> Iterator[tuple[str, tuple[Any, Any]]]:
             for option, hint in get_type_hints(options, include_extras=True).items():
                 if not _marks(hint, Local):
                     field = FieldInfo.from_annotation(hint)
-                    yield option, (hint, None if field.is_required() else field.default)
+                    yield option, (_sent(hint), None if field.is_required() else field.default)
         elif not _marks(hints[name], Local):
             required = parameter.default is parameter.empty or name in verb.path_arguments
             yield name, (_sent(hints[name]), ... if required else parameter.default)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from judge_gym.engine.calls.ask import Asker, OnAnswers
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import WORKFLOWS, PausedAsOrdered, WorkOrder
+from judge_gym.engine.runs.orders import PausedAsOrdered, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.records import (
     Critique,
@@ -25,6 +25,7 @@ from judge_gym.records import (
     StageName,
     View,
 )
+from judge_gym.records.inputs import WORKFLOWS
 from judge_gym.stages import (
     Critic,
     Neutralizer,
