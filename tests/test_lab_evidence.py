@@ -170,7 +170,7 @@ def test_evidence_of_several_windows_is_dropped_from_the_one_that_is_named(
 ) -> None:
     other = lab.create_window("2026-02-01", "2026-02-28", "Valdoria")
     lab.load_evidence(other, "news.jsonl", folder=tmp_path)
-    with pytest.raises(DesignError, match=rf"windows {window}, {other}; name one with --window"):
+    with pytest.raises(DesignError, match=rf"windows {window}, {other}; name one of them"):
         lab.evidence.drop([1])
     assert lab.evidence.drop([1], window_id=other) == 1
     assert (len(titles(lab, window)), len(titles(lab, other))) == (4, 3)

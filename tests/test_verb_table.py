@@ -213,7 +213,12 @@ CALLS: list[tuple[str, Mapping[str, Any]]] = [
     ("admin.show_model", {"id": "gpt-5.2"}),
 ]
 """Calls of verbs, in an order in which each has something to do."""
-REQUIRED = {"target": "pilot", "tag": "pilot", "study": "pilot", "window_id": 1, "id": 1, "run": 1}
+REQUIRED: Mapping[str, str | int] = {
+    **dict.fromkeys(("target", "tag", "study", "name"), "pilot"),
+    **dict.fromkeys(("id", "window_id", "evidence", "sample", "run", "eval", "analysis"), 1),
+    "suite": "s",
+    "version": "1",
+}
 """What a verb that reads is called with, where no call of it is listed."""
 CLOCK = {"at", "frozen", "created", "due", "due_from", "days", "ended"}
 """Keys whose values depend on when a call was made."""

@@ -491,7 +491,8 @@ def test_every_retirement_is_of_a_known_provider_and_proposals_have_prices() -> 
         assert date.fromisoformat(day)
         assert {pattern.partition(":")[0] for pattern in patterns} <= {*registry.entries.providers}
     cards = [registry.card(id) for id in registry.recommended()]
-    assert {card.provider for card in cards} == {*registry.entries.providers} - {"local"}
+    proposing = {name for name, entry in registry.entries.providers.items() if entry.proposed}
+    assert {card.provider for card in cards} == proposing
     assert all(card.tariff() is not None and card.retires is None for card in cards)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -25,8 +25,11 @@ from judge_gym.records.responses import (
     ModelInfo,
     ModelList,
     QueryResult,
+    SimulatedModel,
     TableInfo,
     Variable,
+    as_record,
+    as_records,
 )
 from judge_gym.store import (
     Exported,
@@ -68,7 +71,7 @@ class Admin:
 
     def tables(self) -> Sequence[TableInfo]:
         """Returns the readable tables with columns, keys and row counts; tokens are not one."""
-        return cast(Sequence[TableInfo], self._store.sql.tables())
+        return as_records(TableInfo, self._store.sql.tables())
 
     def rows(
         self,
@@ -77,7 +80,7 @@ class Admin:
         order: Literal["asc", "desc"] = "asc",
     ) -> Sequence[AnyRow]:
         """Returns the rows of a table as they are stored, in the order of its key."""
-        return all_rows(partial(self.page_rows, table, order=order))
+        return [dict(row) for row in all_rows(partial(self.page_rows, table, order=order))]
 
     def page_rows(
         self,
@@ -171,7 +174,7 @@ class Admin:
         return {
             "providers": [*self._models.providers()],
             "models": cards,
-            "simulated": cast(Any, simulated if provider in (None, "sim") else []),
+            "simulated": as_records(SimulatedModel, simulated if provider in (None, "sim") else []),
         }
 
     def show_model(
@@ -218,7 +221,7 @@ class Admin:
 def _model(card: ModelCard) -> ModelInfo:
     prices = card.tariff()
     attributes = {name: getattr(card, name, None) for name in ModelInfo.__annotations__}
-    return cast(
+    return as_record(
         ModelInfo,
         {
             **attributes,

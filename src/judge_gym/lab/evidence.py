@@ -5,7 +5,7 @@ from collections.abc import Collection as AnyOf
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -30,8 +30,11 @@ from judge_gym.records.responses import (
     ItemSummary,
     PoolDifference,
     PoolRow,
+    ViewText,
     WindowItem,
     WindowRow,
+    as_record,
+    as_records,
 )
 from judge_gym.sources import OnProgress, load_benchmark, load_files
 from judge_gym.sources import judgebench as judgebench_file
@@ -73,10 +76,10 @@ class EvidenceLibrary:
             and not row["items"] + row["dropped"]
             and all(entry["error"] for entry in row["collections"])
         ]
-        return [cast(WindowRow, row) for row in rows if row["window"] not in failed]
+        return [as_record(WindowRow, row) for row in rows if row["window"] not in failed]
 
     def _collections(self, window_id: int) -> Sequence[Collection]:
-        return cast(Sequence[Collection], self._store.evidence.collections(window_id))
+        return as_records(Collection, self._store.evidence.collections(window_id))
 
     def collect(
         self,
@@ -241,7 +244,7 @@ class EvidenceLibrary:
             "metadata": dict(item.metadata),
             "text": item.text,
             "responses": [*item.responses],
-            "views": cast(Any, self._store.evidence.find_views(id)),
+            "views": as_records(ViewText, self._store.evidence.find_views(id)),
         }
 
     def drop(
@@ -298,7 +301,7 @@ class EvidenceLibrary:
 
     def list_pools(self) -> Sequence[PoolRow]:
         """Returns the frozen pools."""
-        return cast(Sequence[PoolRow], self._store.evidence.list_pools())
+        return as_records(PoolRow, self._store.evidence.list_pools())
 
     def list_pool_items(self, name: Name) -> Sequence[ItemSummary]:
         """Returns the items of a frozen pool, in its order."""

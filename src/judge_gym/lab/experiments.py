@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 
 from pydantic import Field
 
@@ -56,6 +56,7 @@ from judge_gym.records.responses import (
     StudyTemplate,
     UntrustedText,
     WrittenFile,
+    as_records,
 )
 from judge_gym.store import Page, Selection, Store
 from judge_gym.studies import (
@@ -193,7 +194,7 @@ class Experiments:
 
     def list_studies(self) -> Sequence[StudyRow]:
         """Returns studies with their number of experiments, and whether their file is stored."""
-        return cast(Sequence[StudyRow], self._store.studies.rows())
+        return as_records(StudyRow, self._store.studies.rows())
 
     def show_study(self, name: Name) -> StudyFile:
         """Returns a study's file as it was last run, its budget, and what it declares.
@@ -254,14 +255,14 @@ class Experiments:
         names = [row["tag"] for row in tags.rows]
         rows = self._store.experiments.rows(tags=names) if names else []
         summaries = summarize_experiments(self._store, rows, reasons=reasons)
-        return Page(cast(Any, summaries), tags.next, tags.previous)
+        return Page(summaries, tags.next, tags.previous)
 
     # --- rubrics, samples, probes ----------------------------------------------------------------
 
     def list_rubrics(self, tag: Tag) -> Sequence[RubricRow]:
         """Returns the rubrics of an experiment with the critic's scores."""
         self._refuse_unknown(tag)
-        return cast(Sequence[RubricRow], self._store.rubrics.of_experiment(tag))
+        return as_records(RubricRow, self._store.rubrics.of_experiment(tag))
 
     def list_samples(
         self, tag: Tag, *, status: Status | None = None, evidence: Id | None = None
@@ -273,7 +274,7 @@ class Experiments:
             for row in self._store.samples.rows([tag])
             if status in (None, row["status"]) and evidence in (None, row["evidence"])
         ]
-        return cast(Sequence[SampleRow], with_answers(self._store, samples, tag))
+        return as_records(SampleRow, with_answers(self._store, samples, tag))
 
     def _refuse_unknown(self, tag: str) -> None:
         """Raises an error that says of a study's name that it is no tag."""
@@ -307,9 +308,7 @@ class Experiments:
         self, target: TargetName, *, status: Status | None = None
     ) -> Sequence[AnswerRow]:
         """Returns what judges answered, word for word, in a study or an experiment."""
-        return cast(
-            Sequence[AnswerRow], all_rows(partial(self.page_answers, target, status=status))
-        )
+        return as_records(AnswerRow, all_rows(partial(self.page_answers, target, status=status)))
 
     def page_answers(
         self, target: str, *, status: str | None = None, after: str | None = None, limit: int = 100
@@ -343,7 +342,7 @@ class Experiments:
             query: see `ItemQuery`.
         """
         page = partial(self.page_items, study, task=task, **query)
-        return cast(Sequence[JudgedItem], all_rows(page))
+        return as_records(JudgedItem, all_rows(page))
 
     def page_items(
         self, study: str, *, after: str | None = None, limit: int = 100, **query: Any
@@ -371,7 +370,7 @@ class Experiments:
     def page_probes(self, tag: str, *, after: str | None = None, limit: int = 100) -> Page:
         """Returns the probes of a page of samples; it may hold fewer than the limit."""
         page = self.page_samples(tag, after=after, limit=limit)
-        return Page(cast(Any, _probes(page.rows)), page.next)
+        return Page(_probes(page.rows), page.next)
 
     def samples(self, *targets: str) -> "pd.DataFrame":
         """Returns a tidy row per sample with a column per knob, of tags, studies or everything."""
@@ -427,4 +426,4 @@ class Experiments:
 def _probes(rows: Sequence[Mapping[str, Any]]) -> Sequence[ProbeRow]:
     fields = ProbeRow.__annotations__
     probes = [{name: row[name] for name in fields} for row in rows if row["probe_status"]]
-    return cast(Sequence[ProbeRow], probes)
+    return as_records(ProbeRow, probes)

@@ -5,7 +5,7 @@ import io
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import Field
 
@@ -17,7 +17,14 @@ from judge_gym.lab.study_labels import stage_names
 from judge_gym.lab.texts import files_of
 from judge_gym.records import Evidence
 from judge_gym.records.requests import Label, Sent, TargetName
-from judge_gym.records.responses import Counts, LabelRow, LabelSplit, LabelStatus, SplitPart
+from judge_gym.records.responses import (
+    Counts,
+    LabelRow,
+    LabelSplit,
+    LabelStatus,
+    SplitPart,
+    as_records,
+)
 from judge_gym.sources import read_labels
 from judge_gym.store import Store
 
@@ -199,7 +206,7 @@ class Labels:
 
     def list(self) -> Sequence[LabelRow]:
         """Returns all labels, in the order in which they were given."""
-        return cast(Sequence[LabelRow], self._store.evidence.labels())
+        return as_records(LabelRow, self._store.evidence.labels())
 
 
 def _names(items: Sequence[Evidence], used: Collection[str] | None = None) -> dict[str, set[int]]:

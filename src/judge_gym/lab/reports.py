@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import Field
 
@@ -39,6 +39,8 @@ from judge_gym.records.responses import (
     ReportDigest,
     UsageRow,
     WrittenFile,
+    as_record,
+    as_records,
 )
 from judge_gym.store import USAGE_BY, USAGE_COLUMNS, Store
 
@@ -277,7 +279,7 @@ class Reports:
         """Returns the report on a study or an experiment in short, and the names of its tables."""
         from judge_gym.analysis.report.digest import digest as in_short
 
-        return cast(ReportDigest, in_short(self._cached(target)))
+        return as_record(ReportDigest, in_short(self._cached(target)))
 
     def table(
         self,
@@ -387,7 +389,7 @@ class Reports:
             "clusters": int(size.clusters),
             "repeats": size.repeats if finite else None,
             "draws": int(size.draws),
-            "purchases": [cast(Purchase, row) for row in records(points)],
+            "purchases": [as_record(Purchase, row) for row in records(points)],
             "variance": records(variance_table([each for each in measured if each.task == task])),
             "quantities": [each.name for each in matches[1:] or listed],
         }
@@ -445,7 +447,7 @@ class Reports:
             "study": prepared.study,
             "pilot": name if has_samples else "",
             "sentence": power_sentence(table),
-            "endpoints": [cast(EndpointPower, row) for row in records(table)],
+            "endpoints": [as_record(EndpointPower, row) for row in records(table)],
         }
 
     def _stored_rows(self, study: str) -> Sequence[Mapping[str, Any]]:
@@ -520,10 +522,10 @@ class Reports:
                 )
         usage = self._store.usage
         if target is None:
-            return cast(Sequence[UsageRow], usage.rows(by=columns))
+            return as_records(UsageRow, usage.rows(by=columns))
         name = self._studies.name(target)
         rows = usage.rows(by=columns, study=name) or usage.rows(by=columns, tag=name)
-        return cast(Sequence[UsageRow], rows)
+        return as_records(UsageRow, rows)
 
 
 def parse_loss(text: str) -> dict[str, float]:

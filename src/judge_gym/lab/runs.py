@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 from pydantic import Field
 
@@ -51,6 +51,8 @@ from judge_gym.records.responses import (
     QuickStudy,
     Reparsed,
     Retuned,
+    as_record,
+    as_records,
 )
 from judge_gym.store import LogCursor, Page, Run, Store, Targets
 
@@ -139,7 +141,7 @@ class Runs:
         return {
             "study": prepared.study,
             "experiments": [
-                cast(PlannedExperiment, {"tag": tag, **counts})
+                as_record(PlannedExperiment, {"tag": tag, **counts})
                 for tag, counts in plan.experiments.items()
             ],
             "stages": {name: planned_stage(stage) for name, stage in stages.items()},
@@ -499,7 +501,7 @@ class Runs:
 
         tags = [row["tag"] for row in self._studies.find(target)]
         with self._engine.lock() if write else nullcontext():
-            return cast(Reparsed, reparse(self._store, tags, write=write).to_json())
+            return as_record(Reparsed, reparse(self._store, tags, write=write).to_json())
 
     # --- watching --------------------------------------------------------------------------------
 
@@ -528,7 +530,7 @@ class Runs:
 
     def logs(self, target: TargetName | None = None) -> Sequence[LogRow]:
         """Returns events of runs, and attempts at calls that failed and why, newest first."""
-        return cast(Sequence[LogRow], all_rows(partial(self.page_logs, target)))
+        return as_records(LogRow, all_rows(partial(self.page_logs, target)))
 
     def page_logs(
         self, target: str | None = None, *, after: str | None = None, limit: int = 100

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, Unpack, cast
+from typing import Annotated, Any, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from pydantic import AwareDatetime, Field
@@ -73,6 +73,7 @@ from judge_gym.records.responses import (
     SuitePlan,
     SuiteRunDetail,
     SuiteRunRow,
+    as_record,
 )
 from judge_gym.store import Store
 from judge_gym.studies import BudgetSpec
@@ -686,7 +687,7 @@ class Suites:
             "model": run.model,
             "condition": run.condition,
             "task": source.task,
-            "steps": [cast(StepRow, asdict(step)) for step in row.result.steps],
+            "steps": [as_record(StepRow, asdict(step)) for step in row.result.steps],
             "files": dict(row.result.files),
             "answer": dict(source.answer),
             "grader": dict(source.grader),
@@ -894,8 +895,8 @@ def _run_row(report: SuiteReport) -> SuiteRunRow:
         for name, value in report.to_json().items()
         if name not in EXECUTION
     }
-    return cast(SuiteRunRow, {**row, "created": report.run.created})
+    return as_record(SuiteRunRow, {**row, "created": report.run.created})
 
 
 def _eval_row(row: SuiteResult) -> EvalRow:
-    return cast(EvalRow, eval_row(row))
+    return as_record(EvalRow, eval_row(row))

@@ -1,7 +1,8 @@
 """The response types of all verbs: what Lab and the client return, as plain dictionaries."""
 
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast
 
 from pydantic import JsonValue
 from typing_extensions import TypedDict
@@ -15,6 +16,23 @@ UNTRUSTED = "written by others"
 UntrustedText = Annotated[str, UNTRUSTED]
 AnyRow = Annotated[dict[str, Any], UNTRUSTED]
 """A row of any table, which may hold what others wrote."""
+
+
+Record = TypeVar("Record")
+
+
+def as_record(kind: type[Record], values: Mapping[str, Any]) -> Record:
+    """Returns values, such as a row of a query, as a response, whose keys they must have."""
+    required, optional = (getattr(kind, f"__{name}_keys__") for name in ("required", "optional"))
+    if not required <= values.keys() <= required | optional:
+        wrong = required ^ (values.keys() - optional)
+        raise TypeError(f"{kind.__name__} with other keys: {', '.join(sorted(wrong))}")
+    return cast(Record, values)
+
+
+def as_records(kind: type[Record], rows: Iterable[Mapping[str, Any]]) -> list[Record]:
+    """Returns rows as responses of a kind, whose keys they must have."""
+    return [as_record(kind, row) for row in rows]
 
 
 # --- evidence ------------------------------------------------------------------------------------

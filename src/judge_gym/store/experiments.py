@@ -27,7 +27,7 @@ NO_EVIDENCE = Pool(()).hash
 class Page(NamedTuple):
     """A page of rows, and the cursors of the pages before and after it."""
 
-    rows: list[dict[str, Any]]
+    rows: Sequence[Mapping[str, Any]]
     next: str | None
     """The cursor of the next page; None on the last."""
     previous: str | None = None
