@@ -511,7 +511,7 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
         BARE,
         "{}",
         "bare:",
-        ["files, items, feeds, gdelt, firecrawl, pool, benchmark, judgebench", "window"],
+        [f"files, items, {', '.join(search_origins())}, pool, benchmark, judgebench", "window"],
     ),
     "feeds without a window": (
         BARE,
