@@ -51,6 +51,7 @@ docs: $(VENV)/run
 	$(BIN)/python -m judge_gym.cli.reference > docs/cli.md
 	$(BIN)/python scripts/generate_from_verbs.py
 	$(BIN)/python scripts/architecture.py
+	$(BIN)/python scripts/trace_run.py
 	$(BIN)/python scripts/measures_page.py
 	$(BIN)/python scripts/formats_page.py
 

@@ -25,8 +25,9 @@ from judge_gym.engine import RunOptions
 from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import WorkOrder
-from judge_gym.engine.runs.pipeline import StudyPipeline, shown_texts
+from judge_gym.engine.orders import WorkOrder
+from judge_gym.engine.steps import StudySteps, shown_texts
+from judge_gym.engine.workflow import perform
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import PreparedStudy
 
@@ -60,13 +61,13 @@ async def _shards(lab: Lab, run_id: int, tag: str) -> None:
     asker = Asker(lab.store.ledger, lab.models, Meters(lab.store))
     order, progress = WorkOrder(run_id, tag, ("rubric", "score")), RunProgress()
     texts = partial(shown_texts, lab.store, run)
-    pipeline = StudyPipeline(lab.store, asker, run, texts, order, progress)
-    await pipeline.perform("rubric", [])
-    left = iter(pipeline.shards("score"))
+    steps = StudySteps(lab.store, asker, run, texts, order, progress)
+    await perform(steps, "rubric", [])
+    left = iter(steps.shards("score"))
 
     async def work() -> None:
         for shard in left:
-            await pipeline.perform("score", shard)
+            await perform(steps, "score", shard)
 
     await asyncio.gather(*(work() for _ in range(8)))
 

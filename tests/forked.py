@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import ForkServerContext
@@ -17,8 +17,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from judge_gym.store import Store
+from judge_gym.store import Store, database
+from stores import later_version
 
+NOTHING: Mapping[str, Any] = {}
 IMPORTED = ("judge_gym.lab", "judge_gym.models.http_model", "alembic.command", "psycopg")
 
 
@@ -45,9 +47,15 @@ def open_stores_at_once(url: str, count: int) -> list[int | None]:
     return _ends(openers)
 
 
-def open_store_until(url: str, statement: int) -> int | None:
-    """Opens a store in a process that is killed before its nth statement that writes."""
-    [end] = _ends([forkserver().Process(target=_open_and_die, args=(url, statement))])
+def open_store_until(url: str, statement: int, later: Mapping[str, Any] = NOTHING) -> int | None:
+    """Opens a store in a process that is killed before its nth statement that writes.
+
+    Args:
+        url: the store's.
+        statement: the number of the statement, from 1.
+        later: the arguments of `stores.later_version`, if that is the version that opens it.
+    """
+    [end] = _ends([forkserver().Process(target=_open_and_die, args=(url, statement, later))])
     return end
 
 
@@ -64,7 +72,10 @@ def _open_when_ready(url: str, ready: Barrier) -> None:
     Store.open(url).close()
 
 
-def _open_and_die(url: str, left: int) -> None:
+def _open_and_die(url: str, left: int, later: Mapping[str, Any]) -> None:
+    for name, value in (later_version(**later) if later else {}).items():
+        setattr(database, name, value)
+
     @sa.event.listens_for(sa.engine.Engine, "before_cursor_execute")
     def die(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
         nonlocal left

@@ -1,6 +1,6 @@
 """What tests of stores share: rows of tables, a store for every example, saves in any order."""
 
-import lzma
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,10 @@ from typing import Any
 import sqlalchemy as sa
 from hypothesis import strategies as st
 
-from judge_gym.engine.runs.queue import RunQueue
+from judge_gym.engine.queue import RunQueue
 from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Attempt, Payer, Store, tables
+from judge_gym.store.database import alembic_config
 
 
 def blank(file: Path) -> str:
@@ -53,49 +54,26 @@ def adopt(url: str) -> None:
     store.close()
 
 
-def old_lab(file: Path) -> None:
-    """Writes the database of the old lab to a file, at schema 0009, with its rows."""
-    with closing(sqlite3.connect(file)) as connection:
-        connection.executescript(_old_lab())
+def later_version(folder: Path, migrations: Sequence[str]) -> dict[str, Any]:
+    """Returns what replaces names of `store.database` in a version with more migrations.
 
-
-@cache
-def _old_lab() -> str:
-    return lzma.decompress((Path(__file__).parent / "old_lab" / "lab.sql.xz").read_bytes()).decode()
-
-
-def create_old_schema(connection: sa.Connection, revision: str) -> None:
-    """Creates the tables of the old lab, without rows, on SQLite or Postgres.
-
-    At revision 0008, probes need not name their run.
+    Args:
+        folder: an empty one, for the migrations.
+        migrations: the source of each: revisions from 9000 on.
     """
-    old = _old_schema()
-    old.tables["probes"].c.run_id.nullable = revision == "0008"
-    old.create_all(connection)
-    connection.execute(old.tables["alembic_version"].insert().values(version_num=revision))
+    folder.mkdir()
+    for number, migration in enumerate(migrations, 9000):
+        (folder / f"{number}.py").write_text(migration)
 
+    def with_more() -> Any:
+        config = alembic_config()
+        shipped = Path(config.get_main_option("script_location")) / "versions"
+        config.set_main_option("path_separator", "os")
+        config.set_main_option("version_locations", os.pathsep.join(map(str, (shipped, folder))))
+        return config
 
-@cache
-def _old_schema() -> sa.MetaData:
-    """Reads the tables of the old lab, with types and names that fit SQLite and Postgres."""
-    old = sa.MetaData()
-    with TemporaryDirectory() as folder:
-        old_lab(Path(folder) / "old.db")
-        reflected = sa.create_engine(f"sqlite:///{folder}/old.db")
-        old.reflect(reflected)
-        reflected.dispose()
-    for column in (column for table in old.tables.values() for column in table.c):
-        if isinstance(column.type, sa.JSON):
-            column.type = tables.JSON
-        elif isinstance(column.type, sa.DateTime):
-            column.type = sa.DateTime(timezone=True)
-    for index in (index for table in old.tables.values() for index in table.indexes):
-        where = index.dialect_options["sqlite"]["where"]
-        index.dialect_options["postgresql"]["where"] = where
-    for constraint in (one for table in old.tables.values() for one in table.constraints):
-        constraint.name = sa.schema.conv(str(constraint.name))  # Postgres shortens long names
-    old.tables["evidence"].c.pair.server_default = sa.DefaultClause(sa.false())
-    return old
+    newest = f"{8999 + len(migrations)}"
+    return {"alembic_config": with_more, "HEAD": newest, "NEEDED": newest}
 
 
 def recorded(

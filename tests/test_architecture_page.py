@@ -3,6 +3,8 @@
 import importlib
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +44,11 @@ def test_packages_stand_above_what_they_import() -> None:
     graph = {"top": {"middle", "base"}, "middle": {"base"}, "base": set[str]()}
     assert DRAWING["levels"](graph) == {"base": 0, "middle": 1, "top": 2}
     assert DRAWING["reduced"](graph) == {"top": {"middle"}, "middle": {"base"}, "base": set()}
+
+
+def test_the_walk_of_a_sample_is_what_a_run_passes_and_short() -> None:
+    script = str(ROOT / "scripts" / "trace_run.py")
+    printed = subprocess.run([sys.executable, script, "--print"], capture_output=True, text=True)
+    assert printed.returncode == 0, printed.stderr
+    assert printed.stdout.strip() in PAGE, "run: make docs"
+    assert int(printed.stdout.partition(" ")[0]) <= 30

@@ -135,6 +135,17 @@ def test_an_earlier_run_is_listed_once_by_its_newest_report(lab: Lab, suite: Pat
     assert [fix.action for fix in found.fixes] == [action], "what an older report records counts"
 
 
+def test_another_text_among_the_reports_is_noted_and_not_listed(lab: Lab, suite: Path) -> None:
+    number = ran(lab, suite)
+    first = lab.failures.analyze(number, samples=1)
+    assert first.report is not None
+    first.report.with_name("notes.md").write_text("# Mine\n\n## Run\n\n| Failed | 3 |\n")
+    again = lab.failures.analyze(number, samples=1)
+    assert [note for note in again.notes if "notes.md cannot be read" in note]
+    listed = [row["path"] for row in lab.failures.list_reports()]
+    assert listed == [first.report.as_posix()]
+
+
 # --- the report ----------------------------------------------------------------------------------
 
 
@@ -151,7 +162,7 @@ def test_a_run_is_analysed_once_and_the_second_time_costs_nothing(
     text, calls_made = written(first), paid(lab)
     assert lint_report(text) == []
     rows = [row["path"] for row in lab.suites.list_failed(run.id)]
-    assert [told.eval for told in read_report(text, "x").failures] == rows
+    assert [told.path for told in read_report(text, "x").failures] == rows
     samples = lab.experiments.samples(f"analyze-{run.key[:8]}")
     for one in first.findings:
         mine = samples[samples["evidence_title"] == one.case.result.path]

@@ -10,8 +10,7 @@ import pytest
 
 from conftest import Scripted
 from engines import replace_engine
-from judge_gym.engine import Engine, Workflow
-from judge_gym.engine.runs import pipeline, queue
+from judge_gym.engine import Engine, Workflow, queue, steps
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, RejectedError
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
@@ -77,7 +76,7 @@ def test_a_study_larger_than_a_shard_is_split(lab: Lab, write_study: WriteStudy)
 def test_the_shards_of_a_small_study_do_not_wait_for_those_of_a_large_one(
     lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "SHARD", 4)
+    monkeypatch.setattr(steps, "SHARD", 4)
     small = 0
 
     class Occupied(Counting):

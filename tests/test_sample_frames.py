@@ -208,9 +208,9 @@ def test_pulling_makes_no_database_and_upgrades_none(lab: Lab, tmp_path: Path) -
     old = tmp_path / "old.db"
     shutil.copy(tmp_path / "lab.db", old)
     with sqlite3.connect(old) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0008'")
+        connection.execute("UPDATE alembic_version SET version_num = '0024'")
     connection.close()
-    with pytest.raises(ConflictError, match="is at schema 0008"):
+    with pytest.raises(ConflictError, match="is at schema 0024"):
         pull_study("small", url=f"sqlite:///{old}")
 
 
@@ -332,6 +332,62 @@ def test_a_report_of_an_export_has_the_tables_of_the_lab(
     assert made.keys() - read.keys() <= {"Views", "Cost"}, "a file knows nothing of these"
     means = pd.DataFrame(read["Expected stage"])
     pd.testing.assert_frame_equal(means, made["Expected stage"], check_dtype=False)
+
+
+MINE = pd.DataFrame(
+    {
+        "judge.model": ["a"] * 40 + ["b"] * 40,
+        "evidence": [f"q{n}" for n in range(40)] * 2,
+        "replicate": 0,
+        "status": "scored",
+        "stages": ["1" if n % 3 else "2" for n in range(80)],
+        "n_stages": 2,
+        "stage_names": "fail | pass",
+    }
+)
+
+
+def test_the_options_of_a_file_hold_for_an_export_too(call: Call, tmp_path: Path) -> None:
+    MINE.to_csv(tmp_path / "mine.csv", index=False)
+    people = pd.DataFrame({"case": MINE["evidence"][:40], "ann": ["pass", "fail"] * 20})
+    people.to_csv(tmp_path / "labels.csv", index=False)
+    options = ("--labels", "labels.csv", "--positive", "fail", "--json")
+    for words in (["report", "--from", "mine.csv"], ["report", "mine.csv"]):
+        sentence = call(*words, *options).json["sentence"]
+        assert "of what people fail and passes" in sentence, "fail is the positive label"
+    assert call("judges", "mine.csv", *options).json["known_items"] == 40
+    refused = call("report", "mine.csv", "--item", "evidence")
+    assert refused.code == 2
+    assert "--item cannot be given" in refused.err
+
+
+def test_advice_for_a_file_needs_no_lab(call: Call, tmp_path: Path) -> None:
+    MINE.to_csv(tmp_path / "mine.csv", index=False)
+    said = call("report", "--from", "mine.csv")
+    assert "--labels FILE" in said.out
+    assert "labels import" not in said.out
+
+
+@pytest.mark.parametrize("command", [["report", "--from"], ["report"], ["judges"], ["check"]])
+def test_a_known_answer_in_words_is_a_stage_or_refused(
+    call: Call, tmp_path: Path, command: list[str]
+) -> None:
+    words = ["Yes" if n % 2 else "fail" for n in range(80)]
+    MINE.assign(truth=words).to_csv(tmp_path / "mine.csv", index=False)
+    refused = call(*command, "mine.csv")
+    assert refused.code == 2
+    assert "'Yes' for mine.csv; choose 'fail' or 'pass'" in refused.err
+    said = call(*command, "mine.csv", "--same", "Yes=pass", "--json")
+    assert said.code == 0, said.err
+    frame = read_samples(tmp_path / "mine.csv", truths={"Yes": "pass"})
+    truths = dict(zip(frame["evidence"], frame["truth"], strict=True))
+    assert truths == {f"q{n}": 1.0 + n % 2 for n in range(40)}
+
+
+def test_words_that_judges_own_rubrics_lack_stay_as_they_are(tmp_path: Path) -> None:
+    own = MINE.assign(truth="harsh", rubric_author=MINE["judge.model"])
+    own.to_csv(tmp_path / "mine.csv", index=False)
+    assert set(read_samples(tmp_path / "mine.csv")["truth"]) == {"harsh"}
 
 
 @pytest.mark.parametrize("words", [[], ["small", "--from", "mine.csv"]])

@@ -5,7 +5,7 @@ import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from judge_gym.axes import CONTESTED, V1_DEFAULTS, Design, complete, defaults
+from judge_gym.axes import CONTESTED, Design, complete, defaults
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
 from judge_gym.lab.prepare import PreparedStudy, prepare_study
@@ -748,8 +748,8 @@ def test_an_ablation_can_be_contrasted_with_its_base() -> None:
 def test_epsilon_of_the_alternative_annotator_test_is_declared(
     choice: Any, declared: Any, name: str
 ) -> None:
-    version = StudyVersion(read(alt_test=choice).declared, None)
-    declares = declarations([version], lambda times: (0, []))
+    version = StudyVersion(read(alt_test=choice).declared, datetime.now(UTC))
+    declares = declarations([version], lambda times: (0, [0]))
     assert declares.alt_test == declared
     assert f"alternative annotator test: {name}" in [part.what for part in declares.declared]
     assert "alt_test" not in read().declared
@@ -845,10 +845,11 @@ def test_a_study_that_needs_an_assistant_and_names_none_is_refused(judges: list[
     assert sweep(read(judges=judges, tasks=[BENCHMARK])).experiments
 
 
-def test_an_editor_who_is_not_asked_is_noted_without_a_protocol_and_refused_with_one() -> None:
+def test_an_editor_or_critic_who_is_not_asked_is_refused() -> None:
     named = {"evidence.editor": "sim:editor"}
-    made = experiments(neutral(design=named), {"here": pool(country=None)}, {})
-    assert made.unused == ("evidence.editor",)
+    for design in (named, {"prompt.slots.critic.persona": "a stern auditor"}):
+        with pytest.raises(DesignError, match="has no effect on any task"):
+            experiments(neutral(design=design), {"here": pool(country=None)}, {})
     with pytest.raises(DesignError, match="no effect"):
         sweep(read(design={**named, "evidence.view": "raw"}))
 
@@ -1200,19 +1201,6 @@ def test_a_given_rubric_belongs_to_its_task() -> None:
     assert one.task.rubric.stages == STAGES
 
 
-def test_digests_are_those_from_before_pairs_and_benchmarks() -> None:
-    """Digests of the first version, which knew neither: its runs are found again."""
-    severity = "review-severity/reviews/sim:balanced"
-    first = {
-        "fascism/usa/sim:balanced": "ec64f7a0f870b9d3ce4fbaf63eec58e0",
-        "fascism/usa/sim:strict": "7574e7685fbbce0258138ea9e61d5561",
-        severity: "f4161943dadd7549ea8eed63188dbfeb",
-        f"{severity}/presentation.first=evidence": "c88ec1edf9ba030f29abc71d122a7ca4",
-    }
-    made = {one.tag: one.digest for one in sweep(read_study(WHOLE, "study.yaml")).experiments}
-    assert {tag: made[f"contested-pilot/{tag}"][:32] for tag in first} == first
-
-
 def sha(value: Any) -> str:
     """The hash of a text, or of canonical JSON."""
     text = (
@@ -1246,18 +1234,11 @@ SETTLED_TASKS = st.sampled_from(
 )
 
 
-NOT_ASKED = {"evidence.editor": None, "rubric.critic": None}
-
-
 @given(SETTLED_TASKS, LEVELS)
-def test_a_digest_is_that_of_the_first_version(task: Task, chosen: dict[str, Any]) -> None:
-    """It hashed the knobs that were not at its defaults, which named editor and critic.
-
-    Knobs that were added since are left out at the level of before.
-    """
-    before = {**{path: knob.before for path, knob in Design.knobs().items()}, **V1_DEFAULTS}
-    task = replace(task, protocol=CONTESTED)
-    design, _ = resolve_design(task, chosen, assistant=V1_DEFAULTS["rubric.critic"])
+def test_a_digest_hashes_the_task_and_the_knobs_that_are_not_at_their_default(
+    task: Task, chosen: dict[str, Any]
+) -> None:
+    design, _ = resolve_design(task, chosen, assistant="sim:editor")
     facts = {
         "type": task.type,
         "concept": task.concept,
@@ -1266,9 +1247,7 @@ def test_a_digest_is_that_of_the_first_version(task: Task, chosen: dict[str, Any
         "rubric": task.rubric.hash if task.rubric else None,
         "seed": 3,
         "design": {
-            path: level
-            for path, level in design.values().items()
-            if path == "judge.model" or level not in (before[path], NOT_ASKED.get(path, ...))
+            path: level for path, level in design.values().items() if level != defaults()[path]
         },
     }
     assert Experiment("tag", task, design, 3).digest == sha(facts)
@@ -1289,18 +1268,6 @@ def test_a_knob_without_an_effect_does_not_change_the_digest(
     assert replace(experiment, design=design.replace(inactive)).digest == experiment.digest
 
 
-def test_the_critic_of_a_rubric_that_is_loaded_later_stays_in_the_digest() -> None:
-    """Benchmarks were stored under such digests before their rubric came."""
-    task = replace(EXPERIMENT.task, type="benchmark")
-    chosen = {"judge.model": "sim:balanced", "rubric.author": "provided"}
-    digests, critics = set(), []
-    for critic in (None, "sim:critic", "sim:other"):
-        design, _ = resolve_design(task, {**chosen, "rubric.critic": critic})
-        digests.add(Experiment("tag", task, design, 3).digest)
-        critics.append(design.rubric.critic)
-    assert len(digests) == 3 and critics == [None, "sim:critic", "sim:other"]
-
-
 def test_a_digest_is_the_hash_of_these_facts_and_no_others() -> None:
     facts = {
         "type": "ecc",
@@ -1309,16 +1276,7 @@ def test_a_digest_is_the_hash_of_these_facts_and_no_others() -> None:
         "pool": sha([sha("a"), sha("b")]),
         "rubric": None,
         "seed": 3,
-        "design": {
-            "judge.model": "sim:balanced",
-            "evidence.view": "raw",
-            "rubric.critic": None,
-            "prompt.slots.rubricer.persona": "an expert evaluator",
-            "prompt.slots.rubricer.material": "text",
-            "prompt.slots.scorer.persona": "an expert evaluator",
-            "prompt.slots.prober.persona": "an expert evaluator",
-            "prompt.slots.prober.panel": "experts",
-        },
+        "design": {"judge.model": "sim:balanced"},
     }
     assert EXPERIMENT.digest == sha(facts)
 

@@ -41,10 +41,11 @@ from judge_gym.lab.nouns import (
 from judge_gym.lab.runs import RunKeywords
 from judge_gym.records.actors import act_as, machine_user
 from judge_gym.store.deployment import Deployment
-from judge_gym.triage.lint import SECTIONS
+from judge_gym.triage import make_finding, split_results, write_report
 from judge_gym.verbs import BY_NAME, VERBS, Verb, as_command, as_tool_call
 from judge_gym.web import serve
 from lab_server import EASY, OURS, copy_filled_lab
+from made_runs import RUN, SLUG, cases
 from stores import adopt
 from tables import each_row
 
@@ -69,16 +70,7 @@ judges: [sim:balanced]
 design: {evidence.view: raw, rubric.critic: sim:critic}
 """
 REPORT_PATH = "reports/x/0123_2026-03-01.md"
-REPORT = "\n\n".join(
-    [
-        "# Analysis",
-        "## Run",
-        "| Of the run | Value |\n| --- | --- |\n| Run | `0123` |\n| Model | `x:y` |",
-        *(f"## {name}" for name in SECTIONS if name != "Run"),
-        "## Actions taken",
-        "None.",
-    ]
-)
+REPORT = write_report(RUN, split_results([SLUG]), [make_finding(cases()[0], [])], date="2026-03-02")
 TASK_NAME = "fascism (ecc, Valdoria)"
 CALLS: list[tuple[str, Mapping[str, Any]]] = [
     ("evidence.create_window", JUNE),
@@ -204,8 +196,8 @@ CALLS: list[tuple[str, Mapping[str, Any]]] = [
     ("failures.show", {"analysis": 1}),
     ("failures.list_reports", {}),
     ("failures.show_report", {"path": REPORT_PATH}),
-    ("failures.record_action", {"path": REPORT_PATH, "action": "Mended a/b."}),
-    ("failures.record_action", {"path": "../secret.md", "action": "Mended a/b."}),
+    ("failures.record_action", {"path": REPORT_PATH, "action": "Mended 001-slugify."}),
+    ("failures.record_action", {"path": "../secret.md", "action": "Mended 001-slugify."}),
     ("runs.wait", {"target": "pilot", "timeout": 0}),
     ("admin.rows", {"table": "samples", "order": "desc"}),
     ("admin.query", {"sql": "SELECT status, count(*) AS n FROM samples GROUP BY status"}),

@@ -129,6 +129,22 @@ def test_items_furthest_apart_come_first_with_the_names_of_their_stages() -> Non
     )  # of the scale, by mean stage
 
 
+def test_items_that_are_equally_far_apart_come_by_title() -> None:
+    a, b = ["33311", "22211"], ["33111", "21111"]  # .6 - .4 is not .3 - .1 in floating point
+    frame = pd.concat(
+        [
+            panel([side[repeat] for side in a], [side[repeat] for side in b]).assign(
+                replicate=repeat
+            )
+            for repeat in range(5)
+        ],
+        ignore_index=True,
+    )
+    items = differing_items(sides_of(frame), {0: "first", 1: "second"})[1]
+    assert [item["gap"] for item in items] == pytest.approx([0.2, 0.2])
+    assert [item["title"] for item in items] == ["first", "second"]
+
+
 def test_stages_that_a_judge_named_are_numbered_since_the_other_judge_names_its_own() -> None:
     frame = panel([RIGHT], [WRONG]).assign(stage_names="low | mid | high")
     frame["rubric.author"] = "own"

@@ -105,6 +105,17 @@ def test_setups_are_compared_by_influences_of_any_measure() -> None:
     assert by_kappa.differences[0].value == pytest.approx(kappas[0].value - kappas[1].value)
 
 
+def test_what_all_setups_share_on_an_item_changes_no_difference() -> None:
+    rng = np.random.default_rng(7)
+    values = rng.random((30, 4))
+    hard = rng.random((30, 1)) * 5  # some items are harder for all
+    ours, theirs = compare(values).differences, compare(values + hard).differences
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert other[:3] == pytest.approx(one[:3], abs=1e-12)
+
+
 def test_a_reference_may_be_asked_for() -> None:
     values = np.random.default_rng(6).random((30, 2))
     comparison = compare(values, against=1)

@@ -70,6 +70,16 @@ def test_rows_keep_their_order_whatever_the_index() -> None:
     pd.testing.assert_frame_equal(frame, tidy(samples()))
 
 
+@pytest.mark.parametrize("name", ["variant", "tag"])
+def test_what_tells_rows_of_a_judge_apart_is_a_setting_and_no_repeat(name: str) -> None:
+    mine = samples(judge__model="a", evidence=["x", "x", "y", "y"], **{name: ["old", "new"] * 2})
+    frame = tidy(mine)
+    assert set(frame["variant"]) == {f"foreign.{name}=old", f"foreign.{name}=new"}
+    pd.testing.assert_frame_equal(tidy(frame), frame)
+    by_judge = tidy(samples(**{name: ["of a", "of a", "of b", "of b"]}))
+    assert set(by_judge["variant"]) == {"base"}, "judges differ already"
+
+
 def test_tidy_twice_is_tidy_once() -> None:
     frame = tidy(samples(verdict__method=["single", "subset"] * 2, truth=[1, "Low", None, 3]))
     pd.testing.assert_frame_equal(tidy(frame), frame)
@@ -342,6 +352,7 @@ def test_an_unknown_status_comes_with_the_choices() -> None:
             "mine.csv: stages '2' of sample 2 names a stage, but its status",
         ),
         ({"truth": [1, 2, 9, 4]}, "truth 9 of sample 3 is not a stage of its scale; choose"),
+        ({"display": "fail pass"}, "mine.csv: display 'fail pass' of sample 1 is not LABEL=STAGE"),
         ({"truth": [1.5, 2, 3, 4]}, "mine.csv: truth 1.5 of sample 1 is not a stage"),
         ({"cluster": ["A", "B", "A", "C"]}, "mine.csv: cluster 'C' of sample 4 differs from other"),
         ({"n_stages": [4, 4, 4, 5]}, "mine.csv: n_stages 5 of sample 4 differs from other samples"),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.judges.choice import cross_fitted
@@ -57,6 +58,23 @@ def test_verdicts_without_a_score_are_not_right_and_failed_calls_do_not_count() 
     assert value(row["unreadable"]) == pytest.approx(3 / 8)
     assert value(row["answered"]) == pytest.approx(3 / 7)
     assert value(row["right_of_answered"]) == pytest.approx(1.5 / 3)
+
+
+@pytest.mark.parametrize("repeats", [1, 3, 5, 6, 7])
+def test_a_judge_that_is_always_right_has_the_exact_interval_of_a_proportion(repeats: int) -> None:
+    rows = [
+        ("x:a", item, repeat, "1", 1)
+        for item in range(30)
+        for repeat in range(repeats)
+        for _ in ("given", "reversed")
+    ]
+    frame = samples(*rows, pair=True)
+    frame["flipped"] = [False, True] * (30 * repeats)
+    row = only_row(judge_table(tidy(frame)))
+    theirs = stats.binomtest(30, 30).proportion_ci(0.95, "exact")
+    for quantity in (row["truth"], row["answered"]):
+        assert quantity is not None and quantity["value"] == 1.0
+        assert (quantity["low"], quantity["high"]) == pytest.approx((theirs.low, 1.0), abs=1e-12)
 
 
 @pytest.mark.parametrize(("truths", "right"), [((1, 2, 2), 0.5), ((1, 2, 3), 1 / 3)])
@@ -321,6 +339,29 @@ def test_the_quality_of_the_chosen_setup_is_not_inflated_by_the_choice() -> None
     error = np.std(corrected) / np.sqrt(len(corrected))
     assert np.mean(highest) > 0.75
     assert np.mean(corrected) == pytest.approx(0.7, abs=3 * error)
+
+
+def test_the_quality_of_the_chosen_setup_does_not_depend_on_the_order_of_setups() -> None:
+    rng = np.random.default_rng(1)
+    verdicts = np.where(rng.random((40, 3, 2)) < 0.6, "1", "3")
+
+    def quality(names: str) -> Quantity:
+        rows = [
+            (f"x:{name}", item, repeat, verdicts[item, repeat, judge], 1)
+            for judge, name in enumerate(names)
+            for item in range(40)
+            for repeat in range(3)
+        ]
+        chosen = judge_table(tidy(samples(*rows)))["chosen_quality"]
+        assert chosen is not None and chosen["method"] == "cross-fitted"
+        return chosen
+
+    ours, theirs = quality("ab"), quality("ba")
+    right = (verdicts == "1").mean(axis=1)
+    folds = cross_fitted(right, np.arange(40), np.full(2, np.nan), None)
+    assert len(np.unique(folds)) == 2, "folds choose different setups"
+    for end in ("value", "low", "high"):
+        assert theirs[end] == pytest.approx(ours[end], abs=1e-12)
 
 
 @pytest.mark.skipif(not PANDALM.is_dir(), reason="the published data is not beside the repository")

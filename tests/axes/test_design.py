@@ -12,7 +12,6 @@ from added_axes import ask_with_group
 from judge_gym.axes import (
     CONTESTED,
     PROTOCOLS,
-    V1_DEFAULTS,
     Axes,
     Design,
     complete,
@@ -27,17 +26,15 @@ from judge_gym.studies.file import MODEL_KNOBS
 from tables import each_row
 
 JUDGE = {"judge.model": "sim:balanced"}
-# The first version's defaults, on which the digests and the stored designs of experiments rest. Its
-# models were removed by their provider, and are named by no default of today.
-VERSION1: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "judge.temperature": None,
     "judge.max_tokens": 2048,
-    "evidence.view": "neutralized",
-    "evidence.editor": "openai:gpt-4.1-mini",
+    "evidence.view": "raw",
+    "evidence.editor": None,
     "rubric.scale": 4,
     "rubric.author": "own",
     "rubric.draws": 1,
-    "rubric.critic": "openai:gpt-4.1-mini",
+    "rubric.critic": None,
     "presentation.labels": "shuffled",
     "presentation.order": "shuffled",
     "presentation.first": "rubric",
@@ -47,45 +44,39 @@ VERSION1: dict[str, Any] = {
     "verdict.abstain": True,
     "probe.context": "fresh",
     "prompt.slots.neutralizer.persona": "a clinical editor",
-    "prompt.slots.neutralizer.material": "news article",
+    "prompt.slots.neutralizer.material": "text",
     "prompt.slots.neutralizer.language": "",
     "prompt.slots.neutralizer.framing": "",
-    "prompt.slots.rubricer.persona": "a political scientist",
-    "prompt.slots.rubricer.material": "news reporting",
+    "prompt.slots.rubricer.persona": "an expert evaluator",
+    "prompt.slots.rubricer.material": "text",
     "prompt.slots.rubricer.language": "",
     "prompt.slots.rubricer.framing": "",
     "prompt.slots.critic.persona": "an auditor of measurement quality",
-    "prompt.slots.critic.material": "news reporting",
+    "prompt.slots.critic.material": "text",
     "prompt.slots.critic.language": "",
     "prompt.slots.critic.framing": "",
-    "prompt.slots.scorer.persona": "an expert political scientist",
+    "prompt.slots.scorer.persona": "an expert evaluator",
     "prompt.slots.scorer.language": "",
     "prompt.slots.scorer.framing": "",
-    "prompt.slots.prober.persona": "an expert political scientist",
-    "prompt.slots.prober.panel": "political science experts",
-    "prompt.slots.prober.language": "",
-    "prompt.slots.prober.framing": "",
-}
-DEFAULTS = VERSION1 | {
-    "evidence.view": "raw",
-    "evidence.editor": None,
-    "rubric.critic": None,
-    "prompt.slots.neutralizer.material": "text",
-    "prompt.slots.rubricer.persona": "an expert evaluator",
-    "prompt.slots.rubricer.material": "text",
-    "prompt.slots.critic.material": "text",
-    "prompt.slots.scorer.persona": "an expert evaluator",
     "prompt.slots.prober.persona": "an expert evaluator",
     "prompt.slots.prober.panel": "experts",
+    "prompt.slots.prober.language": "",
+    "prompt.slots.prober.framing": "",
+    "evidence.fields": "all",
+    "prompt.template": "none",
 }
-LATER = {
-    path: knob
-    for path, knob in Design.knobs().items()
-    if path not in VERSION1 and path != "judge.model"
+"""On which the digests and the stored designs of experiments rest."""
+BLUEPRINT: dict[str, Any] = {
+    "evidence.view": "neutralized",
+    "prompt.slots.neutralizer.material": "news article",
+    "prompt.slots.rubricer.persona": "a political scientist",
+    "prompt.slots.rubricer.material": "news reporting",
+    "prompt.slots.critic.material": "news reporting",
+    "prompt.slots.scorer.persona": "an expert political scientist",
+    "prompt.slots.prober.persona": "an expert political scientist",
+    "prompt.slots.prober.panel": "political science experts",
 }
-"""The knobs that version 1 did not have; each states its level of before."""
-EARLIER = VERSION1 | {path: knob.before for path, knob in LATER.items()}
-DEFAULTS |= {path: knob.default for path, knob in LATER.items()}
+"""The levels of the blueprint's protocol that replace defaults."""
 CLOSED: dict[str, tuple[Any, ...]] = {
     "evidence.view": ("raw", "neutralized"),
     "presentation.labels": ("shuffled", "fixed", "opaque"),
@@ -107,14 +98,9 @@ def test_a_design_that_names_only_its_judge_has_the_pinned_defaults() -> None:
     assert {path: values[path] for path in JUDGE | DEFAULTS} == JUDGE | DEFAULTS
 
 
-def test_the_defaults_of_the_first_version_are_frozen() -> None:
-    assert dict(V1_DEFAULTS) == VERSION1
-
-
-def test_the_blueprints_protocol_has_the_words_and_the_view_of_the_first_version() -> None:
-    models = {"evidence.editor": None, "rubric.critic": None}
+def test_the_blueprints_protocol_has_its_words_and_its_view() -> None:
     usual = defaults(CONTESTED)
-    assert {path: usual[path] for path in VERSION1} == VERSION1 | models
+    assert {path: usual[path] for path in DEFAULTS} == DEFAULTS | BLUEPRINT
     chosen = Design.of({**defaults(CONTESTED), **JUDGE}).chosen(CONTESTED)
     assert chosen == JUDGE
 
@@ -277,21 +263,17 @@ def test_chosen_returns_the_knobs_off_their_default_and_rebuilds_the_design(
         for path, value in values.items()
         if path == "judge.model" or value != DEFAULTS[path]
     }
-    assert design.identity() == {
-        path: value
-        for path, value in (DEFAULTS | values).items()
-        if path == "judge.model" or value != EARLIER[path]
-    }
+    assert design.identity() == design.chosen()
     again = Design.of(design.chosen())
     assert again == design and hash(again) == hash(design)
 
 
 @given(LEVELS)
-def test_a_design_stored_by_the_first_version_is_completed_with_its_defaults(
+def test_a_stored_design_is_completed_with_the_defaults_of_later_knobs(
     values: dict[str, Any],
 ) -> None:
-    stored = {k: v for k, v in values.items() if k == "judge.model" or v != EARLIER[k]}
-    assert complete(stored) == EARLIER | values
+    stored = {k: v for k, v in values.items() if k == "judge.model" or v != DEFAULTS[k]}
+    assert complete(stored) == DEFAULTS | values
     assert Design.of(complete(stored)).identity() == stored
 
 
@@ -401,11 +383,9 @@ def test_a_group_may_be_given_as_a_mapping() -> None:
 
 
 class ToneAxes(Axes):
-    """A group that judge-gym does not have, whose default is not what was done before it."""
+    """A group that judge-gym does not have, whose default is what is done without it."""
 
-    tone: Literal["plain", "stern"] = knob(
-        "stern", before="plain", question="Does a stern tone matter?"
-    )
+    tone: Literal["plain", "stern"] = knob("plain", question="Does a stern tone matter?")
 
     def remarks(self, stage: StageName) -> tuple[str, ...]:
         return ("Be stern.",) if self.tone == "stern" and stage == "scorer" else ()
@@ -418,38 +398,27 @@ class WiderDesign(Design):
 
 
 def test_a_new_group_shows_up_among_the_knobs_and_in_the_instructions() -> None:
-    plain = WiderDesign.model_validate(
-        {"judge": {"model": "sim:balanced"}, "tone": {"tone": "plain"}}
+    plain = WiderDesign.model_validate({"judge": {"model": "sim:balanced"}})
+    stern = WiderDesign.model_validate(
+        {"judge": {"model": "sim:balanced"}, "tone": {"tone": "stern"}}
     )
-    stern = WiderDesign.model_validate({"judge": {"model": "sim:balanced"}})
-    assert WiderDesign.knobs()["tone.tone"].levels == ("stern", "plain")
+    assert WiderDesign.knobs()["tone.tone"].levels == ("plain", "stern")
     assert set(WiderDesign.knobs()) - set(Design.knobs()) == {"tone.tone"}
-    assert plain.chosen() == JUDGE | {"tone.tone": "plain"}
-    assert stern.chosen() == JUDGE
+    assert plain.chosen() == JUDGE
+    assert stern.chosen() == JUDGE | {"tone.tone": "stern"}
     assert plain.notes("scorer") == ()
     assert stern.notes("scorer") == ("Be stern.",)
     assert stern.notes("critic") == ()
 
 
 def test_a_new_knob_does_not_change_the_identity_of_earlier_designs() -> None:
-    plain = WiderDesign.model_validate(
-        {"judge": {"model": "sim:balanced"}, "tone": {"tone": "plain"}}
+    plain = WiderDesign.model_validate({"judge": {"model": "sim:balanced"}})
+    stern = WiderDesign.model_validate(
+        {"judge": {"model": "sim:balanced"}, "tone": {"tone": "stern"}}
     )
-    stern = WiderDesign.model_validate({"judge": {"model": "sim:balanced"}})
     earlier = Design.of(JUDGE).identity()
     assert plain.identity() == earlier
     assert stern.identity() == earlier | {"tone.tone": "stern"}
-
-
-def test_a_new_knob_must_state_what_stored_designs_get() -> None:
-    class Silent(Axes):
-        loud: bool = knob(False, question="Does volume matter?")
-
-    class SilentDesign(Design):
-        silent: Silent = Silent()
-
-    with pytest.raises(TypeError, match=r"silent\.loud is newer than version 1.*before=LEVEL"):
-        SilentDesign.knobs()
 
 
 TONE = '''"""A stern tone."""
@@ -464,7 +433,7 @@ class ToneAxes(Axes):
     """A stern tone."""
 
     tone: Literal["plain", "stern"] = knob(
-        "stern", before="plain", question="Does a stern tone matter?"
+        "plain", question="Does a stern tone matter?"
     )
 
     def remarks(self, stage: StageName) -> tuple[str, ...]:

@@ -48,16 +48,14 @@ from judge_gym.axes._knobs import TASK, Axes, knob
 
 
 class ToneAxes(Axes):
-    tone: Literal["plain", "stern"] = knob("plain", before="plain", question="Does tone matter?")
+    tone: Literal["plain", "stern"] = knob("plain", question="Does tone matter?")
     degree: Literal["little", "much"] = knob(
         "little",
-        before="little",
         question="How stern?",
         inactive={"tone.tone": ("plain",), TASK: ("pairs",)},
     )
     adviser: str | None = knob(
         None,
-        before="sim:old",
         question="Who says how stern?",
         examples=("sim:adviser",),
         inactive={"tone.tone": ("plain",)},
@@ -162,7 +160,3 @@ def test_samples_belong_to_every_setup_that_differs_in_an_inactive_knob_alone(
     assert answers["nested"] == [["a", None, 4], ["a, tone stern, degree much", "much", 4]]
     # Those on pairs, where the degree is inactive, belong to both setups.
     assert answers["mixed"] == [["a", "little", 8], ["a, degree much", "much", 8]]
-
-
-def test_stored_designs_share_the_level_of_an_inactive_role(answers: dict[str, Any]) -> None:
-    assert answers["advisers"] == ["sim:old", "sim:old", None, "sim:other"]

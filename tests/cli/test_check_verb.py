@@ -2,13 +2,16 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from conftest import Call, succeed
+from judge_gym.recorded import read_file
 from judge_gym.recorded.check import check
 
 ITEMS = 80
@@ -168,3 +171,33 @@ def test_the_docs_page_names_every_option(call: Call) -> None:
     options = {*re.findall(r"--[a-z]+", call("check", "--help").out)} - {"--help"}
     assert len(options) > 20
     assert {name for name in options if name not in page} == set()
+
+
+ROWS = {"nr": [f"q{n}" for n in range(60)], "body": [f"Reply {n} of many" for n in range(60)]}
+VERDICTS = ["pass" if n % 3 else "fail" for n in range(60)]
+LABELS = ["fail" if n % 7 == 0 else verdict for n, verdict in enumerate(VERDICTS)]
+UNCERTAIN: dict[str, dict[str, list[Any]]] = {
+    "who is a person": {"gpt": VERDICTS, "R1": LABELS, "R2": LABELS},
+    "nobody is named": {"eins": VERDICTS, "zwei": LABELS},
+    "spellings": {"gpt": [word.upper() for word in VERDICTS], "human": LABELS},
+    "words and numbers": {"auto": [int(v == "pass") for v in VERDICTS], "human": LABELS},
+    "an abstention": {"gpt": ["unsure", *VERDICTS[1:]], "human": LABELS},
+    "a missing word": {"gpt": VERDICTS, "human": ["n/a", *LABELS[1:]]},
+    "an order": {"gpt": ["bad", "ok", "good"] * 20, "human": ["ok", "ok", "good"] * 20},
+    "repeats": {"m1": VERDICTS, "m2": VERDICTS[::-1], "human": LABELS},
+}
+
+
+@pytest.mark.parametrize("name", UNCERTAIN)
+def test_the_options_of_questions_give_what_was_proposed(
+    call: Call, tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / "cases.csv"
+    pd.DataFrame(ROWS | UNCERTAIN[name]).to_csv(file, index=False)
+    refusal = call("check", str(file))
+    questions = read_file(file).questions
+    assert refusal.code == 2
+    assert all(question.option in refusal.err for question in questions)
+    options = [word for question in questions for word in shlex.split(question.option)]
+    answered = succeed(call("check", str(file), *options, "--json")).json
+    assert answered == succeed(call("check", str(file), "--yes", "--json")).json

@@ -153,3 +153,60 @@ def test_what_cannot_be_a_study_says_what_to_add(
     assert refusal.code == 2
     assert message in refusal.err
     assert not list(tmp_path.glob("cases*.*ml"))
+
+
+def test_two_words_of_unknown_order_become_options(call: Call, tmp_path: Path) -> None:
+    file = write(tmp_path, human=["gut", "schlecht"] * 6)
+    succeed(call("init", "--csv", file))
+    assert rubric(tmp_path)["kind"] == "nominal", "none is the higher one"
+    (tmp_path / "cases.yaml").unlink()
+    (tmp_path / "cases-items.jsonl").unlink()
+    succeed(call("init", "--csv", file, "--positive", "gut"))
+    assert rubric(tmp_path) == ["schlecht", "gut"]
+
+
+def test_columns_named_like_parts_of_an_item_are_its_parts(call: Call, tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "Input": [f"What is {n} and {n} in words?" for n in range(N)],
+            "Output": [str(2 * n) for n in range(N)],
+            "Reference": ["Two of them make four, for example."] * N,
+            "human": ["pass", "fail"] * 6,
+        }
+    )
+    frame.to_csv(tmp_path / "cases.csv", index=False)
+    succeed(call("init", "--csv", "cases.csv"))
+    parts = {name.lower(): frame[name][3] for name in ("Input", "Output", "Reference")}
+    assert items(tmp_path)[3] == {"title": "line 5", **parts, "human": "fail"}
+    assert plan(call) == N
+    (tmp_path / "cases.yaml").unlink()
+    (tmp_path / "cases-items.jsonl").unlink()
+    succeed(call("init", "--csv", "cases.csv", "--text", "Output"))
+    assert items(tmp_path)[3].keys() == {"title", "text", "human"}, "one column alone is judged"
+    assert items(tmp_path)[3]["text"] == "6"
+
+
+@pytest.mark.parametrize("name", ["messages", "conversation"])
+def test_transcripts_stay_messages(call: Call, tmp_path: Path, name: str) -> None:
+    def transcript(number: int) -> list[dict[str, str]]:
+        texts = {"user": f"Where is parcel {number}?", "assistant": TEXTS[number]}
+        return [{"role": role, "content": text} for role, text in texts.items()]
+
+    rows = [
+        {"trace": f"t{n}", name: transcript(n), "human": "pass fail".split()[n % 2]}
+        for n in range(N)
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    succeed(call("init", "--csv", "log.jsonl"))
+    assert items(tmp_path, "log")[2] == {"title": "t2", "messages": transcript(2), "human": "pass"}
+    assert plan(call, "log.yaml") == N
+
+
+def test_equal_outputs_of_different_inputs_are_items_of_their_own(
+    call: Call, tmp_path: Path
+) -> None:
+    inputs = [f"Is {n} an even number, please?" for n in range(N)]
+    frame = pd.DataFrame({"input": inputs, "output": ["Yes, it is even."] * N, "human": [1, 2] * 6})
+    frame.to_csv(tmp_path / "cases.csv", index=False)
+    succeed(call("init", "--csv", "cases.csv"))
+    assert len(items(tmp_path)) == N

@@ -61,6 +61,22 @@ def test_power_needs_no_data_and_takes_components_from_a_pilot(
     assert "variances assumed" in small
 
 
+def test_the_first_hypothesis_is_planned_over_concepts_and_beside_it_over_items(
+    call: Call, write_study: Write
+) -> None:
+    tasks = [
+        {"type": kind, "concept": concept, "evidence": "here"}
+        for kind, concept in (("ecc", "fascism"), ("ecc", "populism"), ("control", "growth"))
+    ]
+    study = write_study(judges=JUDGES, tasks=tasks)
+    planned = succeed(call("plan", study, "--power", "0.1", "--json")).json
+    rows = {row["endpoint"]: row for row in planned["endpoints"]}
+    first, here = rows["H1 entrenchment"], rows["H1 on these concepts"]
+    assert (first["unit"], first["planned"]) == ("concepts per arm", 1)
+    assert first["note"] == "1 concept per arm, 4 are needed" and first["power"] is None
+    assert (here["unit"], here["planned"]) == ("items per arm", 3 * len(TEXTS) // 2)
+
+
 @pytest.mark.parametrize(("effect", "says"), [("0", "an effect of 0"), ("x", "a valid number")])
 def test_an_effect_is_a_number_other_than_zero(
     call: Call, finished: Path, effect: str, says: str

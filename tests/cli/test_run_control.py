@@ -52,7 +52,7 @@ def whole(bench: Bench, reference: Reference) -> None:
 def test_start_returns_at_once_and_status_follows(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
-    started = bench.json("start", study)
+    started = bench.json("run", "--background", study)
     assert len(started["started"]) == 2
     follower = bench.start("status", "big", "--watch")
     assert bench.statuses() & {"pending", "evidence-done", "rubric-done", "scoring", "probing"}
@@ -63,7 +63,7 @@ def test_start_returns_at_once_and_status_follows(
 
 
 def test_pause_stops_and_resume_continues(bench: Bench, study: Path, reference: Reference) -> None:
-    bench.call(*SLOWLY, "start", study)
+    bench.call(*SLOWLY, "run", "--background", study)
     bench.wait_for(reference.calls // 8)
     assert len(bench.json("pause", "big")["paused"]) == 2
     still(bench, reference)
@@ -91,7 +91,7 @@ def test_pause_stops_a_run_in_another_process(
 def test_cancel_stops_a_study_and_run_starts_again(
     bench: Bench, study: Path, reference: Reference
 ) -> None:
-    bench.call(*SLOWLY, "start", study)
+    bench.call(*SLOWLY, "run", "--background", study)
     bench.wait_for(reference.calls // 8)
     bench.call("cancel", "big")
     still(bench, reference)

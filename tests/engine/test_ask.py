@@ -16,9 +16,8 @@ import sqlalchemy as sa
 import web as served
 from conftest import Scripted
 from engines import replace_engine
-from judge_gym.engine import Engine
+from judge_gym.engine import Engine, controls
 from judge_gym.engine.calls import retry
-from judge_gym.engine.runs import executor
 from judge_gym.errors import BudgetError, RateLimitError, RejectedError, UnavailableError
 from judge_gym.lab import Lab
 from judge_gym.models import ModelCard
@@ -324,8 +323,8 @@ def test_an_endpoint_that_fails_repeatedly_is_paused(lab: Lab, write_study: Writ
 def test_calls_in_flight_in_one_process_are_seen_by_others(
     lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "LISTEN", 0.01)
-    monkeypatch.setattr(executor, "REPORT", 0.01)
+    monkeypatch.setattr(controls, "LISTEN", 0.01)
+    monkeypatch.setattr(controls, "REPORT", 0.01)
     seen: list[dict[str, int]] = []
 
     class Watched(Faulty):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import postgres
-from judge_gym.engine.runs.capabilities import Capabilities
-from judge_gym.engine.runs.orders import ProcessEnding, SuiteWork, WorkOrder
-from judge_gym.engine.runs.queue import RunQueue
+from judge_gym.engine.capabilities import Capabilities
+from judge_gym.engine.orders import ProcessEnding, SuiteWork, WorkOrder
+from judge_gym.engine.queue import RunQueue
 from judge_gym.errors import ConflictError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated.server import SimulatedServer, serve

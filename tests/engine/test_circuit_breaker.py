@@ -9,10 +9,9 @@ import pytest
 
 from conftest import Scripted
 from engines import replace_engine
-from judge_gym.engine import Engine
+from judge_gym.engine import Engine, controls, worker, workflow
 from judge_gym.engine.calls import circuit_breaker, retry
 from judge_gym.engine.calls.circuit_breaker import Circuit, EndpointDown
-from judge_gym.engine.runs import executor
 from judge_gym.errors import UnavailableError
 from judge_gym.lab import Lab
 from judge_gym.models.model_card import Limits
@@ -51,7 +50,7 @@ def events(lab: Lab) -> list[Event]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that a test can wait for."""
     monkeypatch.setattr(retry, "BACKOFF", 0.001)
-    monkeypatch.setattr(executor, "SWEEP", 0.02)
+    monkeypatch.setattr(worker, "SWEEP", 0.02)
     monkeypatch.setattr(circuit_breaker, "FIRST_WAIT", 0.02)
 
 
@@ -112,7 +111,7 @@ def test_a_run_that_the_user_paused_meanwhile_does_not_go_on(
 def test_a_pause_by_the_user_wins_over_an_endpoint_that_fails_at_the_same_time(
     lab: Lab, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "LISTEN", 60.0)  # the pause is not noticed before the failures
+    monkeypatch.setattr(controls, "LISTEN", 60.0)  # the pause is not noticed before the failures
 
     class PausedMeanwhile(Down):
         async def complete(self, request: Request) -> Completion:
@@ -130,21 +129,21 @@ def test_a_pause_by_the_user_wins_over_an_endpoint_that_fails_at_the_same_time(
 def test_a_run_resumed_while_its_pause_takes_effect_goes_on(
     lab: Lab, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "LISTEN", 0.005)
-    apply, record_end = executor.Executor._apply, executor.Executor._record_end
+    monkeypatch.setattr(controls, "LISTEN", 0.005)
+    apply, record_end = controls.Controls._apply, workflow.Workflows._record_end
     applied: list[str] = []
 
-    def note(self: executor.Executor, event: Event) -> None:
+    def note(self: controls.Controls, event: Event) -> None:
         apply(self, event)
         applied.append(event.kind)
 
-    def resume_first(self: executor.Executor, *ended: Any) -> None:
+    def resume_first(self: workflow.Workflows, *ended: Any) -> None:
         if applied[-1] == "paused":
             lab.runs.resume("small")
         record_end(self, *ended)
 
-    monkeypatch.setattr(executor.Executor, "_apply", note)
-    monkeypatch.setattr(executor.Executor, "_record_end", resume_first)
+    monkeypatch.setattr(controls.Controls, "_apply", note)
+    monkeypatch.setattr(workflow.Workflows, "_record_end", resume_first)
 
     class PausedMeanwhile(Scripted):
         async def complete(self, request: Request) -> Completion:

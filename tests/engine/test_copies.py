@@ -10,12 +10,11 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
-import sqlalchemy as sa
 
 import postgres
 from conftest import Call
 from judge_gym.lab import Lab
-from judge_gym.store import identity, tables
+from judge_gym.store import identity
 from judge_gym.store.identity import CopiedDatabase, Place
 from judge_gym.web import serve
 from stores import contents
@@ -217,23 +216,3 @@ def test_a_place_is_the_same_by_its_data_and_its_instance_or_address(
     there: Place, same: bool
 ) -> None:
     assert HERE.equals(there) is same
-
-
-def test_a_place_that_an_earlier_version_recorded_is_recognised_and_replaced(
-    write_study: WriteStudy, tmp_path: Path
-) -> None:
-    url = f"sqlite:///{tmp_path / 'lab.db'}"
-    with Lab.open(url) as lab:
-        lab.runs.start(write_study())
-        earlier = lab.store.identity._earlier_digest
-        with lab.store.database.begin() as connection:
-            row = {"place": earlier(connection), "traits": None}
-            connection.execute(tables.identity.delete())
-            connection.execute(tables.identity.insert().values(row))
-    with Lab.open(copied(url, tmp_path / "copy")) as lab:
-        assert lab.store.identity.is_copy()
-    with Lab.open(url) as lab:
-        assert not lab.store.identity.is_copy()
-        lab.engine.work(until_idle=True)
-        rows = lab.store.database.rows(sa.select(tables.identity))
-        assert [row["traits"] is not None for row in rows] == [True]

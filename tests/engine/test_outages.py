@@ -105,7 +105,7 @@ def test_a_run_waits_for_a_database_that_is_away_for_seconds(
         study = write_study(tmp_path, **CHANGES)
         if workers:
             going = [ready(bench) for _ in range(workers)]
-            bench.call("start", study)
+            bench.call("run", "--background", study)
         else:
             going = [bench.start("run", study, "--json")]
         bench.wait_for(reference.calls // 3, *going)
@@ -195,7 +195,7 @@ def test_a_worker_that_is_cut_off_and_declared_dead_repeats_only_calls_in_flight
         bench.database = server.url.replace(str(urlsplit(server.url).port), str(way.port))
         first = ready(bench)
         bench.database = server.url
-        bench.call("start", study)
+        bench.call("run", "--background", study)
         bench.wait_for(reference.calls // 8, first)
         second = ready(bench)
         way.shut()

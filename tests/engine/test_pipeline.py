@@ -184,6 +184,7 @@ def test_declarations_count_from_their_last_change(
         "samples": 1,
         "vary": {"verdict.method": ["single", "subset"]},
         "protocol": None,
+        "design": {},
         "tasks": [{"concept": "fascism", "evidence": "here"}],
     }
     lab.runs.run(study(**given, contrasts=[first], margin=0.2))

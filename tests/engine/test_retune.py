@@ -10,7 +10,7 @@ import pytest
 from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.meters import Meters
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import Paused
+from judge_gym.engine.orders import Paused
 from judge_gym.errors import BudgetError
 from judge_gym.models.registry import Registry
 from judge_gym.models.simulated.server import SimulatedServer, serve

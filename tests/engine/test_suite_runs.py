@@ -16,10 +16,9 @@ import postgres
 from commands import Bench, Process, ended, ready, served, wait
 from conftest import Call, Scripted, succeed
 from engines import replace_engine
-from judge_gym.engine import Engine
+from judge_gym.engine import Engine, worker
 from judge_gym.engine.calls import circuit_breaker, retry
-from judge_gym.engine.runs import executor
-from judge_gym.engine.runs.executor import Executor
+from judge_gym.engine.controls import Controls
 from judge_gym.errors import BudgetError, DesignError, RateLimitError, UnavailableError
 from judge_gym.lab import Lab
 from judge_gym.models.model_card import Limits
@@ -181,15 +180,15 @@ def test_a_run_is_paused_or_cancelled_from_elsewhere_and_then_repeats_nothing(
 ) -> None:
     applied, seen = threading.Event(), threading.Event()
     in_progress = []
-    apply = Executor._apply
+    apply = Controls._apply
 
-    def note(self: Executor, event: Event) -> None:
+    def note(self: Controls, event: Event) -> None:
         apply(self, event)
         if event.kind == status:
             assert seen.wait(60)
             applied.set()
 
-    monkeypatch.setattr(Executor, "_apply", note)
+    monkeypatch.setattr(Controls, "_apply", note)
     models = Slow(3, applied)
     replace_engine(lab, Engine(lab.store, models, limits=Limits(concurrency=1)))
 
@@ -249,7 +248,7 @@ def test_a_worker_tries_the_endpoint_of_a_suite_run_again_and_completes_the_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(retry, "BACKOFF", 0.001)
-    monkeypatch.setattr(executor, "SWEEP", 0.02)
+    monkeypatch.setattr(worker, "SWEEP", 0.02)
     monkeypatch.setattr(circuit_breaker, "FIRST_WAIT", 0.02)
     run = stored(lab, write_suite(tmp_path / "tiny", 24), 24)
     models = DownAtFirst(lab, run)

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 
 import postgres
 from commands import IN_FLIGHT, Bench, ended, ready, served, wait, write_study
-from judge_gym.engine.runs import executor, follower, locks
-from judge_gym.engine.runs.locks import worker_lock
-from judge_gym.engine.runs.queue import PROTOCOL, RunQueue
+from judge_gym.engine import liveness, worker
+from judge_gym.engine.liveness import worker_lock
+from judge_gym.engine.queue import PROTOCOL, RunQueue
 from judge_gym.errors import DatabaseGone
 from judge_gym.lab import Lab
 from judge_gym.models.simulated.server import SimulatedServer, serve
@@ -56,8 +56,8 @@ def test_work_at_a_real_endpoint_that_a_dead_worker_has_begun_is_taken_up(
     url: str, write_study: WriteStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(executor, "SWEEP", 0.1)
-    monkeypatch.setattr(locks, "MISSED", 2)
+    monkeypatch.setattr(worker, "SWEEP", 0.1)
+    monkeypatch.setattr(liveness, "MISSED", 2)
     server = SimulatedServer()
     with serve(server) as endpoint:
         write_entry(tmp_path, endpoint)
@@ -139,7 +139,7 @@ def test_a_successor_completes_what_a_killed_worker_has_begun(
     bench: Bench, tmp_path: Path, successor: str
 ) -> None:
     worker = ready(bench)
-    bench.call("start", write_study(tmp_path, **LARGE | {"samples": 30}))
+    bench.call("run", "--background", write_study(tmp_path, **LARGE | {"samples": 30}))
     bench.wait_for(100, worker)
     worker.kill()
     worker.communicate()
@@ -159,7 +159,7 @@ def test_work_of_a_stopped_worker_is_taken_up_and_it_repeats_nothing_when_it_wak
     bench: Bench, tmp_path: Path
 ) -> None:
     first = ready(bench)
-    bench.call("start", write_study(tmp_path, **LARGE))
+    bench.call("run", "--background", write_study(tmp_path, **LARGE))
     bench.wait_for(100, first)
     second = ready(bench)
     first.send_signal(signal.SIGSTOP)
@@ -195,19 +195,23 @@ def test_an_idle_worker_makes_few_transactions_and_takes_up_new_work(
             return int(connection.execute(query).scalar_one())
 
     worker = ready(bench)
-    bench.call("start", write_study(tmp_path, judges=["lab:balanced"], samples=1, swap="none"))
+    bench.call(
+        "run",
+        "--background",
+        write_study(tmp_path, judges=["lab:balanced"], samples=1, swap="none"),
+    )
     bench.complete(worker)
     time.sleep(10)
     before = transactions()
     time.sleep(10)
     assert transactions() - before < 10 * 5
-    bench.call("start", write_study(tmp_path, study="second", samples=1, swap="none"))
+    bench.call("run", "--background", write_study(tmp_path, study="second", samples=1, swap="none"))
     bench.complete(worker)
 
 
 def test_an_idle_worker_ends_when_its_database_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower, "OUTAGE", (0.5,))
-    monkeypatch.setattr(follower, "LOOK", 0.1)
+    monkeypatch.setattr(worker, "OUTAGE", (0.5,))
+    monkeypatch.setattr(worker, "LOOK", 0.1)
     url = postgres.fresh_url()
     name = url.partition("?")[0].rpartition("/")[2]
     with Lab.open(url) as lab, ThreadPoolExecutor(1) as pool:

@@ -42,7 +42,7 @@ def test_another_worker_continues_the_work_of_a_killed_one(
     reference: Reference, bench: Bench
 ) -> None:
     first, second = ready(bench), ready(bench)
-    bench.call("start", write_study(bench.folder, **CHANGES))
+    bench.call("run", "--background", write_study(bench.folder, **CHANGES))
     bench.wait_for(reference.calls // 3, first, second)
     first.kill()
     first.communicate()
@@ -59,7 +59,7 @@ def test_another_worker_continues_the_work_of_one_that_was_terminated(
     reference: Reference, bench: Bench
 ) -> None:
     first = ready(bench)
-    bench.call("start", write_study(bench.folder, **CHANGES))
+    bench.call("run", "--background", write_study(bench.folder, **CHANGES))
     bench.wait_for(reference.calls // 3, first)
     first.send_signal(signal.SIGTERM)
     assert "worked on 2 runs" in ended(first, 130)
@@ -79,7 +79,7 @@ def test_workers_share_the_shards_of_a_run(bench: Bench) -> None:
     workers = [ready(bench), ready(bench)]
     shards = 6
     changes = {"judges": ["lab:balanced"], "samples": 42 * shards, "swap": "none", "probe": False}
-    bench.call("start", write_study(bench.folder, **changes))
+    bench.call("run", "--background", write_study(bench.folder, **changes))
     taken = sa.text(
         "SELECT executor_id, count(*) FROM dbos.workflow_status "
         "WHERE name = 'shard' AND status = 'PENDING' GROUP BY executor_id"

@@ -10,6 +10,7 @@ from judge_gym.analysis.judges.table import judge_table
 from judge_gym.errors import DesignError
 from judge_gym.recorded import FileOptions, FileReading, as_samples, read_file
 from judge_gym.recorded.importers import find_importer
+from judge_gym.recorded.recording import item_parts
 
 N = 40
 IDS = [f"q{n}" for n in range(N)]
@@ -178,7 +179,53 @@ def test_a_judge_without_a_verdict_is_unreadable_and_words_for_it_are_statuses()
     reading = read({**WIDE, "gpt": ["refused", "", *VERDICTS[2:]]})
     statuses = {item: status for _, item, _, status, _ in verdicts(reading)}
     assert (statuses["q0"], statuses["q1"]) == ("refused", "parse_failed")
-    assert "gpt has no verdict in 1 rows" in " ".join(reading.recording.notes)
+    assert "Empty verdicts of gpt, which count as unreadable: 1." in " ".join(
+        reading.recording.notes
+    )
+
+
+def test_a_word_that_people_use_is_a_label_and_no_status() -> None:
+    words = ["refused" if verdict == "pass" else "answered" for verdict in VERDICTS]
+    reading = read({"id": IDS, "gpt": words, "human": words[::-1]})
+    assert {status for *_, status, _ in verdicts(reading)} == {"scored"}
+    assert set(reading.recording.scale.labels) == {"refused", "answered"}
+    alone = read({"id": IDS, "gpt": words, "human": ["answered"] * N})
+    assert "'refused' (26 rows) is no verdict" in " ".join(q.text for q in alone.questions)
+
+
+def test_a_judge_that_abstains_in_its_words_is_asked_about() -> None:
+    unsure = ["unsure", *VERDICTS[1:]]
+    reading = read({**WIDE, "gpt": unsure})
+    assert (verdicts(reading)[0][1:4], reading.recording.scale.kind) == (
+        ("q0", 0, "abstained"),
+        "binary",
+    )
+    assert [question.option for question in reading.questions] == ["--same unsure=abstained"]
+    label = read({**WIDE, "gpt": unsure}, same={"unsure": "unsure"})
+    assert (label.recording.scale.kind, label.questions) == ("nominal", ())
+    peoples = read({**WIDE, "gpt": unsure, "ann": ["unsure", *LABELS[1:]]})
+    assert "unsure" in peoples.recording.scale.labels, "people use it as a label"
+
+
+def test_verdicts_that_are_missing_are_refused_with_what_may_be_some() -> None:
+    reading = read({"id": IDS, "reply": TEXTS, "human": LABELS, "score": [n / 7 for n in range(N)]})
+    with pytest.raises(DesignError, match=r"no verdicts of a judge.*\n- score holds 40"):
+        reading.refuse_without_verdicts()
+
+
+def test_a_second_file_with_a_row_for_each_person_needs_no_telling_names(tmp_path: Path) -> None:
+    rows = [
+        (item, who, verdict)
+        for item, verdict in zip(IDS, VERDICTS, strict=True)
+        for who in ("mo", "jo")
+    ]
+    file = tmp_path / "labels.csv"
+    pd.DataFrame(rows, columns=["case", "name_", "said"]).to_csv(file, index=False)
+    reading = read({"id": IDS, "reply": TEXTS, "gpt": VERDICTS}, labels=file)
+    assert labels(reading) == {(item, who, verdict) for item, who, verdict in rows}
+    assert reading.questions == ()
+    shared = next(role for role in reading.roles if role.column == "case")
+    assert shared.reason == "shared, in labels.csv"
 
 
 def test_systems_make_items_of_their_own_that_share_a_cluster() -> None:
@@ -290,3 +337,22 @@ def test_the_importer_of_files_is_tried_last_and_wants_verdicts(tmp_path: Path) 
     pd.DataFrame({"reply": TEXTS}).to_csv(file, index=False)
     with pytest.raises(DesignError, match="no verdicts"):
         importer.read(file)
+
+
+def test_a_transcript_is_read_as_text_and_parts_are_shown_with_their_names() -> None:
+    messages = [f'[{{"role": "user", "content": "Where is {n}?"}}]' for n in range(N)]
+    reading = read({"id": IDS, "log": messages, "gpt": VERDICTS, "human": LABELS})
+    assert reading.recording.items["text"][3] == "user:\n  Where is 3?"
+    assert reading.recording.items["length"][3] == len("user:\n  Where is 3?")
+    inputs = [f"How do I do number {n}, please?" for n in range(N)]
+    parts = read({"id": IDS, "input": inputs, "output": TEXTS, "gpt": VERDICTS, "human": LABELS})
+    assert item_parts(parts.recording.items.iloc[2]) == {"input": inputs[2], "output": TEXTS[2]}
+    assert parts.recording.items["length"][2] == len(TEXTS[2]), "the output is what is judged"
+    pair = read({"input": inputs, "output_a": TEXTS, "output_b": TEXTS[::-1], "gpt": ["A"] * N})
+    assert item_parts(pair.recording.items.iloc[0]) == {}
+
+
+def test_a_response_that_nobody_prefers_keeps_its_place() -> None:
+    pairs = {"question": TEXTS, "answer_a": TEXTS, "answer_b": TEXTS[::-1]}
+    reading = read({**pairs, "gpt": ["model_b", "tie"] * (N // 2)})
+    assert reading.recording.scale.labels == ("model_a", "model_b", "tie")

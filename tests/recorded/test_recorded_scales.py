@@ -142,3 +142,19 @@ def test_accepting_leaves_no_question() -> None:
     reading = read("low", "mid", "high", "n/a", options=FileOptions(accept=True))
     assert reading.questions == ()
     assert reading.scale.labels == ("low", "mid", "high")
+
+
+def test_spellings_that_differ_by_case_get_one_style() -> None:
+    reading = read("positive", "negative", truths=("Positive",) * 30 + ("Negative",) * 4)
+    assert reading.scale.labels in (("negative", "positive"), ("Negative", "Positive"))
+    small = read("PASS", "FAIL", labels=("pass",) * 10 + ("fail",) * 10)
+    assert small.scale == LabelScale("binary", ("fail", "pass"), "pass")
+
+
+def test_a_column_of_scores_beside_words_is_named_with_its_option() -> None:
+    values = Counter({str(number): 5 for number in range(1, 11)})
+    labels = Counter({"pass": 9, "fail": 9})
+    reading = read_scale(values, labels, NOTHING, FileOptions(), scores=["quality"])
+    assert [*reading.problems] == [""], "no single value is wrong"
+    assert "--score 'quality>=NUMBER'" in reading.problems[""]
+    assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10) in quality" in reading.problems[""]

@@ -98,10 +98,17 @@ BROKEN = {
     "twice.csv": (b"id,a,a\n1,2,3\n", "'a' twice"),
     "more.csv": (b"id,text\n1,a,b\n2,c\n3,d,e,f\n", r"line 2 \(3\), line 4 \(4\) have more cells"),
     "cut.csv": (b"id,text,ann\n1,a,pass\n2,b", "line 3 is cut off"),
-    "quote.csv": (b'id,text\n1,"a\n2,b\n', "a quotation mark is not closed"),
-    "cut.json": (b'[{"id": 1}, {"id": "tw', "line 1: broken JSON.*cut off"),
-    "cut.jsonl": (b'{"id": 1}\n{"id": 2}\n{"id', "line 3: broken JSON"),
-    "mixed.jsonl": (b'{"id": 1}\nhello\n', "line 2: broken JSON"),
+    "quote.csv": (b'id,text\n1,"a\n2,b\n', "a quotation mark in line 2 is not closed"),
+    "title.csv": (
+        b"Report of May\n\nid,text,ann\n1,a,pass\n2,b,fail\n3,c,pass\n4,d,pass\n",
+        r"line 1 \('Report of May'\) does not name the 3 columns.*line 3",
+    ),
+    "cut.json": (
+        b'[{"id": 1}, {"id": "tw',
+        "line 1, character 20: broken JSON: Unterminated string;.*cut off",
+    ),
+    "cut.jsonl": (b'{"id": 1}\n{"id": 2}\n{"id', "line 3, character 2: broken JSON"),
+    "mixed.jsonl": (b'{"id": 1}\nhello\n', "line 2, character 1: broken JSON"),
     "list.jsonl": (b'{"id": 1}\n[2]\n', "line 2: a line is an object, not a list"),
     "numbers.json": (b"[1, 2]", "item 1 is a number, not an object"),
     "deep.json": (b"[" * 100_000, "nested too deeply"),
@@ -123,6 +130,12 @@ def test_a_broken_file_ends_in_one_clear_message(tmp_path: Path, name: str) -> N
     with pytest.raises(DesignError, match=message) as refusal:
         read_table(tmp_path / name)
     assert name in refusal.value.message
+
+
+def test_texts_with_commas_in_one_column_are_no_broken_table(tmp_path: Path) -> None:
+    file = tmp_path / "texts.csv"
+    file.write_text("text\n" + "Well, yes, it was late.\n" * 9)
+    assert list(read_table(file).frame) == ["text"]
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

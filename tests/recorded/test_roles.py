@@ -192,3 +192,99 @@ def test_columns_that_the_user_names_are_all_of_their_kind() -> None:
     layout = find(columns, judges=("haiku",), people=("mk",))
     assert (set(layout.judges), set(layout.raters)) == ({"haiku"}, {"mk"})
     assert {"gpt", "jd"} <= set(layout.unused)
+
+
+@pytest.mark.parametrize("name", ["gpt_run{}", "GPT run {}", "gptTrial{}"])
+def test_columns_of_runs_are_repeats_of_their_judge(name: str) -> None:
+    columns = {name.format(n): VERDICTS for n in (1, 2, 3)}
+    layout = find({"id": NUMBERS, **columns, "human": SPARSE})
+    judges = {judge.lower() for judge, _ in layout.judges.values()}
+    assert (judges, len(layout.judges), uncertain(layout)) == ({"gpt"}, 3, set())
+    numbers = find({"id": NUMBERS, "gpt": VERDICTS, "run": [1, 2] * (N // 2), "human": SPARSE})
+    assert (set(numbers.judges), "run" in numbers.unused) == ({"gpt"}, True)
+
+
+def test_a_model_whose_texts_differ_wrote_them() -> None:
+    texts = [f"{text} {model}" for text in TEXTS for model in ("old", "new")]
+    columns = {"question": LONG["ref"], "model": ["gpt-4", "llama"] * N, "reply": texts}
+    layout = find({**columns, "judge_score": LONG["verdict"], "human": LONG["verdict"]})
+    assert (layout.system, layout.who, layout.item) == ("model", None, "question")
+    assert (set(layout.judges), set(layout.raters)) == ({"judge_score"}, {"human"})
+    one = find({"id": NUMBERS, "reply": TEXTS, "model": ["gpt-4"] * N, "prediction": VERDICTS})
+    assert (one.who, one.verdict) == ("model", "prediction"), "it names the one judge"
+
+
+def test_a_conversation_of_several_texts_is_a_cluster_and_no_item() -> None:
+    conversation = [f"c{n // 3}" for n in range(N)]
+    columns = {"conversation_id": conversation, "turn": range(N), "text": TEXTS}
+    layout = find({**columns, "gpt": VERDICTS, "human": SPARSE})
+    assert (layout.item, layout.cluster) == ("turn", "conversation_id")
+    long = {"conversation_id": LONG["ref"], "judge": LONG["who"], "verdict": LONG["verdict"]}
+    assert find(long).item == "conversation_id", "one verdict of each judge on each"
+
+
+@pytest.mark.parametrize("name", ["expected", "y_true", "target", "expected_label", "Ground Truth"])
+def test_a_known_answer_is_told_by_its_name_and_labels(name: str) -> None:
+    layout = find({"id": NUMBERS, "body": TEXTS, name: VERDICTS, "actual": VERDICTS})
+    assert (layout.truth, set(layout.judges), uncertain(layout)) == (name, {"actual"}, set())
+    assert find({"id": NUMBERS, "reference": TEXTS, "gpt": VERDICTS}).truth is None
+
+
+def test_full_columns_beside_a_judge_may_be_peoples() -> None:
+    raters = {"R1": VERDICTS, "R2": VERDICTS[::-1], "R3": VERDICTS}
+    layout = find({"id": NUMBERS, "body": TEXTS, "LLM": VERDICTS, **raters})
+    assert (set(layout.judges), set(layout.raters)) == ({"LLM"}, set(raters))
+    assert uncertain(layout) == set(raters)
+
+
+def test_numbers_of_a_judge_beside_words_of_a_person_are_found() -> None:
+    words = ["yes" if verdict == "pass" else "no" for verdict in VERDICTS]
+    numbers = [int(verdict == "pass") for verdict in VERDICTS]
+    layout = find({"id": NUMBERS, "body": TEXTS, "auto": numbers, "human": words})
+    assert (set(layout.judges), set(layout.raters)) == ({"auto"}, {"human"})
+
+
+def test_labels_of_a_wide_judge_beside_a_row_for_each_person() -> None:
+    who = ["mia", "jo"] * N
+    columns = {"ref": LONG["ref"], "annotator": who, "label": LONG["verdict"]}
+    layout = find({**columns, "gpt": LONG["verdict"]})
+    assert (layout.people, layout.verdict) == (frozenset({"mia", "jo"}), "label")
+    assert (set(layout.judges), uncertain(layout)) == ({"gpt"}, set())
+
+
+def test_a_column_of_unknown_words_that_the_user_names_holds_labels() -> None:
+    words = ["gut" if verdict == "pass" else "schlecht" for verdict in VERDICTS]
+    numbers = [int(verdict == "pass") for verdict in VERDICTS]
+    layout = find({"nr": NUMBERS, "urteil": words, "mensch": numbers}, judges=("urteil",))
+    assert (layout.who, set(layout.judges)) == (None, {"urteil"})
+
+
+def test_a_column_of_who_may_be_named_beside_some_of_its_names() -> None:
+    columns = {"ref": LONG["ref"], "by": ["gpt-5", "mia"] * N, "label": LONG["verdict"]}
+    layout = find(columns, judges=("by",), people=("mia",))
+    assert (layout.who, layout.people, layout.problems) == ("by", frozenset({"mia"}), [])
+
+
+def test_what_columns_may_be_is_said_where_none_has_verdicts() -> None:
+    scores = [n / 3 for n in range(N)]
+    answers = [f"It is fine, mostly.\nVERDICT: {verdict}" for verdict in VERDICTS]
+    hints = find(
+        {
+            **{"id": NUMBERS, "body": TEXTS, "human": VERDICTS, "score": scores},
+            **{"gpt": answers, "judgments": ['[{"judge": "gpt"}]'] * N},
+        }
+    ).hints
+    assert "gpt holds whole answers" in hints[0]
+    assert "judgments holds lists" in hints[1]
+    assert "score holds 40 different numbers, from 0 to 13" in hints[2]
+    assert "--score 'score>=NUMBER'" in hints[2]
+    assert find({"id": NUMBERS, "gpt": VERDICTS, "score": scores}).hints == ()
+
+
+def test_texts_of_a_pair_are_told_by_the_labels_that_name_them() -> None:
+    chosen = ["links" if n % 3 else "rechts" for n in range(N)]
+    texts = {"Frage": TEXTS, "Antwort links": TEXTS[::-1], "Antwort rechts": TEXTS}
+    layout = find({**texts, "Urteil GPT": chosen, "human": chosen})
+    assert (layout.responses, layout.text) == (("Antwort links", "Antwort rechts"), "Frage")
+    other = find({**texts, "Urteil GPT": VERDICTS, "human": VERDICTS})
+    assert other.responses is None

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import signal
 import sqlite3
 import stat
@@ -13,18 +14,20 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateTable
 
 import postgres
+from conftest import Call
 from forked import open_store_until, open_stores_at_once
-from judge_gym.engine.runs.queue import RunQueue
+from judge_gym.engine.queue import RunQueue
 from judge_gym.errors import ConflictError, NotFoundError, StoreError
 from judge_gym.lab import Lab
+from judge_gym.records import content_hash
 from judge_gym.store import Store, database, tables
-from judge_gym.store.database import HEAD, alembic_config, open_database
-from stores import contents, create_old_schema, old_lab
+from judge_gym.store.database import HEAD, OLDEST, alembic_config, open_database
+from stores import contents, later_version
 
 
 def url(file: Path) -> str:
@@ -42,34 +45,6 @@ def stated_revision(file: Path) -> str:
     [(revision,)] = connection.execute("SELECT version_num FROM alembic_version")
     connection.close()
     return str(revision)
-
-
-def structure(engine: sa.Engine) -> dict[str, Any]:
-    """All that makes a schema, in comparable form."""
-    look = sa.inspect(engine)
-    return {
-        table: {
-            "columns": {
-                c["name"]: (str(c["type"]), c["nullable"]) for c in look.get_columns(table)
-            },
-            "key": look.get_pk_constraint(table)["constrained_columns"],
-            "foreign": {
-                (*f["constrained_columns"], f["referred_table"], *f["options"].items())
-                for f in look.get_foreign_keys(table)
-            },
-            "unique": {tuple(u["column_names"]) for u in look.get_unique_constraints(table)},
-            "indexes": {
-                (i["name"], *i["column_names"], i["unique"], *_options(i))
-                for i in look.get_indexes(table)
-            },
-        }
-        for table in look.get_table_names()
-        if table != "alembic_version"
-    }
-
-
-def _options(index: Any) -> list[str]:
-    return [f"{name}={value}" for name, value in index.get("dialect_options", {}).items()]
 
 
 # --- the schema ----------------------------------------------------------------------------------
@@ -94,9 +69,9 @@ def test_every_migration_says_whether_it_only_adds() -> None:
     assert scripts
     for script in scripts:
         assert isinstance(getattr(script.module, "only_adds", None), bool), script.revision
-        if not script.module.only_adds and script.revision > "0023":
+        if not script.module.only_adds or script.revision == OLDEST:
             serves = getattr(script.module, "serves", "")
-            assert "0023" <= serves <= script.revision, "which versions work after a contract"
+            assert OLDEST <= serves <= script.revision, "which versions work after a contract"
         assert script.revision == script.revision.zfill(4), "revisions are compared as strings"
 
 
@@ -170,7 +145,7 @@ def test_an_expanded_schema_of_a_newer_version_serves_this_one(tmp_path: Path) -
     assert _upgrade(file, contract=True) == ("9999", "9999")
     opened = open_database(url(file), prepare=False)
     assert opened.pending() == []
-    assert opened.oldest_served() == "0023", "later steps only add"
+    assert opened.oldest_served() == OLDEST, "later steps only add"
     opened.engine.dispose()
 
 
@@ -217,26 +192,34 @@ def test_opening_applies_only_steps_that_add(
     Store.open(url(file)).close()
 
 
+@pytest.mark.parametrize("statement", [1, 2, 3])
+def test_a_database_whose_upgrade_was_killed_can_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: int
+) -> None:
+    file = tmp_path / "lab.db"
+    Store.open(url(file)).close()
+    before = contents(file)
+    later = {"folder": tmp_path / "killed", "migrations": [_next(only_adds=True)]}
+    assert open_store_until(url(file), statement, later) == -signal.SIGKILL
+    assert contents(file) == before
+    _add_a_migration(tmp_path, monkeypatch, only_adds=True)
+    Store.open(url(file)).close()
+    assert stated_revision(file) == "9000"
+
+
 def _add_a_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_adds: bool) -> None:
     """judge-gym as its next version would be, with one more migration beside the real ones."""
-    versions = tmp_path / "versions"
-    versions.mkdir()
-    (versions / "9000_next.py").write_text(
+    for name, value in later_version(tmp_path / "versions", [_next(only_adds)]).items():
+        monkeypatch.setattr(database, name, value)
+
+
+def _next(only_adds: bool) -> str:
+    return (
         f'revision = "9000"\ndown_revision = "{HEAD}"\nonly_adds = {only_adds}\n'
         "from alembic import op\nimport sqlalchemy as sa\n"
         'def upgrade():\n    op.create_table("later", sa.Column("id", sa.Integer))\n'
+        '    op.execute("INSERT INTO later VALUES (1)")\n'
     )
-
-    def with_one_more() -> Any:
-        config = alembic_config()
-        shipped = Path(config.get_main_option("script_location")) / "versions"
-        config.set_main_option("path_separator", "os")
-        config.set_main_option("version_locations", os.pathsep.join(map(str, (shipped, versions))))
-        return config
-
-    monkeypatch.setattr(database, "alembic_config", with_one_more)
-    monkeypatch.setattr(database, "HEAD", "9000")
-    monkeypatch.setattr(database, "NEEDED", "9000")
 
 
 @pytest.mark.parametrize("statement", [1, 2, 9, 25])
@@ -255,56 +238,18 @@ def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> No
     assert stated_revision(file) == HEAD
 
 
-# --- from an old schema --------------------------------------------------------------------------
+# --- other databases -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("on_file", [True, False])
-def test_an_upgraded_old_schema_equals_a_new_one(tmp_path: Path, on_file: bool) -> None:
-    old = open_database(
-        url(tmp_path / "old.db") if on_file else postgres.empty_url(), prepare=False
+def test_the_baseline_is_counted_up_with_the_schema() -> None:
+    """Before the first release nothing is migrated, so every schema needs a number of its own."""
+    statements = [
+        str(CreateTable(table).compile(dialect=sqlite.dialect()))
+        for table in tables.metadata.sorted_tables
+    ]
+    assert (HEAD, content_hash("\n".join(statements))[:8]) == ("0025", "5637f749"), (
+        "rename the baseline to the next number, and change HEAD, NEEDED, OLDEST and this line"
     )
-    with old.begin() as connection:
-        create_old_schema(connection, "0008")
-    assert old.upgrade(contract=True) == ("0008", HEAD)
-    new = open_database(url(tmp_path / "new.db") if on_file else postgres.fresh_url())
-    assert structure(old.engine) == structure(new.engine)
-    with old.engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, tables.metadata) == []
-    for opened in (old, new):
-        opened.engine.dispose()
-
-
-RENAMED = {
-    "events": {"said": "message"},
-    "collections": {"fault": "error"},
-    "suite_runs": {"condition": "settings", "experiment": "condition"},
-}
-
-
-def columns(file: Path) -> dict[str, list[str]]:
-    engine = sa.create_engine(url(file))
-    look = sa.inspect(engine)
-    found = {
-        table: [column["name"] for column in look.get_columns(table)]
-        for table in look.get_table_names()
-    }
-    engine.dispose()
-    return found
-
-
-def test_an_upgraded_lab_keeps_the_rows_of_every_table(tmp_path: Path) -> None:
-    file = tmp_path / "lab.db"
-    old_lab(file)
-    before, shape = contents(file), columns(file)
-    _upgrade(file, contract=True)
-    now, wider = contents(file), columns(file)
-    for table in set(shape) - {"alembic_version", "experiments"}:  # designs are completed
-        names = [RENAMED.get(table, {}).get(name, name) for name in shape[table]]
-        places = [wider[table].index(name) for name in names]
-        kept = sorted((tuple(row[place] for place in places) for row in now[table]), key=repr)
-        assert kept == before[table], table
-    assert before["events"] and before["suite_runs"] and len(now["experiments"]) > 1
 
 
 @pytest.mark.parametrize("mark", ["CREATE TABLE customers (id int)", "foreign migrations"])
@@ -326,31 +271,35 @@ def test_the_database_of_another_application_is_refused_and_left_alone(
     assert contents(file) == before
 
 
-@pytest.mark.parametrize("attempt", ["open", "upgrade", "status"])
-def test_a_schema_that_is_too_old_is_refused_in_words(tmp_path: Path, attempt: str) -> None:
+@pytest.mark.parametrize("attempt", ["open", "upgrade", "status", "command"])
+@pytest.mark.parametrize("revision", ["0008", "0024"])
+def test_a_lab_of_an_unreleased_version_is_refused_in_one_message_and_left_alone(
+    tmp_path: Path, attempt: str, revision: str, call: Call
+) -> None:
     file = tmp_path / "lab.db"
-    Store.open(url(file)).close()
-    set_revision(file, "0007")
-    with pytest.raises(ConflictError, match=r"lab\.db is at schema 0007.*upgrades from 0008"):
-        match attempt:
-            case "open":
-                Store.open(url(file))
-            case "upgrade":
-                _upgrade(file)
-            case _:
-                open_database(url(file), prepare=False).pending()
-    assert stated_revision(file) == "0007"
-
-
-@pytest.mark.parametrize("statement", [1, 4, 30, 31])
-def test_a_database_whose_upgrade_was_killed_can_be_opened(tmp_path: Path, statement: int) -> None:
-    file = tmp_path / "lab.db"
-    old_lab(file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(
+            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL);"
+            f"INSERT INTO alembic_version VALUES ('{revision}');"
+            "CREATE TABLE experiments (digest VARCHAR PRIMARY KEY, design JSON NOT NULL);"
+            "INSERT INTO experiments VALUES ('d', '{\"judge.model\": \"sim:strict\"}');"
+        )
     before = contents(file)
-    assert open_store_until(url(file), statement) == -signal.SIGKILL
+    message = rf"lab\.db is at schema {revision}, from before the first release"
+    if attempt == "command":
+        refused = call("--db", url(file), "status")
+        assert refused.code == 2 and len(refused.err.splitlines()) == 1
+        assert re.search(message, refused.err)
+    else:
+        with pytest.raises(ConflictError, match=message):
+            match attempt:
+                case "open":
+                    Store.open(url(file))
+                case "upgrade":
+                    _upgrade(file)
+                case _:
+                    open_database(url(file), prepare=False).pending()
     assert contents(file) == before
-    Store.open(url(file)).close()
-    assert stated_revision(file) == HEAD
 
 
 def test_nobody_but_the_owner_can_read_the_files_of_a_lab(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
 """A database in use is changed in steps, none of which loses a row or stops whoever works on it."""
 
-import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,54 +10,74 @@ import pytest
 import sqlalchemy as sa
 
 import postgres
-from judge_gym.axes import V1_DEFAULTS
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.lab import Lab
-from judge_gym.store import tables
-from judge_gym.store.database import HEAD, NEEDED, Database, open_database
-from judge_gym.store.deployment import DATA_MIGRATIONS, Deployment
-from stores import create_old_schema
+from judge_gym.store import database, deployment, tables
+from judge_gym.store.database import HEAD, Database, open_database
+from judge_gym.store.deployment import DataMigration, Deployment
+from stores import later_version
 
-PROBES = 57
-LOOSE = "0008"
-NULLS = "SELECT count(*) FROM probes WHERE run_id IS NULL"
+POOLS, LOOSE = 57, "9000"
+EXPAND = f"""
+import sqlalchemy as sa
+from alembic import op
+revision, down_revision, only_adds = "9000", "{HEAD}", True
+def upgrade():
+    op.add_column("pools", sa.Column("size", sa.Integer, nullable=True))
+"""
+CONTRACT = """
+import sqlalchemy as sa
+from alembic import op
+revision, down_revision, only_adds, serves = "9001", "9000", False, "9000"
+audit = "SELECT count(*) FROM pools WHERE size IS NULL"
+def upgrade():
+    with op.batch_alter_table("pools") as table:
+        table.alter_column("size", existing_type=sa.Integer(), nullable=False)
+"""
+WIDER = sa.Table(
+    "pools",
+    sa.MetaData(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("size", sa.Integer),
+)
+SIZES = DataMigration(
+    "pools-know-their-size",
+    "fills in the size of pools that versions before 9000 wrote",
+    WIDER,
+    WIDER.c.size.is_(None),
+    {"size": 1 + WIDER.c.id % 3},
+)
+NULLS = "SELECT count(*) FROM pools WHERE size IS NULL"
+
+
+@pytest.fixture
+def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later version of judge-gym, whose pools know their size."""
+    for name, value in later_version(tmp_path / "versions", [EXPAND, CONTRACT]).items():
+        monkeypatch.setattr(database, name, value)
+        if name != "alembic_config":
+            monkeypatch.setattr(deployment, name, value)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def loose(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """A database as an older version left it: probes that do not name their run."""
+    """A database that was expanded while it held pools of unknown size."""
     on_file = request.param == "sqlite"
-    opened = open_database(
-        f"sqlite:///{tmp_path / 'lab.db'}" if on_file else postgres.empty_url(), prepare=False
-    )
+    opened = open_database(f"sqlite:///{tmp_path / 'lab.db'}" if on_file else postgres.fresh_url())
+    _add_pools(opened, range(1, POOLS + 1))
+    request.getfixturevalue("later")
+    assert opened.upgrade() == (HEAD, LOOSE)
     with opened.begin() as connection:
-        create_old_schema(connection, LOOSE)
-    plain = sa.create_engine(opened.url)  # on a file it checks no foreign key
-    with plain.begin() as connection:
-        if not on_file:
-            connection.execute(sa.text("SET session_replication_role = replica"))
-        # Only these tables matter here, so what their rows belong to is left out.
-        call = {c.name: 1 if isinstance(c.type, sa.Integer) else "x" for c in tables.calls.c}
-        connection.execute(tables.calls.insert().values(call))
-        for number in range(1, PROBES + 1):
-            connection.execute(
-                sa.text(
-                    "INSERT INTO samples (id, run_id, rubric_id, evidence_id, replicate, flipped, "
-                    "is_swap, status, stages, display, call_id) VALUES (:id, :run, 1, 1, :id, :no, "
-                    ":no, 'scored', '1', 'A=1', 1)"
-                ),
-                {"id": number, "run": 1 + number % 3, "no": False},
-            )
-            connection.execute(
-                sa.text(
-                    "INSERT INTO probes (id, sample_id, status, call_id, run_id) "
-                    "VALUES (:id, :id, 'scored', 1, :run)"
-                ),
-                {"id": number, "run": 1 + number % 3 if number % 5 == 0 else None},
-            )
-    plain.dispose()
+        connection.execute(sa.text("UPDATE pools SET size = 1 + id % 3 WHERE id % 5 = 0"))
     yield opened
     opened.engine.dispose()
+
+
+def _add_pools(opened: Database, ids: Iterable[int]) -> None:
+    """As the version before does, which knows no size."""
+    rows = [{"id": id, "hash": f"{id}", "key": f"{id}", "loaded": datetime.now(UTC)} for id in ids]
+    with opened.begin() as connection:
+        connection.execute(tables.pools.insert(), rows)
 
 
 def count(database: Database, query: str) -> int:
@@ -68,8 +86,8 @@ def count(database: Database, query: str) -> int:
 
 
 def rightly_filled(database: Database) -> bool:
-    wrong = "SELECT count(*) FROM probes WHERE run_id IS NULL OR run_id != 1 + id % 3"
-    return count(database, wrong) == 0 and count(database, "SELECT count(*) FROM probes") == PROBES
+    wrong = "SELECT count(*) FROM pools WHERE size IS NULL OR size != 1 + id % 3"
+    return count(database, wrong) == 0 and count(database, "SELECT count(*) FROM pools") >= POOLS
 
 
 # --- expand, migrate, contract -------------------------------------------------------------------
@@ -83,17 +101,17 @@ def test_a_version_that_needs_a_tightened_schema_names_the_commands(loose: Datab
 
 def test_a_contract_is_refused_until_its_audit_finds_nothing(loose: Database) -> None:
     left = count(loose, NULLS)
-    with pytest.raises(ConflictError, match=rf"0009 does not fit {left} rows.*db migrate"):
+    with pytest.raises(ConflictError, match=rf"9001 does not fit {left} rows.*db migrate"):
         loose.upgrade(contract=True)
     assert loose.revision() == LOOSE
-    assert Deployment(loose).migrate(size=10) == left
-    assert loose.upgrade(contract=True) == (LOOSE, HEAD)
+    assert Deployment(loose, (SIZES,)).migrate(size=10) == left
+    assert loose.upgrade(contract=True) == (LOOSE, "9001")
     assert rightly_filled(loose)
-    [column] = [c for c in sa.inspect(loose.engine).get_columns("probes") if c["name"] == "run_id"]
+    [column] = [c for c in sa.inspect(loose.engine).get_columns("pools") if c["name"] == "size"]
     assert not column["nullable"]
 
 
-@pytest.mark.parametrize("size", [1, 7, PROBES, 1000])
+@pytest.mark.parametrize("size", [1, 7, POOLS, 1000])
 def test_an_interrupted_migration_continues_where_it_stopped(loose: Database, size: int) -> None:
     class Interrupted(Exception):
         pass
@@ -107,22 +125,21 @@ def test_an_interrupted_migration_continues_where_it_stopped(loose: Database, si
 
     left = count(loose, NULLS)
     try:
-        Deployment(loose).migrate(size=size, watch=stop_at_the_second)
+        Deployment(loose, (SIZES,)).migrate(size=size, watch=stop_at_the_second)
     except Interrupted:
         assert seen == [size, 2 * size] and count(loose, NULLS) == left - 2 * size
-    Deployment(loose).migrate(size=size)
+    Deployment(loose, (SIZES,)).migrate(size=size)
     assert rightly_filled(loose)
-    [stand] = Deployment(loose).status()["data"]
+    [stand] = Deployment(loose, (SIZES,)).status()["data"]
     assert (stand["status"], stand["changed"], stand["left"]) == ("finished", left, 0)
-    assert Deployment(loose).migrate(size=size) == 0, "a second time is nothing"
+    assert Deployment(loose, (SIZES,)).migrate(size=size) == 0, "a second time is nothing"
 
 
 def test_rows_of_an_old_process_are_migrated_later(loose: Database) -> None:
-    Deployment(loose).migrate()
-    with loose.begin() as connection:
-        connection.execute(sa.text("UPDATE probes SET run_id = NULL WHERE id IN (3, 40)"))
-    assert Deployment(loose).status()["data"][0]["left"] == 2
-    assert Deployment(loose).migrate(size=1) == 2
+    Deployment(loose, (SIZES,)).migrate()
+    _add_pools(loose, [80, 90])
+    assert Deployment(loose, (SIZES,)).status()["data"][0]["left"] == 2
+    assert Deployment(loose, (SIZES,)).migrate(size=1) == 2
     assert rightly_filled(loose)
 
 
@@ -130,7 +147,7 @@ def test_concurrent_migrations_take_turns(loose: Database) -> None:
     left = count(loose, NULLS)
     changed: list[int] = []
     threads = [
-        threading.Thread(target=lambda: changed.append(Deployment(loose).migrate(size=3)))
+        threading.Thread(target=lambda: changed.append(Deployment(loose, (SIZES,)).migrate(size=3)))
         for _ in range(3)
     ]
     for thread in threads:
@@ -141,64 +158,36 @@ def test_concurrent_migrations_take_turns(loose: Database) -> None:
 
 
 def test_status_shows_pending_steps_and_migrations(loose: Database) -> None:
-    found = Deployment(loose).status()
-    assert (found["revision"], found["newest"], found["profile"]) == (LOOSE, HEAD, "dev")
+    found = Deployment(loose, (SIZES,)).status()
+    assert (found["revision"], found["newest"], found["profile"]) == (LOOSE, "9001", "dev")
     left = count(loose, NULLS)
-    assert found["pending"] == [
-        {"revision": "0009", "phase": "contract", "misfits": left},
-        *(
-            {"revision": f"{number:04}", "phase": "expand", "misfits": 0}
-            for number in range(10, int(HEAD) + 1)
-        ),
-    ]
+    assert found["pending"] == [{"revision": "9001", "phase": "contract", "misfits": left}]
     [data] = found["data"]
-    assert (data["name"], data["status"], data["left"]) == (
-        DATA_MIGRATIONS[0].name,
-        "pending",
-        left,
-    )
+    assert (data["name"], data["status"], data["left"]) == (SIZES.name, "pending", left)
 
 
-@pytest.mark.parametrize("on_file", [True, False])
-def test_upgrading_writes_out_the_knobs_of_stored_designs(tmp_path: Path, on_file: bool) -> None:
-    place = f"sqlite:///{tmp_path / 'lab.db'}" if on_file else postgres.empty_url()
-    opened = open_database(place, prepare=False)
-    chosen = {"judge.model": "sim:strict", "rubric.scale": 5, "judge.temperature": 0.5}
-    row = {"digest": "d", "task_type": "ecc", "concept": "c", "country": "", "seed": 1}
-    with opened.begin() as connection:
-        create_old_schema(connection, "0009")
-        pool = {"hash": "h", "key": "k", "loaded": datetime.now(UTC)}
-        connection.execute(tables.pools.insert().values(id=1, **pool))
-        stored = tables.experiments.insert().values(pool_id=1, design=chosen, **row)
-        connection.execute(stored)
-    opened.prepare() if on_file else opened.upgrade()
-    assert opened.revision() == HEAD
-    with opened.read() as connection:
-        [design] = connection.scalars(sa.select(tables.experiments.c.design))
-    assert design == {**V1_DEFAULTS, **chosen}
-    opened.engine.dispose()
-
-
-def test_opening_production_for_reading_upgrades_nothing(production: str, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "lab.db")) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0009'")
-        connection.commit()
-    with pytest.raises(ConflictError, match=f"at schema 0009, this version needs {NEEDED}"):
+def test_opening_production_for_reading_upgrades_nothing(
+    production: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue("later")
+    with pytest.raises(ConflictError, match=f"at schema {HEAD}, this version needs 9001"):
         open_database(production)
     opened = open_database(production, prepare=False)
-    assert opened.revision() == "0009"
+    assert opened.revision() == HEAD
     opened.engine.dispose()
 
 
-def test_opening_a_database_on_a_server_never_changes_its_schema() -> None:
-    url = postgres.empty_url()
-    opened = open_database(url, prepare=False)
-    with opened.begin() as connection:
-        create_old_schema(connection, "0009")
-    with pytest.raises(ConflictError, match=r"at schema 0009.*'judge-gym db upgrade'"):
+def test_opening_a_database_on_a_server_never_changes_its_schema(
+    request: pytest.FixtureRequest,
+) -> None:
+    url = postgres.fresh_url()
+    open_database(url).engine.dispose()
+    request.getfixturevalue("later")
+    with pytest.raises(ConflictError, match=rf"at schema {HEAD}.*'judge-gym db upgrade'"):
         Lab.open(url)
-    assert opened.revision() == "0009"
-    assert opened.upgrade() == ("0009", HEAD)
+    opened = open_database(url, prepare=False)
+    assert opened.revision() == HEAD
+    assert opened.upgrade(contract=True) == (HEAD, "9001")
     opened.engine.dispose()
     with Lab.open(url) as lab:
         assert lab.runs.status()["runs"] == []

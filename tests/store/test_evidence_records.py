@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge_gym.errors import ConflictError, NotFoundError
-from judge_gym.records import Evidence, Pool, Window, digest, storable
+from judge_gym.records import Evidence, Pool, Window, storable
 from judge_gym.store import Store
 from judge_gym.store import tables as t
 from stores import fresh, in_any_order, rows
@@ -52,19 +52,6 @@ def test_a_saved_window_is_one_row_and_loads_unchanged(store: Store) -> None:
     assert len(set(ids)) == 6
     assert [store.evidence.find_window(id) for id in ids[:6]] == windows
     assert [store.evidence.window_id(window) for window in windows] == ids[:6]
-
-
-@pytest.mark.parametrize(
-    "window", [VALDORIA, Window("Valdoria"), replace(VALDORIA, start=None)], ids=str
-)
-def test_a_window_without_a_search_keeps_the_key_it_had_before_searches_existed(
-    store: Store, window: Window
-) -> None:
-    store.evidence.save_window(window)
-    store.evidence.save_window(replace(window, search="gdelt: court"))
-    plain, searched = [row["key"] for row in rows(store, t.windows)]
-    assert plain == digest([window.country, str(window.start), str(window.end)])
-    assert searched != plain
 
 
 def test_an_unknown_window_is_not_found(store: Store) -> None:

@@ -164,9 +164,8 @@ def test_an_eval_that_did_not_fail_before_has_no_earlier_report() -> None:
     )
 
 
-@pytest.mark.parametrize("name", [UNUSED.path, f"{UNUSED.path}#2"])
-def test_an_eval_that_failed_before_has_an_earlier_failure(name: str) -> None:
-    [earlier] = find_facts(UNUSED, SOURCES[UNUSED.path], prior=[prior(name)]).earlier
+def test_an_eval_that_failed_before_has_an_earlier_failure() -> None:
+    [earlier] = find_facts(UNUSED, SOURCES[UNUSED.path], prior=[prior(UNUSED.path)]).earlier
     assert (earlier.date, earlier.classification, earlier.fix) == (
         "2026-02-01",
         "OVERLY_STRICT",

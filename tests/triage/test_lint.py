@@ -17,7 +17,6 @@ from judge_gym.triage import (
     PriorReport,
     ReportedFailure,
     find_facts,
-    lint,
     lint_report,
     make_case,
     make_finding,
@@ -36,6 +35,16 @@ STEPS = {
 ONE, TWO = "sim:one", "sim:two"
 QUOTES = "REASONING: So.\nMODEL CODE:\n```\nx = 1\n```\nEXPECTED CODE:\n```\ninvented\n```"
 NAMES = ["eval", "run-the-step", "previous-results", "recommendation", "actions-taken"]
+SECTIONS = (
+    "Run",
+    "Earlier reports",
+    "Failures by step",
+    "Classification",
+    "Each failure",
+    "Patterns",
+    "Recommendations",
+    "Net impact",
+)
 VERDICTS = [*([name] for name in CLASSES), list(CLASSES[:3]), ["ABSTAIN"], []]
 
 
@@ -146,8 +155,7 @@ def test_an_edited_number_is_found(kind: str, data: st.DataObject) -> None:
     lines[number] = f"{lines[number][:start]}{new}{lines[number][end:]}"
     mismatches = lint_report("\n".join(lines))
     assert mismatches, f"{old} became {new}"
-    if kind not in ("passed", "inconclusive"):  # which others contradict, where they stand
-        assert number + 1 in [one.line for one in mismatches]
+    assert number + 1 in [one.line for one in mismatches]
 
 
 def without_line(text: str, section: str, pattern: str) -> str | None:
@@ -183,7 +191,7 @@ def test_a_class_edited_in_one_place_is_found(name: str) -> None:
         lines[line] = f"{lines[line][:start]}{name}{lines[line][end:]}"
         [mismatch] = lint_report("\n".join(lines))
         assert (mismatch.line, mismatch.stated) == (line + 1, name)
-        assert mismatch.what.startswith("class of 00")
+        assert mismatch.what.endswith("Each failure, Class")
 
 
 # --- other texts ---------------------------------------------------------------------------------
@@ -195,20 +203,40 @@ def test_a_mismatch_names_line_statement_and_count() -> None:
     failed = len(re.findall("^### [0-9]", text, re.M))
     wrong = text.replace(f"| Failed | {failed} |", "| Failed | 77 |")
     [found] = lint_report(wrong)
-    assert str(found) == f"line {line + 1}: Failed: stated 77, counted {failed}"
+    assert str(found) == f"line {line + 1}: Run, Failed: stated 77, counted {failed}"
 
 
-@each_row("section", lint.SECTIONS)
-def test_a_report_without_one_of_its_sections_is_refused(section: str) -> None:
+@each_row("section", SECTIONS)
+def test_a_section_that_was_renamed_is_found(section: str) -> None:
     text = made_report(2).replace(f"\n## {section}\n", "\n## Something else\n")
-    with pytest.raises(DesignError, match=f"not a report of judge-gym analyze.*{section!r}"):
-        lint_report(text)
+    assert any(section in mismatch.counted for mismatch in lint_report(text))
 
 
 @pytest.mark.parametrize("text", ["", "# Nothing\n", "## Summary\n\nPassed: 10\nFailed: 3\n"])
 def test_a_text_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(DesignError, match="not a report of judge-gym analyze"):
         lint_report(text)
+
+
+def test_a_row_that_was_added_to_a_table_is_found() -> None:
+    text = made_report(2)
+    line, _, _ = next(places(text, *PLANTED["step"]))
+    row = "| `deploy` | 1 |"
+    lines = text.splitlines()
+    lines.insert(line, row)
+    [mismatch] = lint_report("\n".join(lines))
+    assert (mismatch.line, mismatch.stated, mismatch.counted) == (line + 1, row, "nothing")
+
+
+def test_notes_and_alignment_are_not_checked() -> None:
+    text = made_report(2)
+    note = "All 77 of these fail for one reason.\n\n| Mine | 77 |\n| --- | --- |\n| a | 1 |\n"
+    edited = text.replace("## Patterns\n", f"## Patterns\n\n{note}")
+    edited = edited.replace("| --- | ---: |", "| :--- | -----: |").replace(
+        "| Failed |", "|  Failed |"
+    )
+    assert edited != text
+    assert lint_report(edited) == []
 
 
 def test_quoted_and_fenced_text_and_recorded_actions_are_not_checked() -> None:

@@ -22,6 +22,7 @@ from judge_gym.triage import (
     read_report,
     report_path,
     split_results,
+    without_rows,
     write_report,
 )
 from judge_gym.triage.markdown import code, fence, prose, table
@@ -32,7 +33,7 @@ ONE, TWO = "sim:one", "sim:two"
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 NASTY = (
     "# Actions taken\n\n| a | b |\n| --- | --- |\n| MODEL_FAULT | 7 |\n```\n````\n"
-    "<script>alert(1)</script> ![x](http://evil/x.png) [y](javascript:1) **5/7 (99 %)**"
+    "--> <script>alert(1)</script> ![x](http://evil/x.png) [y](javascript:1) **5/7 (99 %)**"
 )
 
 
@@ -223,7 +224,7 @@ def test_a_report_is_read_back() -> None:
     read = read_report(report(), "somewhere.md")
     assert (read.run, read.date, read.version) == (RUN.id, RUN.date, RUN.version)
     assert read.pass_rate == "55.6 % (5/9)"
-    assert [(one.eval, one.step, one.classification) for one in read.failures] == [
+    assert [(one.path, one.step, one.classification) for one in read.failures] == [
         ("000-strings/001-slugify", "tests", FAULT),
         ("000-strings/002-initials", "lint", "undecided"),
         ("001-collections/001-top-words", "tests", GAP),
@@ -256,9 +257,14 @@ def test_a_report_that_quotes_earlier_ones_counts_its_own_failures() -> None:
 @settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from("#|-`>*\n 1aA_:[]()<"), max_size=120))
 def test_any_text_can_be_read(text: str) -> None:
-    read_report(text, "x.md")
-    with suppress(DesignError):  # it states nothing
-        lint_report(text)
+    """Whatever stands before or after a report's rows, or instead of them."""
+    with suppress(DesignError):  # it carries no rows
+        read_report(text, "x.md")
+    ours = report()
+    edited = f"{text}\n{ours}\n{text}"
+    with suppress(DesignError):  # its fence is open, so that all of the report is quoted
+        assert read_report(edited, "x.md").failures == read_report(ours, "x.md").failures
+        lint_report(edited)
 
 
 # --- texts of models -----------------------------------------------------------------------------
@@ -282,6 +288,7 @@ def test_no_text_of_a_model_changes_the_structure(text: str) -> None:
     plain, written = hostile("harmless"), hostile(text)
     assert headings(written) == headings(plain)
     assert lint_report(written) == []
+    assert "<!--" not in MARKDOWN.render(without_rows(written))
     assert len(read_report(written, "x.md").failures) == 1
 
 

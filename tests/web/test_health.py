@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 import postgres
-from judge_gym.engine.runs.locks import worker_lock
+from judge_gym.engine.liveness import worker_lock
 from judge_gym.lab import Lab
 from judge_gym.store.deployment import Deployment
 from judge_gym.web import serve

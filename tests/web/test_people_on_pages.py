@@ -14,6 +14,7 @@ import pytest
 
 from documents import parse, text
 from judge_gym.client import Client
+from judge_gym.records.numbers import difference_with_interval
 from lab_server import ServedLab, serve_lab
 
 WORDS = ("fail", "pass")
@@ -225,6 +226,14 @@ def test_a_comparison_names_the_labels_of_items_on_which_setups_differ(lab: Serv
         )
         or "–" in cells[0]
     )
+
+
+def test_a_comparison_writes_its_difference_as_reports_do(lab: ServedLab) -> None:
+    found = lab.lab.reports.compare("checks", a="balanced", b="strict")
+    unit, difference = found["columns"][0]["unit"], found["difference"]
+    assert difference is not None
+    shown = page(lab, "/parts/compare?of=checks&a=balanced&b=strict")
+    assert difference_with_interval(difference, unit) in [text(cell) for cell in shown.iter("td")]
 
 
 def test_an_export_has_labels_texts_and_answers_on_request(lab: ServedLab) -> None:

@@ -178,6 +178,7 @@ TEXTS = (
 """Columns, beside knobs, that a file reader leaves as text; evidence may be numbered."""
 _ORDER = [JUDGE, "evidence", "replicate", "task", "variant", "series", "is_swap", "rubric_draw"]
 _ORDER += ["rubric", "flipped", "tag", "call_id", "mask", "probe"]
+_DISPLAY = re.compile(r"\S+=\d+(?: \S+=\d+)*")
 _WHOLE = re.compile(r"\b(\d+)\.0+\b")
 """A stage as a spreadsheet may write it."""
 _NUMBERS = (
@@ -236,8 +237,64 @@ def tidy(samples: pd.DataFrame, *, source: str = "the frame") -> pd.DataFrame:
     columns["stages"] = _whole_stages(columns["stages"])
     frame = samples.reset_index(drop=True).assign(**columns)
     frame = with_variant(frame.assign(mask=_masks(frame, source), task=task_names(frame)))
+    frame = _with_named_settings(frame, read, samples)
     _refuse_contradictions(frame, read)
     return _sorted(frame.assign(repeats=_repeats(frame)))
+
+
+def _with_named_settings(frame: pd.DataFrame, read: Columns, samples: pd.DataFrame) -> pd.DataFrame:
+    """Adds what a variant or tag of recorded verdicts tells apart, and no knob, as a setting.
+
+    Otherwise verdicts under two prompts would count as repeats of each other.
+    """
+    cell = ["task", JUDGE, "variant", "rubric_author"]
+    if "variant" in samples:
+        given = read.levels("variant")
+        if _tells_more(frame[cell], given):
+            frame = with_variant(frame.assign(**{f"{FOREIGN}variant": given}))
+    # A lab's tags differ by knobs, or name the same calls.
+    if (
+        "tag" in samples
+        and frame["call_id"].isna().all()
+        and _tells_more(frame[cell], frame["tag"])
+    ):
+        frame = with_variant(frame.assign(**{f"{FOREIGN}tag": read.levels("tag")}))
+    return frame
+
+
+def _tells_more(cells: pd.DataFrame, names: pd.Series) -> bool:
+    """Whether names tell rows of a cell apart."""
+    named = cells.assign(name=names.to_numpy())
+    return len(named.drop_duplicates()) > len(cells.drop_duplicates())
+
+
+def number_truths(frame: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Replaces known answers in words by their stages; a word that is no stage is refused.
+
+    Where judges wrote rubrics of their own, the word may be a stage of none, and stays.
+    """
+    if is_numeric_dtype(frame["truth"].dtype):
+        return frame
+    about = frame[["truth", "stage_names", "n_stages", "rubric_author"]]
+    truths: list[Any] = []
+    for row, (truth, names, scale, author) in enumerate(
+        about.itertuples(index=False, name=None), 1
+    ):
+        labels = names.split(NAMES_APART) if names else []
+        number = None if pd.isna(truth) else _number(truth)
+        if pd.isna(truth):
+            truths.append(np.nan)
+        elif truth in labels:
+            truths.append(float(labels.index(truth) + 1))
+        elif author != "provided":
+            truths.append(truth)
+        elif number is not None and number % 1 == 0 and 1 <= number <= scale:
+            truths.append(number)
+        else:
+            choices = labels or [str(stage) for stage in range(1, scale + 1)]
+            message = unknown(f"truth of sample {row}", truth, choices, source)
+            raise DesignError(message, choices=choices)
+    return frame.assign(truth=pd.Series(truths, frame.index).infer_objects())
 
 
 def _knobs(read: Columns, samples: pd.DataFrame) -> dict[str, pd.Series]:
@@ -343,6 +400,10 @@ def _refuse_contradictions(frame: pd.DataFrame, read: Columns) -> None:
     most = frame.groupby("evidence", observed=True)["n_stages"].transform("max")
     valid = truth.isna() | ((truth % 1 == 0) & truth.between(1, most))
     read.check("truth", valid, "is not a stage of its scale; choose 1 to n_stages, or a label")
+    codes, displays = pd.factorize(frame["display"])
+    shown = np.array([not text or bool(_DISPLAY.fullmatch(text)) for text in displays])
+    problem = "is not LABEL=STAGE for each label as shown, such as 'B=1 A=2'"
+    read.check("display", pd.Series(shown[codes]), problem)
     if (frame["cluster"] != "").any():
         clusters = frame.groupby(["task", "evidence"], observed=True)["cluster"]
         problem = "differs from other samples of its item; an item belongs to one cluster"

@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from judge_gym.axes._knobs import ANY, NONE, TASK, TEMPLATE, Alias, Axes, Knob, TaskTrait, knobs_of
-from judge_gym.axes._version1 import V1_DEFAULTS
 from judge_gym.axes.evidence import EvidenceAxes
 from judge_gym.axes.foreign import FOREIGN, RECORDED, ForeignAxes
 from judge_gym.axes.judge import JudgeAxes
@@ -34,7 +33,6 @@ __all__ = [
     "RECORDED",
     "TASK",
     "TEMPLATE",
-    "V1_DEFAULTS",
     "Axes",
     "Design",
     "Knob",
@@ -106,11 +104,8 @@ class Design(Axes):
         }
 
     def identity(self) -> dict[str, Any]:
-        """Returns the knobs that a digest covers, which neither new knobs nor defaults change."""
-        knobs = self._own_knobs()
-        chosen = {
-            path: value for path, value in self.values().items() if value != knobs[path].before
-        }
+        """Returns the knobs that a digest covers, which a new knob does not change."""
+        chosen = self.chosen()
         if TEMPLATE in chosen:  # a renamed file is the same prompt
             chosen[TEMPLATE] = template_digest(self.prompt.template)
         return chosen
@@ -150,7 +145,7 @@ def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
     'single'
     """
     recorded = {path: level for path, level in stored.items() if path.startswith(FOREIGN)}
-    own = {path: stored.get(path, knob.before) for path, knob in Design.knobs().items()}
+    own = {path: stored.get(path, knob.default) for path, knob in Design.knobs().items()}
     return own | recorded
 
 
@@ -173,7 +168,6 @@ def foreign_knob(path: str) -> Knob:
         path=path,
         type="text",
         default=None,
-        before=None,
         levels=(),
         open=True,
         question=f"Does {path.removeprefix(FOREIGN)}, as it was recorded, change the verdict?",

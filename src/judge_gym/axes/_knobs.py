@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from judge_gym.axes._version1 import V1_DEFAULTS
 from judge_gym.records import StageName
 
 Alias = str | Mapping[Any, Mapping[str, Any]]
@@ -35,24 +34,22 @@ def knob(
     question: str,
     cite: str = "",
     examples: tuple[Any, ...] = (),
-    before: Any = ...,
     inactive: Conditions | None = None,
     **limits: Any,
 ) -> Any:
     """Declares a field of an axis group.
 
     Args:
-        default: the level of a new design that does not name the knob.
+        default: the level of a design that does not name the knob, and of designs from before the
+            knob existed, so it does what was done without it. Digests leave it out.
         question: the research question that the knob answers, in one line.
         cite: the literature behind it.
         examples: levels to show and to test if the type does not list them.
-        before: the level that describes experiments from before the knob existed: stored designs
-            get it, and digests leave it out. Required of knobs that version 1 did not have.
         inactive: when the knob cannot act: the levels of other knobs, or the traits of a task,
             under which it changes nothing. Designs have its default there.
         limits: pydantic's constraints (`ge`, `le`, `min_length`).
     """
-    stated: dict[str, Any] = {} if before is ... else {"before": before}
+    stated: dict[str, Any] = {}
     if inactive:
         stated["inactive"] = {name: list(levels) for name, levels in inactive.items()}
     return Field(
@@ -85,8 +82,6 @@ class Knob:
     type: str
     default: Any
     """None if a study must give it, or if it may stay unset."""
-    before: Any
-    """The level of experiments from before the knob existed, which digests leave out."""
     levels: tuple[Any, ...]
     """All levels of a closed knob; examples of an open one."""
     open: bool
@@ -158,7 +153,6 @@ def _knob(path: str, field: FieldInfo) -> Knob:
         path=path,
         type=_words(annotation),
         default=default,
-        before=_before(path, field, extra),
         levels=levels,
         open=open_,
         question=field.description or "",
@@ -171,17 +165,6 @@ def _knob(path: str, field: FieldInfo) -> Knob:
 def _inactive(extra: Mapping[str, Any]) -> Conditions:
     declared: Mapping[str, list[Any]] = extra.get("inactive", {})
     return {name: tuple(levels) for name, levels in declared.items()}
-
-
-def _before(path: str, field: FieldInfo, extra: Mapping[str, Any]) -> Any:
-    if path in V1_DEFAULTS:
-        return V1_DEFAULTS[path]
-    if "before" not in extra and not field.is_required():
-        raise TypeError(
-            f"{path} is newer than version 1: knob(..., before=LEVEL) must state the level that "
-            "stored designs get"
-        )
-    return extra.get("before")  # None for a knob that every design names
 
 
 def _words(annotation: Any) -> str:

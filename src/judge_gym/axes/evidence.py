@@ -59,7 +59,6 @@ class EvidenceAxes(Axes):
 
     fields: str = knob(
         ALL_FIELDS,
-        before=ALL_FIELDS,
         question="What does a judge need to see: does a reference answer, or the context, change "
         "its verdict? Names are joined by a plus.",
         cite="Zheng et al. 2023 (MT-Bench)",

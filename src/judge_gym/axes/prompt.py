@@ -141,7 +141,6 @@ class PromptAxes(Axes):
 
     template: str = knob(
         NONE,
-        before=NONE,
         question="Does the prompt that you have in production judge as well as ours, or as a "
         "variant of it? A file; its words stand as they are.",
         examples=(NONE, "judge.md"),

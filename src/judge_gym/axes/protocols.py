@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-from judge_gym.axes._version1 import V1_DEFAULTS
-
 ProtocolName = Literal["contested-concepts"]
 CONTESTED: ProtocolName = "contested-concepts"
 """The blueprint's protocol: contested concepts of political science in news reporting.
@@ -20,12 +18,14 @@ PROTOCOLS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "": {},
         CONTESTED: {
-            "evidence.view": V1_DEFAULTS["evidence.view"],
-            **{
-                path: level
-                for path, level in V1_DEFAULTS.items()
-                if path.startswith("prompt.slots.")
-            },
+            "evidence.view": "neutralized",
+            "prompt.slots.neutralizer.material": "news article",
+            "prompt.slots.rubricer.persona": "a political scientist",
+            "prompt.slots.rubricer.material": "news reporting",
+            "prompt.slots.critic.material": "news reporting",
+            "prompt.slots.scorer.persona": "an expert political scientist",
+            "prompt.slots.prober.persona": "an expert political scientist",
+            "prompt.slots.prober.panel": "political science experts",
         },
     }
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SECTIONS = {
     "Check a file": "check:check",
     "Run a study": (
-        "init:studies demo:demo plan:studies run:runs status:runs start:runs pause:runs "
+        "init:studies demo:demo plan:studies run:runs status:runs pause:runs "
         "resume:runs cancel:runs retry:runs retune:runs"
     ),
     "See results": (

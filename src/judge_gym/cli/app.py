@@ -18,7 +18,7 @@ FIRST_LINE = 200
 """Characters of a command's help that the list of commands shows; lines are wrapped."""
 LIMITS = ("rpm", "tpm", "concurrency")
 CALLING = frozenset(
-    "demo run start resume retry retune worker evidence rubric score swap probe benchmark suite"
+    "demo run resume retry retune worker evidence rubric score swap probe benchmark suite"
     " schedule analyze plan lab mcp".split()
 )
 """Commands that the limits act on."""

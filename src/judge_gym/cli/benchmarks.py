@@ -9,7 +9,7 @@ import typer
 
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, open_lab
-from judge_gym.cli.options import NONE, AsJson, Set, Yes, parse_pairs
+from judge_gym.cli.options import NONE, AsJson, Set, parse_pairs
 from judge_gym.cli.results import end, execute, show_result
 from judge_gym.errors import ConflictError, DesignError
 
@@ -43,7 +43,6 @@ def judgebench(
     ] = None,
     set: Set = NONE,
     out: Annotated[Path | None, typer.Option(help="Write a page with tables and a figure.")] = None,
-    yes: Yes = False,
     json: AsJson = False,
 ) -> None:
     """Score judges on JudgeBench's pairs, run now or recorded, and compare several."""
@@ -64,7 +63,7 @@ def judgebench(
     }
     result = None
     if judge and pairs is not None:
-        result, run_now = _run(pairs, judge, set, by_judge, yes=yes, quiet=json)
+        result, run_now = _run(pairs, judge, set, by_judge, quiet=json)
         by_judge |= run_now
     scores = _scores(by_judge)
     comparison = _compare(by_judge)
@@ -119,7 +118,6 @@ def _run(
     set: Sequence[str],
     recorded: "Mapping[str, pd.DataFrame]",
     *,
-    yes: bool,
     quiet: bool,
 ) -> "tuple[Result, dict[str, pd.DataFrame]]":
     with open_lab() as lab:
@@ -128,7 +126,7 @@ def _run(
         for name, samples in recorded.items():
             if items.isdisjoint(samples["evidence"]):
                 raise DesignError(f"{path} and {name} share no pair; nothing was asked")
-        result = execute(lambda watch: lab.runs.run(prepared, watch=watch, confirmed=yes), quiet)
+        result = execute(lambda watch: lab.runs.run(prepared, watch=watch), quiet)
         if not quiet:
             show_result(result, False)
         if result.stopped is not None:
@@ -286,7 +284,6 @@ def run(
     folder: Folder,
     judge: Judges = NONE,
     set: Set = NONE,
-    yes: Yes = False,
     json: AsJson = False,
 ) -> None:
     """Run judges on your own benchmark, one verdict per item."""
@@ -296,7 +293,7 @@ def run(
     with open_lab() as lab:
         prepared = lab.benchmarks.prepare(folder, judge, overrides=parse_pairs("--set", set))
         paired = prepared.sweep.experiments[0].task.pool.paired
-        result = execute(lambda watch: lab.runs.run(prepared, watch=watch, confirmed=yes), json)
+        result = execute(lambda watch: lab.runs.run(prepared, watch=watch), json)
         scores = display.records(lab.benchmarks.known_answers(prepared))
         pairs = _scores(lab.benchmarks.judged_pairs(prepared)) if paired else {}
     if json:

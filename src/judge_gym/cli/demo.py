@@ -19,9 +19,9 @@ from judge_gym.cli.results import end, execute
 from judge_gym.errors import MissingToolError
 
 if TYPE_CHECKING:
-    from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
     from judge_gym.lab.failures import Analysis
+    from judge_gym.lab.suite_reports import SuiteReport
 
 FILES = ("lab.db", "samples.csv", "samples.parquet", "report.html")
 SUITE_CATEGORIES = ("001-language", "002-data")

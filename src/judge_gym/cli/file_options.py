@@ -7,7 +7,6 @@ uncertain about a file, and refuses elsewhere.
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -235,9 +234,7 @@ def refuse_file_options(options: "FileOptions", target: str) -> None:
     Raises:
         DesignError: if any is given beside `--positive`, which studies have too.
     """
-    from judge_gym.recorded.options import FileOptions
-
-    if replace(options, positive=None) != FileOptions():
+    if options.about_file:
         raise DesignError(
             f"{target!r} is a study or a tag, and options such as --human, --judge or --item are "
             "for files of verdicts"

@@ -3,7 +3,8 @@
 A table that is too wide is shortened step by step: tags lose the parts that all of them share, then
 those without which they still differ; what is the same in every row is stated once below; bounds
 join their estimate. If it is still too wide, it is wrapped at words or transposed, whichever takes
-fewer lines; only if neither fits are columns left out, and named.
+fewer lines; only if neither fits are columns left out, and named. A table of rich breaks words or
+cuts them off, and cannot leave out a column.
 """
 
 import re

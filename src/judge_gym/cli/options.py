@@ -114,10 +114,6 @@ FromLab = Annotated[
     ),
 ]
 
-Yes = Annotated[
-    bool, typer.Option("--yes", help="Pay for calls that are new because defaults changed.")
-]
-
 
 def parse_pairs(option: str, entries: Sequence[str]) -> dict[str, Any]:
     """Returns `NAME=VALUE` entries as a mapping, with values read as a study file's are."""

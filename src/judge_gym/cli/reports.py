@@ -77,6 +77,7 @@ def report(
             gates=gates,
             summary_only=summary_only,
             read=lambda path: _read_and_tell(path, file_options, quiet=json),
+            options=file_options,
         )
     elif target is not None and file is None:
         refuse_file_options(file_options, target)

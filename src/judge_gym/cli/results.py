@@ -15,7 +15,7 @@ from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
     from judge_gym.engine import Result
-    from judge_gym.engine.runs.planner import StagePlan
+    from judge_gym.engine.planner import StagePlan
     from judge_gym.lab import Lab
     from judge_gym.lab.collection import CollectionResult
     from judge_gym.lab.studies import Target

@@ -1,4 +1,4 @@
-"""Commands that run studies and control their runs: run, start, pause, status and others."""
+"""Commands that run studies and control their runs: run, pause, status and others."""
 
 import shlex
 import time
@@ -30,7 +30,6 @@ from judge_gym.cli.options import (
     Series,
     Set,
     Target,
-    Yes,
     parse_pairs,
     workflow,
 )
@@ -40,6 +39,8 @@ from judge_gym.records import TaskType
 
 if TYPE_CHECKING:
     from judge_gym.lab import Lab
+    from judge_gym.lab.runs import RunKeywords
+    from judge_gym.lab.study_files import StudySource
     from judge_gym.records.responses import ExperimentSummary, RunState
 
 SUITE = "suite:"
@@ -76,63 +77,46 @@ def run(
         bool,
         typer.Option("--offline", help="Call no model: every answer must be in the ledger."),
     ] = False,
-    yes: Yes = False,
+    background: Annotated[
+        bool,
+        typer.Option("--background", help="Return at once; a worker runs it, 'status' follows it."),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Run a study to the end.
 
     Interrupt it with Ctrl-C; the same command continues it.
     """
+    options: RunKeywords = {
+        "overrides": parse_pairs("--set", set),
+        "series": series,
+        "new_run": new_run,
+        "samples": samples,
+        "budget": parse_pairs("--budget", budget),
+        "offline": offline,
+        "pause_after": workflow(pause_after),
+    }
     with open_lab() as lab:
-        study = lab.studies.read(target, parse_pairs("--set", set))
+        study = lab.studies.read(target, options["overrides"])
         if not offline:
-            collect_missing(lab, study, allow_private, quiet=json)
-        execute_and_end(
-            lab,
-            lambda watch: lab.runs.run(
-                study,
-                series=series,
-                new_run=new_run,
-                samples=samples,
-                watch=watch,
-                budget=parse_pairs("--budget", budget),
-                offline=offline,
-                confirmed=yes,
-                pause_after=workflow(pause_after),
-            ),
-            json,
-        )
+            collect_missing(lab, study, allow_private, quiet=json or background)
+        if background:
+            _start(lab, study, options, json)
+            return
+        execute_and_end(lab, lambda watch: lab.runs.run(study, watch=watch, **options), json)
 
 
-@app.command()
-def start(
-    target: Target,
-    set: Set = NONE,
-    series: Series = None,
-    budget: Budget = NONE,
-    pause_after: PauseAfter = None,
-    yes: Yes = False,
-    json: AsJson = False,
-) -> None:
-    """Start a study in the background; 'status' follows it."""
-    with open_lab() as lab:
-        source = lab.studies.read(target, parse_pairs("--set", set))
-        tags = lab.runs.start(
-            source,
-            series=series,
-            budget=parse_pairs("--budget", budget),
-            pause_after=workflow(pause_after),
-            confirmed=yes,
-        )
-        log = None
-        if not lab.admin.on_server and lab.workers.start(limit_options()) is not None:
-            log = lab.workers.log_file()
-        study = lab.studies.name(source)
+def _start(lab: "Lab", study: "str | StudySource", options: "RunKeywords", json: bool) -> None:
+    """Queues a study, and starts a worker where the lab is a file."""
+    tags = lab.runs.start(study, **options)
+    log = None
+    if not lab.admin.on_server and lab.workers.start(limit_options()) is not None:
+        log = lab.workers.log_file()
     if json:
         display.print_json({"started": tags, "log": str(log) if log else None})
         return
     if log is None:
-        note_unused_limits(study)
+        note_unused_limits(lab.studies.name(study))
     typer.echo(f"started {display.plural(len(tags), 'experiment')}")
     typer.echo("follow with: judge-gym status --watch", err=True)
     if log is not None:

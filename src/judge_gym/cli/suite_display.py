@@ -13,7 +13,7 @@ from judge_gym.records.outcomes import IN_PROCESS
 
 if TYPE_CHECKING:
     from judge_gym.client.posting import Posted
-    from judge_gym.engine.suite_reports import SuiteReport
+    from judge_gym.lab.suite_reports import SuiteReport
     from judge_gym.records.responses import SuitePlan
     from judge_gym.suites import Effect
 

@@ -48,8 +48,8 @@ from judge_gym.errors import DesignError, JudgeGymError, MissingToolError
 
 if TYPE_CHECKING:
     from judge_gym.client.posting import Posted
-    from judge_gym.engine.suite_reports import SuiteReport
     from judge_gym.lab import Lab
+    from judge_gym.lab.suite_reports import SuiteReport
     from judge_gym.store import SuiteRun
     from judge_gym.suites import Condition as SuiteCondition
     from judge_gym.suites import Suite

@@ -273,7 +273,6 @@ class Runs(Noun):
         overrides: Mapping[str, Any] | None = None,
         pause_after: Workflow | None = None,
         only_failed: bool = False,
-        confirmed: bool = False,
     ) -> Sequence[str]:
         """Queues a study or an experiment for a worker and returns the tags at once."""
         return self._call("runs.start", locals())

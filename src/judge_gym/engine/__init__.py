@@ -3,6 +3,12 @@
 Runs are dispatched by DBOS and executed by the one process that holds the lab's lock, or by any
 number of workers on Postgres. The ledger and the lab's rows are the truth; DBOS only holds what is
 queued and which process executes it.
+
+`workflow` tells the story of a run, and `steps` and `suites` know what is missing of it. `follower`
+waits for the runs of a command, `worker` is the process that executes, `liveness` notices dead ones
+and takes over, `controls` applies pauses and new limits, `capabilities` says what this machine can
+do. `queue` and `orders` are what processes pass on, `planner` counts before anything is paid, and
+`calls` asks the models.
 """
 
 import gc
@@ -17,8 +23,8 @@ from judge_gym.engine.calls.budget import Spend, enough, refuse_unpriced
 from judge_gym.engine.calls.limit import endpoint_of
 from judge_gym.engine.calls.progress import LIMITS, MEASURED, RunProgress
 from judge_gym.engine.calls.stopped import Stopped
-from judge_gym.engine.runs.locks import lab_lock
-from judge_gym.engine.runs.orders import (
+from judge_gym.engine.liveness import lab_lock
+from judge_gym.engine.orders import (
     ANALYSES,
     FINISHED,
     JOBS,
@@ -31,7 +37,6 @@ from judge_gym.engine.runs.orders import (
     study_of,
     study_result,
 )
-from judge_gym.engine.suite_reports import missing_evals
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.models.model_card import Limits
 from judge_gym.records import SuiteRun
@@ -42,11 +47,11 @@ from judge_gym.studies import BudgetSpec
 
 if TYPE_CHECKING:
     from judge_gym.engine.calls.ask import Models
-    from judge_gym.engine.runs.capabilities import Capabilities
-    from judge_gym.engine.runs.executor import Analyze
-    from judge_gym.engine.runs.follower import RunFollower
-    from judge_gym.engine.runs.planner import Paces, Planner
-    from judge_gym.engine.runs.queue import RunQueue
+    from judge_gym.engine.capabilities import Capabilities
+    from judge_gym.engine.follower import RunFollower
+    from judge_gym.engine.planner import Paces, Planner
+    from judge_gym.engine.queue import RunQueue
+    from judge_gym.engine.workflow import Analyze
     from judge_gym.suites import Suite
 
 __all__ = [
@@ -84,23 +89,21 @@ class Engine:
         self._store = store
         self._limits = limits or Limits()
         self._models = models
-        self.analyze: Analyze | None = None
-        """Performs an analysis in this process when it works; set by the lab."""
 
     @cached_property
     def _capabilities(self) -> "Capabilities":
-        from judge_gym.engine.runs.capabilities import Capabilities
+        from judge_gym.engine.capabilities import Capabilities
 
         return Capabilities(self._store, self._models)
 
     def planner(self) -> "Planner":
         """Returns a planner, which walks runs without calling a model."""
-        from judge_gym.engine.runs.planner import Planner
+        from judge_gym.engine.planner import Planner
 
         return Planner(self._store.ledger, self._models, self._paces())
 
     def _paces(self) -> "Paces":
-        from judge_gym.engine.runs.planner import Paces
+        from judge_gym.engine.planner import Paces
 
         return Paces(self._store.usage, self._limits)
 
@@ -198,8 +201,8 @@ class Engine:
             active = queue.active_order(run.payer)
         if active is None or active.suite is None:
             return
-        asked = run.replicates_of if active.suite.selection is None else active.suite.selection
-        if any(asked.get(path, 0) < n for path, n in (work.selection or {}).items()):
+        ordered = run.replicates_of if active.suite.selection is None else active.suite.selection
+        if any(ordered.get(path, 0) < n for path, n in (work.selection or {}).items()):
             raise ConflictError(
                 f"run {run.id} is in progress, with other evals or fewer replicates; start these "
                 "when it has ended, or in another series"
@@ -218,7 +221,7 @@ class Engine:
             with self._queue() as queue:
                 last = queue.last_order(run.payer)
             work = last.suite if last is not None else None
-            if work is not None and not missing_evals(self._store, run, work.selection):
+            if work is not None and not self._store.suites.missing(run, work.selection):
                 work = replace(work, selection=None)  # the rest of the run
         return WorkOrder.of_suite(run, work or SuiteWork(run.version), self._places([run.model]))
 
@@ -237,7 +240,8 @@ class Engine:
         limits: Limits,
         watch: Callable[[Sequence[RunProgress]], None],
     ) -> "RunFollower":
-        from judge_gym.engine.runs.follower import RunFollower, run_in_loop
+        from judge_gym.engine.follower import RunFollower
+        from judge_gym.engine.interrupts import run_in_loop
 
         follower = RunFollower(self._store, self._models, limits, orders, self._capabilities)
         watch([follower.progress[order.run] for order in orders])
@@ -273,6 +277,7 @@ class Engine:
         until_idle: bool = False,
         on_start: Callable[[str], None] = lambda name: None,
         watch: Callable[[Mapping[int, RunProgress]], None] = lambda progress: None,
+        analyze: "Analyze | None" = None,
     ) -> Mapping[int, RunProgress]:
         """Executes what is queued until interrupted; returns the progress made here, by run.
 
@@ -280,14 +285,16 @@ class Engine:
             until_idle: end when nothing is left to do.
             on_start: called with the worker's name when it is ready.
             watch: called once with the live progress, which gains runs as they begin.
+            analyze: performs queued analyses; without it, they are left to other workers.
         """
-        from judge_gym.engine.runs.follower import run_in_loop, work
+        from judge_gym.engine.interrupts import run_in_loop
+        from judge_gym.engine.worker import serve
 
         progress: dict[int, RunProgress] = {}
         watch(progress)
         with self._confirmed_queue() as queue, _heap_frozen():
             run_in_loop(
-                work(
+                serve(
                     self._store,
                     self._models,
                     queue,
@@ -296,7 +303,7 @@ class Engine:
                     self._capabilities,
                     until_idle=until_idle,
                     on_start=on_start,
-                    analyze=self.analyze,
+                    analyze=analyze,
                 )
             )
         return progress
@@ -312,7 +319,7 @@ class Engine:
 
     def served_elsewhere(self) -> bool:
         """Whether a worker on a server executes what is queued, and has refused none of it."""
-        from judge_gym.engine.runs.queue import PROTOCOL
+        from judge_gym.engine.queue import PROTOCOL
         from judge_gym.store.locks import running_protocols
 
         if self._store.database.file is not None:
@@ -351,7 +358,7 @@ class Engine:
             budget: of its study.
             target: the study or tag that the user named.
         """
-        from judge_gym.engine.runs.pipeline import refuse_unprepared
+        from judge_gym.engine.steps import refuse_unprepared
 
         if not options.offline:
             self.refuse_uncallable(run.experiment.design, run.rivals, options.workflows)
@@ -403,7 +410,7 @@ class Engine:
 
     @contextmanager
     def _queue(self) -> Iterator["RunQueue"]:
-        from judge_gym.engine.runs.queue import RunQueue  # DBOS is slow to import
+        from judge_gym.engine.queue import RunQueue  # DBOS is slow to import
 
         self._store.database.refuse_other_profile()
         with closing(RunQueue(self._store.database)) as queue:
@@ -417,12 +424,12 @@ def models_of(
     rubric = design.rubric.resolve(design.judge.model)
     judge: dict[str | None, str] = {design.judge.model: "judges"}
     critic: dict[str | None, str] = {rubric.critic: "rubric.critic"}
-    others: dict[str | None, str] = dict.fromkeys(rivals, "swap")
+    authors: dict[str | None, str] = dict.fromkeys(rivals, "swap")
     by_workflow: dict[Workflow, dict[str | None, str]] = {
         "evidence": {design.evidence.resolve().editor: "evidence.editor"},
         "rubric": {rubric.author: "rubric.author", **critic},
         "score": {**judge},
-        "swap": {**others, **critic, **judge} if rivals else {},
+        "swap": {**authors, **critic, **judge} if rivals else {},
         "probe": {**judge},
     }
     roles = {model: role for name in workflows for model, role in by_workflow[name].items()}

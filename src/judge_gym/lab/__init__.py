@@ -4,12 +4,14 @@
 flat names of `Lab` are those of the blueprint, and call a noun.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from judge_gym.engine import Engine, Result
+from judge_gym.engine.queue_state import QueueState
 from judge_gym.errors import JudgeGymError
 from judge_gym.lab.admin import Admin
 from judge_gym.lab.benchmarks import Benchmarks
@@ -73,7 +75,7 @@ class Lab:
         drafts = Drafts(store, self.models, self.engine, self.studies, assistant)
         self.experiments = Experiments(store, self.engine, self.studies, drafts, items, folder)
         self.runs = Runs(store, self.models, self.engine, self.evidence, self.studies, drafts)
-        self.workers = Workers(store, self.engine)
+        self.workers = Workers(store, self.engine, analyze=self._perform_analysis)
         """The processes that execute queued runs."""
         self.pages = PageData(store, self.models, self.studies, items)
         """What pages of the web show beside the results of verbs."""
@@ -82,7 +84,6 @@ class Lab:
         self.labels = Labels(store, self.studies)
         self.recordings = Recordings(store)
         self.reports = Reports(store, self.studies, folder)
-        self.engine.analyze = lambda number, stop: self.failures.perform(number, stop)
         self.admin = Admin(store, self.models, self.engine, self.studies)
         self.serving = Serving(store, self.models)
         """What a server asks of its lab."""
@@ -102,6 +103,9 @@ class Lab:
         from judge_gym.lab.failures import Failures
 
         return Failures(self.store, self.models, self.engine, self.runs, self.suites, self.folder)
+
+    def _perform_analysis(self, number: int, stop: threading.Event) -> None:
+        self.failures.perform(number, stop)  # whose noun is loaded when it is used
 
     @classmethod
     def open(
@@ -123,7 +127,7 @@ class Lab:
             assistant: the model that edits and criticises in experiments that belong to no study,
                 by default that of `JUDGE_GYM_ASSISTANT`.
         """
-        store = Store.open(url, create=create)
+        store = Store.open(url, create=create, queue=QueueState)
         return cls(store, limits=limits, folder=folder, assistant=assistant)
 
     def close(self) -> None:

@@ -6,17 +6,14 @@ from dataclasses import astuple, replace
 from typing import TYPE_CHECKING
 
 from judge_gym.engine import WORKFLOWS, Engine, RunOptions, Spend, enough
-from judge_gym.errors import ConflictError, DesignError
+from judge_gym.errors import DesignError
 from judge_gym.lab.prepare import PreparedStudy, targets_of
 from judge_gym.models import Registry
 from judge_gym.store import Run, Store
 from judge_gym.studies import BudgetSpec, Caps
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.planner import Plan, StagePlan
-
-DEFAULTS = "defaults"
-"""The reason for new calls of a study whose file says the same as before."""
+    from judge_gym.engine.planner import Plan, StagePlan
 
 
 class Estimates:
@@ -80,21 +77,13 @@ class Estimates:
                 )
         return notes
 
-    def confirm_new_calls(self, prepared: PreparedStudy, options: RunOptions) -> list[str]:
-        """Notes new calls; refuses those of changed defaults that are not confirmed."""
+    def note_new_calls(self, prepared: PreparedStudy, options: RunOptions) -> list[str]:
+        """Notes calls that are new because the study changed since it was last run."""
         changes = {} if options.offline else self._changes(prepared)
         if not changes:
             return []
         plan, _ = self.estimate(prepared, series=options.series, samples=options.samples)
-        notes = _new_calls(changes, plan)
-        unconfirmed = _new_calls({t: c for t, c in changes.items() if c == DEFAULTS}, plan)
-        if unconfirmed and not options.confirmed:
-            raise ConflictError(
-                f"{unconfirmed[0]}, and nothing was started: keep its experiments with protocol: "
-                "contested-concepts and their evidence.editor and rubric.critic in the study, or "
-                "pay for new ones with --yes (confirmed: true)"
-            )
-        return notes
+        return _new_calls(changes, plan)
 
     def _changes(self, prepared: PreparedStudy) -> dict[str, str]:
         """Finds what has changed in experiments since they were last run, by tag."""
@@ -103,9 +92,6 @@ class Estimates:
         }
         changes = {}
         for new in prepared.sweep.experiments:
-            if new.tag in prepared.changed_by_defaults:
-                changes[new.tag] = DEFAULTS
-                continue
             if stored.get(new.tag, new.digest) == new.digest:
                 continue
             old, _ = self._store.experiments.find(new.tag)

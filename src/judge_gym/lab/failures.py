@@ -474,8 +474,11 @@ class Failures:
             if file.is_symlink() or not file.is_file() or file.stat().st_size > LONGEST_REPORT:
                 continue
             text = file.read_text("utf-8", "replace")
-            report = triage.read_report(text, file.relative_to(self._folder).as_posix())
-            if report.run and model in (None, report.model):
+            try:
+                report = triage.read_report(text, file.relative_to(self._folder).as_posix())
+            except DesignError:  # some other text
+                continue
+            if model in (None, report.model):
                 rows.append(
                     {
                         "path": report.source,
@@ -505,7 +508,7 @@ class Failures:
             eval: an eval's path, `category/name`.
         """
         text = self._report(path).read_text("utf-8", "replace")
-        shown = text
+        shown = triage.without_rows(text)
         if eval is not None:
             parts = triage.read_failure_sections(text)
             named = {part.eval: part.text for part in parts}
@@ -682,12 +685,12 @@ def _earlier_reports(
     for file in folder.glob("*.md"):
         try:
             report = triage.read_report(file.read_text(encoding="utf-8"), file.as_posix())
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, UnicodeDecodeError, DesignError) as error:
             notes.append(f"the report {file} cannot be read: {error}")
             continue
         # A key may be shortened on either side.
         if not any(key.startswith(report.run) or report.run.startswith(key) for key in later):
-            by_run.setdefault(report.run or report.source, []).append(report)
+            by_run.setdefault(report.run, []).append(report)
     newest = []
     for reports in by_run.values():
         reports.sort(key=lambda report: (report.date, len(report.source), report.source))

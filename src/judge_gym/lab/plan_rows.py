@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from judge_gym.records.responses import PlannedEndpoint, PlannedStage, as_record
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.planner import Plan, StagePlan
+    from judge_gym.engine.planner import Plan, StagePlan
 
 
 def planned_stage(stage: "StagePlan") -> PlannedStage:

@@ -54,7 +54,7 @@ def study_sizes(prepared: PreparedStudy) -> "dict[str, Size]":
     concepts = [len({experiment.task.concept for experiment in kind}) for kind in kinds]
     if least := min(concepts):
         tested = sum(map(_items, [*kinds[0], *kinds[1]]))
-        sizes["H1 entrenchment"] = Size(tested, tested, repeats, least, arms=2)
+        sizes["H1 entrenchment"] = Size(tested, tested, repeats, concepts=least, arms=2)
         if least < MIN_CONCEPTS:
             sizes["H1 on these concepts"] = Size(tested, tested, repeats, arms=2)
     if probed:

@@ -1,12 +1,11 @@
 """Prepares a study file or stored experiments: reads evidence and rubrics, and sets targets."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from judge_gym.axes import CONTESTED, RECORDED, V1_DEFAULTS, expand
+from judge_gym.axes import RECORDED, expand
 from judge_gym.errors import ConflictError, DesignError, Remedy
 from judge_gym.lab.collection import redacted
 from judge_gym.lab.study_errors import missing_files_at
@@ -49,8 +48,6 @@ class PreparedStudy:
     file: str | None
     """The text of the study file; None if experiments were named by tag."""
     warnings: tuple[str, ...]
-    changed_by_defaults: frozenset[str] = frozenset()
-    """The tags that the lab holds under a protocol which the study no longer names."""
     labels: tuple[PoolLabel, ...] = ()
     """The stages that people gave, from columns of the study's files."""
     declared: Mapping[str, Any] = field(default_factory=dict)
@@ -71,28 +68,15 @@ def prepare_study(file: StudySource, models: Registry, store: Store) -> Prepared
     study, rubrics = _with_tasks(study, pools, folder, warnings)
     study, prompts = with_prompts(study, folder)
     overridden = [knob for name, value in file.overrides.items() for knob in expand(name, value)]
-    make = partial(
-        experiments,
+    sweep = experiments(
+        study,
         pools=pools,
         rubrics=rubrics,
         benchmarks=benchmarks,
         templates=prompts,
         shown=overridden,
     )
-    sweep = make(study)
     warnings += prompt_warnings(study, sweep)
-    changed = _changed_by_defaults(study, sweep, make, store)
-    warnings += [
-        f"{knob} has no effect: without a protocol, texts are shown as they are and rubrics are "
-        "not criticised, unless evidence.view or rubric.critic says otherwise"
-        for knob in sweep.unused
-    ]
-    if changed:
-        warnings.append(
-            "this study names no protocol, and judges are asked in neutral words; what the lab "
-            f"holds of it was run under protocol: {CONTESTED}, which keeps it, with the models "
-            "that edited and criticised as evidence.editor and rubric.critic of its design"
-        )
     warnings += same_family(study, sweep, models)
     warnings += unreadable_to_simulated(study, pools, models)
     labels = pool_labels(study, sweep)
@@ -100,7 +84,7 @@ def prepare_study(file: StudySource, models: Registry, store: Store) -> Prepared
         raters = ", ".join(dict.fromkeys(label.rater for label in labels))
         warnings.append(f"{len(labels):,} labels of people: {raters}")
     prepared = prepare_sweep(study, _without_secrets(file), sweep, models, warnings)
-    return replace(prepared, changed_by_defaults=changed, labels=labels)
+    return replace(prepared, labels=labels)
 
 
 def _read_benchmarks(study: Study, folder: Path, models: Registry) -> dict[str, Benchmark]:
@@ -143,34 +127,6 @@ def _without_secrets(file: StudySource) -> str:
             text = "# not kept: an address in it may hold a secret\n"
         text = text.replace(address, redacted(address))
     return text
-
-
-def _changed_by_defaults(
-    study: Study, sweep: Sweep, make: Callable[[Study], Sweep], store: Store
-) -> frozenset[str]:
-    """Returns the tags of new experiments that the defaults of version 1 would find stored."""
-    if study.protocol is not None:
-        return frozenset()
-    rows = store.experiments.rows(study=study.study)
-    earlier = {row["digest"] for row in rows if row["protocol"]}
-    if not earlier:
-        return frozenset()
-    version1 = {"protocol": CONTESTED, "assistant": V1_DEFAULTS["evidence.editor"]}
-    try:
-        before = make(study.model_copy(update=version1))
-    except DesignError:
-        return frozenset()
-
-    def judged(experiment: Experiment) -> tuple[str, str, str]:
-        task = experiment.task
-        return task.concept, task.pool_name, experiment.design.judge.model
-
-    stored = {judged(each) for each in before.experiments if each.digest in earlier}
-    return frozenset(
-        each.tag
-        for each in sweep.experiments
-        if judged(each) in stored and each.digest not in earlier
-    )
 
 
 def prepare_sweep(

@@ -33,6 +33,7 @@ from judge_gym.records import (
     storable,
 )
 from judge_gym.records.calls import Role
+from judge_gym.records.evidence import render_fields
 from judge_gym.sources.benchmarks import PAIR_OPTIONS
 from judge_gym.store import Place, RecordedVerdict, Run, Store, Targets
 from judge_gym.studies import Experiment, Task, experiment_tag, resolve_design, with_rubric
@@ -329,12 +330,14 @@ def _rubric(recording: "Recording") -> Rubric:
 def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Evidence]:
     """Yields the items; those without a text, or with that of another, are still items."""
     from judge_gym.recorded import ITEM_COLUMNS
+    from judge_gym.recorded.recording import item_parts, readable_parts
 
     fields = [str(name) for name in recording.items if name not in ITEM_COLUMNS]
     bodies: set[str] = set()
     for row in recording.items.to_dict("records"):
         paired = row["response_a"] != ""
-        text = row["text"]
+        parts = {} if paired else readable_parts(item_parts(row))
+        text = render_fields(parts) if parts else row["text"]
         absent = not (text or paired)
         if absent:
             text = f"The text of {row['item']!r} was not recorded {_level(recording)}."
@@ -345,10 +348,11 @@ def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Eviden
             truth=stages[row["truth"]] if row["truth"] else None,
             metadata={
                 "id": row["item"],
-                **{name: _plain(row[name]) for name in fields if _given(row[name])},
+                **{n: _plain(row[n]) for n in fields if _given(row[n]) and n not in parts},
                 **_facts(row["length"], absent),
             },
             responses=(row["response_a"], row["response_b"]) if paired else (),
+            fields=parts,
             cluster=row["cluster"],
         )
         while item.body in bodies:  # invisible, so that both stay items

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from judge_gym.analysis.report import Questions, Report
     from judge_gym.analysis.report.page import SectionOf
-    from judge_gym.recorded.options import FileReading
+    from judge_gym.recorded.options import FileOptions, FileReading
 
 
 MEASURE_NAMES: tuple[MeasureName, ...] = get_args(MeasureName)
@@ -603,6 +603,7 @@ def report_file(
     gates: Mapping[str, float] | None = None,
     summary_only: bool = False,
     read: "Callable[[Path], FileReading] | None" = None,
+    options: "FileOptions | None" = None,
 ) -> "Report":
     """Builds the tables and figures on a file of verdicts or samples, without a database.
 
@@ -610,21 +611,27 @@ def report_file(
         path: the file.
         gates: where validity checks pass, of samples that a study under a protocol exported.
         summary_only: whether only the summary, hypotheses and checks are computed.
-        read: reads a file that is no export; by default what is uncertain about it is refused.
+        read: reads a file; by default what is uncertain about it is refused.
+        options: what a user says about the file, which `read` knows as well.
     """
     from judge_gym.analysis.report import build_report
     from judge_gym.analysis.report.page import recorded_note
 
-    name = Path(path).name
+    name, positive = Path(path).name, options.positive if options else None
     if is_export(path):
-        samples = read_samples(path)
+        truths = {**options.same, **dict.fromkeys(options.missing, "")} if options else {}
+        samples = read_samples(path, truths=truths)
         questions, appendix = _sections(name, samples, gates or {})
         note = recorded_note(samples)
+        people = people_of(samples)
+        if options is not None and options.about_file and read is not None:
+            people = _people_of_reading(samples, read(Path(path)))
         return build_report(
             name,
             samples,
             None,
-            people=people_of(samples),
+            people=people,
+            table=_table_of_export(samples, people, positive),
             warnings=(note,) if note else (),
             questions=questions,
             appendix=appendix,
@@ -632,7 +639,7 @@ def report_file(
         )
     from judge_gym.recorded.check import check_reading, read_certain
 
-    checked = check_reading((read or read_certain)(Path(path)))
+    checked = check_reading((read or read_certain)(Path(path)), positive=positive)
     return build_report(
         name,
         checked.samples,
@@ -642,6 +649,30 @@ def report_file(
         warnings=checked.reading.conflicts,
         summary_only=summary_only,
     )
+
+
+def _people_of_reading(samples: "pd.DataFrame", reading: "FileReading") -> "pd.DataFrame":
+    """Returns people's labels of a reading, for the items of samples as they name them."""
+    labels, scale = reading.recording.labels, reading.recording.scale.labels
+    stages = {label: number for number, label in enumerate(scale, 1)}
+    items = samples[["tag", "evidence"]].drop_duplicates()
+    people = items.assign(item=items["evidence"].astype(str)).merge(labels, on="item")
+    return people.assign(stage=people["label"].map(stages))[["tag", "evidence", "rater", "stage"]]
+
+
+def _table_of_export(
+    samples: "pd.DataFrame", people: "pd.DataFrame", positive: str | None
+) -> "JudgeTable":
+    """Returns the judge table of an export, with advice that a file without a lab can follow."""
+    from judge_gym.analysis.judges.table import judge_table
+    from judge_gym.analysis.report.page import simulation_banner
+    from judge_gym.recorded.check_sentences import answer, no_labels
+
+    models = {*map(str, samples["reported_model"].fillna(samples["judge.model"]).unique())}
+    table = judge_table(samples, people, simulated=simulation_banner(models), positive=positive)
+    if table["kind"] is None:
+        table["sentence"] = f"{' '.join(answer(table))} {no_labels(export=True)}."
+    return table
 
 
 def calibrate_file(

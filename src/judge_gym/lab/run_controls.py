@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judge_gym.engine import FINISHED, study_of
-from judge_gym.engine.suite_reports import reports
 from judge_gym.errors import BudgetError, NotFoundError, Remedy, unknown
 from judge_gym.lab.run_states import find_suite_run
 from judge_gym.lab.studies import Studies, Target
+from judge_gym.lab.suite_reports import reports
 from judge_gym.records.actors import current_actor
 from judge_gym.records.responses import Retuned
 from judge_gym.store import Event, Kind, Store

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judge_gym.engine.suite_reports import SuiteReport, reports
 from judge_gym.errors import NotFoundError
 from judge_gym.lab.experiment_summaries import run_counts
 from judge_gym.lab.studies import Studies, Target
+from judge_gym.lab.suite_reports import SuiteReport, reports
 from judge_gym.records import SuiteRun
 from judge_gym.records.build import build, version
 from judge_gym.records.responses import LabStatus, RunState

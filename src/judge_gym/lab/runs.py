@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 from pydantic import Field
 
 from judge_gym.engine import Engine, Result, RunOptions, RunProgress, Workflow, study_of
-from judge_gym.engine.suite_reports import reports
 from judge_gym.errors import BudgetError, ConflictError, DesignError
 from judge_gym.lab.cursors import all_rows, read_cursor, write_cursor
 from judge_gym.lab.drafts import Drafts
@@ -24,6 +23,7 @@ from judge_gym.lab.run_controls import RunControls
 from judge_gym.lab.run_states import RunStates, find_suite_run
 from judge_gym.lab.studies import Studies, Target
 from judge_gym.lab.study_files import StudySource
+from judge_gym.lab.suite_reports import reports
 from judge_gym.models import Registry
 from judge_gym.records import Pool
 from judge_gym.records.actors import current_actor
@@ -57,7 +57,7 @@ from judge_gym.records.responses import (
 from judge_gym.store import LogCursor, Page, Run, Store, Targets
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.planner import Plan, StagePlan
+    from judge_gym.engine.planner import Plan, StagePlan
 
 UNREADABLE = {"parse_failed": "could not be read", "truncated": "were cut off (judge.max_tokens)"}
 """What is said of answers by the status of their verdicts."""
@@ -80,10 +80,6 @@ class RunKeywords(TypedDict, total=False):
     overrides: Annotated[Knobs, Field(default=NOTHING, description="Knobs over those of the text.")]
     pause_after: Workflow | None
     only_failed: Annotated[bool, Field(default=False)]
-    confirmed: Annotated[
-        bool,
-        Field(default=False, description="Pay for calls that are new because defaults changed."),
-    ]
     offline: Annotated[bool, LOCAL]
     allow_private: Annotated[bool, LOCAL]
 
@@ -187,7 +183,7 @@ class Runs:
         run_options = RunOptions(**options)
         source = self._source(target, None, run_options.overrides)
         prepared = self._collect_then_prepare(source, run_options)
-        new_calls = self._estimates.confirm_new_calls(prepared, run_options)
+        new_calls = self._estimates.note_new_calls(prepared, run_options)
         prepared, runs, notes = self._save_runs(prepared, run_options, _name(source))
         result = self._engine.execute(
             prepared.study,
@@ -217,7 +213,6 @@ class Runs:
         run_options = RunOptions(**options)
         source = self._source(target, study, run_options.overrides)
         prepared = self._collect_then_prepare(source, run_options)
-        self._estimates.confirm_new_calls(prepared, run_options)
         prepared, runs, _ = self._save_runs(prepared, run_options, _name(source))
         clashes = self._engine.start(runs, run_options, budget=prepared.budget)
         if clashes:
@@ -267,7 +262,7 @@ class Runs:
 
         `target` is the study or tag that the user named, where there is one.
         """
-        from judge_gym.engine.runs.pipeline import makers
+        from judge_gym.engine.steps import makers
 
         self._engine.refuse_copy()
         prepared = replace(prepared, budget=prepared.budget.changed(options.budget))
@@ -497,7 +492,7 @@ class Runs:
         write: Annotated[bool, Field(description="Change the records; else only compare.")] = False,
     ) -> Reparsed:
         """Reads stored answers with today's parsers and returns what changes; asks nothing."""
-        from judge_gym.engine.runs.reparse import reparse
+        from judge_gym.lab.reparse import reparse
 
         tags = [row["tag"] for row in self._studies.find(target)]
         with self._engine.lock() if write else nullcontext():

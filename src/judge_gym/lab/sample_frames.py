@@ -184,26 +184,12 @@ def annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
     designs = [Design.of(row["design"]).values() for row in rows]
     recorded = {path for design in designs for path in design if path.startswith(FOREIGN)}
     knobs = {**Design.knobs(), **{path: find_knob(path) for path in sorted(recorded)}}
-    _fill_inactive_roles(designs)
     kinds: dict[str, Any] = {"text": "category", "a number": float}
     frame = pd.DataFrame(designs, index=tags, columns=list(knobs)).astype(
         {path: kinds[knob.type] for path, knob in knobs.items() if knob.type in kinds}
         | {"judge.model": "str"}  # it is joined and written everywhere
     )
     return frame.assign(reference=pd.Series([_reference(row["truth"]) for row in rows], tags))
-
-
-def _fill_inactive_roles(designs: Sequence[dict[str, Any]]) -> None:
-    """Gives an editor or critic that is not asked one level, where version 1 named its default.
-
-    It named the default of the time, which today is None: an added judge joins the same variant.
-    """
-    roles = [knob for knob in Design.knobs().values() if knob.default is None and knob.before]
-    for role in roles:
-        inactive = [design for design in designs if role.is_inactive(design)]
-        if any(design[role.path] == role.before for design in inactive):
-            for design in inactive:
-                design[role.path] = design[role.path] or role.before
 
 
 def _reference(truth: Mapping[str, Any] | None) -> float:
@@ -326,14 +312,15 @@ def write_samples(frame: "pd.DataFrame", out: Path, format: str) -> None:
             writer.write_table(pa.Table.from_pandas(part, schema, preserve_index=False))
 
 
-def read_samples(path: str | Path) -> "pd.DataFrame":
+def read_samples(path: str | Path, *, truths: Mapping[str, str] | None = None) -> "pd.DataFrame":
     """Returns the tidy frame of a file: an export, or verdicts recorded elsewhere.
 
     Args:
         path: a .csv or .parquet file with at least the columns judge.model, evidence, replicate,
             status, stages and n_stages. Other columns are kept.
+        truths: what words of known answers mean: `{"Positive": "pass"}`; empty for none.
     """
-    from judge_gym.analysis.frames import tidy
+    from judge_gym.analysis.frames import number_truths, tidy
 
     file = Path(path)
     format = file_format(file)
@@ -351,7 +338,10 @@ def read_samples(path: str | Path) -> "pd.DataFrame":
             raise DesignError(f"{file} names the column {name!r} twice")
     samples = table.to_pandas(split_blocks=True, self_destruct=True)
     del table  # the frame has taken its memory over
+    if truths and "truth" in samples:
+        samples["truth"] = samples["truth"].replace(truths)
     frame = tidy(_with_ids(samples) if format == "csv" else samples, source=file.name)
+    frame = number_truths(frame, file.name)
     _refuse_twice(frame, file.name)
     return frame
 

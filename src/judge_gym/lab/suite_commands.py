@@ -12,7 +12,7 @@ from judge_gym.studies import BudgetSpec
 from judge_gym.suites import CodeTask, Condition, Suite, requests
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.planner import Planner
+    from judge_gym.engine.planner import Planner
 
 Target = tuple[str, int]
 """An eval by its path, and a replicate."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from judge_gym.engine.calls.budget import input_tokens
-from judge_gym.engine.runs.orders import CODE_TOKENS
+from judge_gym.engine.orders import CODE_TOKENS
 from judge_gym.errors import DesignError
 from judge_gym.models import Registry
 from judge_gym.records.responses import DueRow, SuiteRunRow

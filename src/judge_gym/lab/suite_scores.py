@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from judge_gym.engine.suite_reports import SuiteReport
+from judge_gym.lab.suite_reports import SuiteReport
 from judge_gym.lab.suite_schedule import CHECK
 from judge_gym.records.responses import LeaderboardRow, ScoreRow
 from judge_gym.suites import leaderboard

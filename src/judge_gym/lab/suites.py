@@ -15,7 +15,6 @@ from pydantic import AwareDatetime, Field
 from judge_gym.client.pages import lab_of, run_of
 from judge_gym.engine import JOBS, Engine, Spend, SuiteExecution, enough, study_of
 from judge_gym.engine.calls.budget import refuse_unpriced
-from judge_gym.engine.suite_reports import SuiteReport, eval_row, missing_evals, reports
 from judge_gym.errors import (
     BudgetError,
     ConflictError,
@@ -29,6 +28,7 @@ from judge_gym.lab.plan_rows import planned_endpoints, planned_stage
 from judge_gym.lab.runs import WatchProgress
 from judge_gym.lab.suite_commands import SuiteCommand, Target
 from judge_gym.lab.suite_files import RUN_FILE, File, as_json, eval_files
+from judge_gym.lab.suite_reports import SuiteReport, eval_row, reports
 from judge_gym.lab.suite_schedule import due_rows, estimated_cost
 from judge_gym.lab.suite_scores import leaderboard_rows, number_or_none, score_rows
 from judge_gym.models import Registry
@@ -482,7 +482,7 @@ class Suites:
         """Returns the targets of a command that have no settled result in an earlier run."""
         if before is None:
             return command.targets
-        return missing_evals(self._store, before, command.work.selection)
+        return self._store.suites.missing(before, command.work.selection)
 
     def _save(self, command: SuiteCommand) -> Sequence[SuiteRun]:
         """Stores the budget, the tasks and the runs of a command that was checked."""

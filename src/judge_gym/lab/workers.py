@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from judge_gym.engine import Engine, RunProgress
 from judge_gym.errors import ConflictError
@@ -12,13 +13,17 @@ from judge_gym.records.environment import DATABASE_URL, WORKER_LOG
 from judge_gym.store import Store
 from judge_gym.store.database import DEFAULT
 
+if TYPE_CHECKING:
+    from judge_gym.engine.workflow import Analyze
+
 
 class Workers:
     """Executes queued runs in this process, or starts a process that does."""
 
-    def __init__(self, store: Store, engine: Engine) -> None:
+    def __init__(self, store: Store, engine: Engine, *, analyze: "Analyze") -> None:
         self._store = store
         self._engine = engine
+        self._analyze = analyze
 
     def execute(
         self,
@@ -28,7 +33,9 @@ class Workers:
         watch: Callable[[Mapping[int, RunProgress]], None] = lambda progress: None,
     ) -> Mapping[int, RunProgress]:
         """Executes queued runs until interrupted; returns what was done, by run."""
-        return self._engine.work(until_idle=until_idle, on_start=on_start, watch=watch)
+        return self._engine.work(
+            until_idle=until_idle, on_start=on_start, watch=watch, analyze=self._analyze
+        )
 
     def adopt(self, *, cancel: bool = False) -> int:
         """Confirms that this copy of a database is used; counts the runs that are queued in it."""
@@ -46,8 +53,7 @@ class Workers:
         self, coming: Callable[[], bool], failing: Callable[[], bool] = lambda: False
     ) -> None:
         """Tells progress how to know that a worker is about to start, or that workers fail."""
-        self._store.progress.worker_coming = coming
-        self._store.progress.worker_failing = failing
+        self._store.progress.expect_worker(coming, failing)
 
     def start(self, options: Sequence[str] = ()) -> "subprocess.Popen[bytes] | None":
         """Starts a process that executes what is queued; None if one is running."""

@@ -31,13 +31,20 @@ from judge_gym.recorded.check_sentences import (
 )
 from judge_gym.recorded.file import DEFAULTS, read_file
 from judge_gym.recorded.options import FileOptions, FileReading, RoleName
-from judge_gym.recorded.recording import LabelScale, Recording, as_samples
+from judge_gym.recorded.recording import (
+    LabelScale,
+    Recording,
+    as_samples,
+    item_parts,
+    readable_parts,
+)
 from judge_gym.records.check import (
     CheckedQuantity,
     CheckedRoles,
     CheckedSystems,
     CheckResult,
 )
+from judge_gym.records.evidence import render_fields
 from judge_gym.records.judge_table import JudgeTable, MeasureName, Quantity
 
 if TYPE_CHECKING:
@@ -204,6 +211,7 @@ def check_reading(
         loss: what a `miss` and a `false_alarm` cost; expected loss then decides.
     """
     recording = reading.recording
+    reading.refuse_without_verdicts()
     if len(recording.scale.labels) < 2:
         raise DesignError(
             f"{recording.source} has a single label, {', '.join(recording.scale.labels)!r}; name "
@@ -213,6 +221,7 @@ def check_reading(
     samples, people = as_samples(recording)
     samples[ROW] = np.arange(len(samples))
     frame = tidy(_with_unjudged(samples, recording), source=recording.source)
+    del samples  # which take much memory
     if positive is None and propose_positive(recording.scale.labels) != recording.scale.positive:
         positive = recording.scale.positive
     table = judge_table(
@@ -565,6 +574,8 @@ def _counted(words: Counter[str]) -> str:
 
 
 def _item_text(row: pd.Series) -> str:
+    if named := item_parts(row):
+        return render_fields(readable_parts(named))
     parts = [row["text"]]
     if row["response_a"] or row["response_b"]:
         parts += [f"A: {row['response_a']}", f"B: {row['response_b']}"]

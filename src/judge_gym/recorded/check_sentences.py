@@ -15,7 +15,7 @@ from judge_gym.analysis.judges.systems import SystemDifference
 from judge_gym.analysis.stats.intervals import Estimate
 from judge_gym.recorded.options import FileReading
 from judge_gym.records.judge_table import MIN_CLUSTERS, Decider, JudgeRow, JudgeTable, Quantity
-from judge_gym.records.numbers import decimal, share, signed_hundredths, with_interval
+from judge_gym.records.numbers import decimal, share, signed, signed_hundredths, with_interval
 
 NAMED = 3
 """The number of judges with a sentence of their own; the others stand in the table."""
@@ -23,6 +23,26 @@ LABELS = 60
 """The number of labelled items that is asked for where there are none."""
 RATED_TWICE = 50
 """The number of items with two labels that is asked for where there are none."""
+WAYS = {
+    "people": "--human COLUMN",
+    "truth": "--truth COLUMN",
+    "repeat": "--repeat COLUMN",
+    "text": "--text COLUMN",
+    "length": "--text or --length COLUMN",
+    "cluster": "--cluster COLUMN",
+    "usd": "--usd COLUMN",
+}
+"""How a user names the column that helps."""
+EXPORT_WAYS = {
+    "people": "a column label.NAME",
+    "truth": "a column truth",
+    "repeat": "replicates 0, 1, ...",
+    "text": "a column text",
+    "length": "a column text or length",
+    "cluster": "a column cluster",
+    "usd": "a column usd",
+}
+"""The column that helps in an export, where columns have fixed names."""
 MOST_LABELS = 20_000
 """The number of labels above which it is not said how many would decide."""
 
@@ -163,22 +183,22 @@ def people_sentences(table: JudgeTable) -> Iterator[str]:
 def system_sentence(a: str, b: str, gap: SystemDifference, *, unit: str = "points") -> str:
     """Says which of two systems is better: 'v2 minus v1: judge says +7.0 points, corrected ...'."""
 
-    def ends(estimate: Estimate, form: str, factor: float) -> str:
+    def ends(estimate: Estimate, factor: float, digits: int) -> str:
         if not estimate.known:
             return ""
-        low, high = factor * estimate.low, factor * estimate.high
-        return f" [{low:{form}}, {high:{form}}]"
+        low, high = (signed(factor * end, digits) for end in (estimate.low, estimate.high))
+        return f" [{low}, {high}]"
 
     judged, corrected = 100 * gap.judged.value, 100 * gap.corrected.value
-    text = f"{a} minus {b}: judge says {judged:+.1f} {unit}"
+    text = f"{a} minus {b}: judge says {signed(judged, 1)} {unit}"
     if gap.corrected.n and not np.isnan(corrected):
-        text += f", corrected {corrected:+.1f}{ends(gap.corrected, '+.1f', 100)}"
+        text += f", corrected {signed(corrected, 1)}{ends(gap.corrected, 100, 1)}"
         if gap.withheld:
             text += f" (no interval: {gap.withheld})"
     else:
         text += "; no label corrects it"
     if not np.isnan(gap.length.value):
-        text += f"; mean length {gap.length.value:+,.0f}{ends(gap.length, '+,.0f', 1)}"
+        text += f"; mean length {signed(gap.length.value, 0)}{ends(gap.length, 1, 0)}"
     over = "items that both answered" if gap.shared else "items, different ones of each system"
     return f"{text}. On {gap.items:,} {over}."
 
@@ -188,21 +208,18 @@ def system_sentence(a: str, b: str, gap: SystemDifference, *, unit: str = "point
 
 def missing(reading: FileReading, table: JudgeTable) -> Iterator[str]:
     """Yields what the file does not support, and which column or how many labels would."""
-    roles = {role.role for role in reading.roles}
     recording, rows = reading.recording, table["rows"]
+    items, ways = recording.items, EXPORT_WAYS if reading.export else WAYS
     labelled = recording.labels["item"].nunique()
     if table["kind"] is None and labelled:
         yield f"None of the {labelled:,} items with labels has a verdict: judge those"
     elif table["kind"] is None:
-        yield (
-            f"No labels: how good a judge is needs people's labels of about {LABELS} items "
-            "(--human COLUMN, or --labels FILE), or known answers (--truth COLUMN)"
-        )
+        yield no_labels(export=reading.export)
     elif table["kind"] == "agreement" and table["people"] is None:
-        yield (
-            "People with each other: a second rater on about "
-            f"{min(RATED_TWICE, table['known_items'])} of the labelled items (--human COLUMN)"
-        )
+        many = "the labelled items"
+        if table["known_items"] > RATED_TWICE:
+            many = f"about {RATED_TWICE} of {many}"
+        yield f"People with each other: a second rater on {many} ({ways['people']})"
     yield from _undecided(table)
     scale = table["scale"]
     if scale is not None and scale["kind"] == "binary" and scale["positive"] is None:
@@ -212,19 +229,29 @@ def missing(reading: FileReading, table: JudgeTable) -> Iterator[str]:
         )
     if not (recording.verdicts["repeat"] > 0).any():
         yield (
-            "No repeats: consistency needs a second verdict of a judge on an item (--repeat COLUMN)"
+            "No repeats: consistency needs a second verdict of a judge on an item "
+            f"({ways['repeat']})"
         )
-    if recording.items["length"].isna().all() and not recording.paired:
-        yield "No texts: a judge's taste for length needs them (--text or --length COLUMN)"
-    if not recording.paired and not roles & {"text"} and recording.items["length"].notna().any():
-        yield "No texts: disagreements are shown by item alone (--text COLUMN)"
-    if "cluster" not in roles and "system" not in roles:
+    if items["length"].isna().all() and not recording.paired:
+        yield f"No texts: a judge's taste for length needs them ({ways['length']})"
+    elif (items["text"] == "").all() and not recording.paired:
+        yield f"No texts: disagreements are shown by item alone ({ways['text']})"
+    if (items["cluster"] == "").all():
         yield (
             "No clusters: items count as independent; name what several items share, such as a "
-            "conversation (--cluster COLUMN)"
+            f"conversation ({ways['cluster']})"
         )
     if len(rows) > 1 and all(row["usd_per_1000"] is None for row in rows):
-        yield "No prices: comparing judges by price needs a column of dollars (--usd COLUMN)"
+        yield f"No prices: comparing judges by price needs a column of dollars ({ways['usd']})"
+
+
+def no_labels(*, export: bool) -> str:
+    """Says how it becomes known how good the judges of a file without labels are."""
+    ways = EXPORT_WAYS if export else WAYS
+    return (
+        f"No labels: how good a judge is needs people's labels of about {LABELS} items "
+        f"({ways['people']}, or --labels FILE), or known answers ({ways['truth']})"
+    )
 
 
 def _undecided(table: JudgeTable) -> Iterator[str]:

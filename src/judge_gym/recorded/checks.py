@@ -15,6 +15,7 @@ from judge_gym.recorded.recording import (
     Recording,
     complete_columns,
 )
+from judge_gym.recorded.scales import pair_place
 from judge_gym.records import STATUSES, storable
 
 LONG = ("text", "response_a", "response_b", "prompt", "answer", "rationale")
@@ -115,6 +116,14 @@ def _refuse_mixed_pairs(recording: Recording) -> None:
     if len(single):
         raise DesignError(
             f"{recording.source}: {_some('the item', single['item'])} is no pair, and others are"
+        )
+    strange = [label for label in labels if pair_place(label) is None]
+    if strange:
+        raise DesignError(
+            f"{recording.source}: {', '.join(map(repr, strange))} "
+            f"{'name' if len(strange) > 1 else 'names'} no response of a pair; say which with "
+            "--same LABEL=first, second or tie",
+            choices=labels,
         )
     if len(labels) > 3:
         raise DesignError(

@@ -3,9 +3,16 @@
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis.frames import JUDGE, NAMES_APART, NEEDED, knob_columns, tidy
+from judge_gym.analysis.frames import (
+    JUDGE,
+    NAMES_APART,
+    NEEDED,
+    knob_columns,
+    number_truths,
+    tidy,
+)
 from judge_gym.errors import DesignError
-from judge_gym.recorded.options import FileOptions, FileReading, Role, ValueCount
+from judge_gym.recorded.options import FileOptions, FileReading, Role, RoleName, ValueCount
 from judge_gym.recorded.recording import (
     ITEM_COLUMNS,
     LABEL_COLUMNS,
@@ -17,6 +24,13 @@ from judge_gym.recorded.recording import (
 from judge_gym.recorded.roles import PERSON_PREFIX
 from judge_gym.recorded.scales import positive_of
 from judge_gym.recorded.tables import Table
+
+FURTHER: tuple[RoleName, ...] = ("text", "truth", "cluster", "length", "usd", "seconds")
+"""Columns of an export that are used where they are filled."""
+SINGLE_OPTIONS = (
+    *("item", "text", "responses", "truth", "repeat", "cluster", "score", "length", "usd"),
+    *("seconds", "system", "rationale"),
+)
 
 
 def is_export(table: Table) -> bool:
@@ -30,10 +44,14 @@ def read_export(table: Table, options: FileOptions) -> FileReading:
     Raises:
         DesignError: if its cells contradict each other, or it is about several questions.
     """
+    _refuse_options(options, table.name)
     samples = table.frame.replace("", np.nan)
+    if "truth" in samples:
+        said = {**options.same, **dict.fromkeys(options.missing, np.nan)}
+        samples["truth"] = samples["truth"].replace(said)
     if table.frame["evidence"].str.fullmatch(r"\d{1,15}").all():
         samples["evidence"] = samples["evidence"].astype("int64")
-    frame = tidy(samples, source=table.name)
+    frame = number_truths(tidy(samples, source=table.name), table.name)
     notes = [*table.notes]
     if frame["is_swap"].any():
         number = int(frame["is_swap"].sum())
@@ -86,6 +104,11 @@ def read_export(table: Table, options: FileOptions) -> FileReading:
             for name in map(str, frame)
             if name.startswith(PERSON_PREFIX)
         ),
+        *(
+            Role(name, name, "an export of judge-gym", True, f"--{name} {name}")
+            for name in FURTHER
+            if name in table.frame and (table.frame[name] != "").any()
+        ),
     ]
     recording = Recording(
         source=table.name,
@@ -108,7 +131,27 @@ def read_export(table: Table, options: FileOptions) -> FileReading:
         )
         for name in names
     )
-    return FileReading(recording, tuple(roles), values)
+    return FileReading(recording, tuple(roles), values, export=True)
+
+
+def _refuse_options(options: FileOptions, source: str) -> None:
+    """Refuses what cannot be said about an export, whose columns have fixed names."""
+    given = [
+        f"--{name}"
+        for name, value in {
+            **{name: getattr(options, name) for name in SINGLE_OPTIONS},
+            "judge": options.judges,
+            "human": () if options.labels else options.people,
+            "knob": options.knobs,
+            "order": options.order,
+        }.items()
+        if value
+    ]
+    if given:
+        raise DesignError(
+            f"{source} is an export of judge-gym, whose columns have fixed names (docs/frames.md): "
+            f"{', '.join(given)} cannot be given; rename columns, or add --labels FILE"
+        )
 
 
 def _stage_names(frame: pd.DataFrame, source: str) -> tuple[str, ...]:
@@ -135,8 +178,8 @@ def _items(frame: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
     first = frame.drop_duplicates("evidence").reset_index(drop=True)
     numbers = pd.to_numeric(first["truth"], errors="coerce")
     truths = [
-        names[int(number) - 1] if number == number else str(text)
-        for number, text in zip(numbers, first["truth"].fillna(""), strict=True)
+        names[int(number) - 1] if number == number else "" if pd.isna(text) else str(text)
+        for number, text in zip(numbers, first["truth"], strict=True)
     ]
     texts = first["text"].fillna("") if "text" in first else ""
     return pd.DataFrame(

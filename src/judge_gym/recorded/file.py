@@ -1,5 +1,6 @@
 """Reads verdicts and people's labels from a table of any shape: `read_file` is the one door."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from judge_gym.recorded.recording import (
     VERDICT_COLUMNS,
     Recording,
     complete_columns,
+    transcript_text,
 )
 from judge_gym.recorded.roles import GENERIC, NEARLY_FULL, Layout, find_layout, name_words
 from judge_gym.recorded.scales import (
@@ -29,6 +31,7 @@ from judge_gym.recorded.scales import (
     read_scale,
 )
 from judge_gym.recorded.tables import Table, read_table, refuse_rows
+from judge_gym.records.evidence import FIELD_NAMES
 
 DEFAULTS = FileOptions()
 LISTED = 8
@@ -44,6 +47,18 @@ STATUS_WORDS = {
     **dict.fromkeys(("provider_error", "error", "api_error", "timeout"), "provider_error"),
 }
 """Words in place of a verdict, and the status that they mean."""
+ABSTAINING = frozenset(
+    (
+        *("unsure", "uncertain", "unclear", "undecided", "not sure", "unknown", "idk"),
+        *("don't know", "dont know", "do not know", "can't tell", "cannot tell"),
+        *("cannot determine", "can't determine", "cannot judge", "can't judge"),
+    )
+)
+"""Words with which a judge may abstain, where nobody else uses them as a label."""
+OFTEN = 0.3
+"""The share of rows with the text of another one from which texts, not rows, are the items."""
+FEW_STATUSES = 0.2
+"""The share of verdicts up to which a word for a status is none of the labels."""
 
 
 @dataclass
@@ -92,6 +107,7 @@ def read_file(
         labels = pd.concat([labels, further.rows], ignore_index=True)
         roles += further.roles
     _refuse(table.name, gathered.problems)
+    options = _read_statuses(verdicts, labels, items, options, gathered)
     options = _compare_scores(verdicts, labels, items, options)
     scale = read_scale(
         Counter(verdicts.loc[verdicts["status"] == "scored", "raw"]),
@@ -99,6 +115,7 @@ def read_file(
         Counter(items.loc[items["truth"] != "", "truth"]),
         options,
         paired=layout.responses is not None,
+        scores=_columns_of_numbers(verdicts, labels),
     )
     gathered.problems += _value_problems(scale, verdicts, labels, items)
     _refuse(table.name, gathered.problems)
@@ -125,6 +142,7 @@ def read_file(
         values=values,
         conflicts=tuple(gathered.conflicts),
         questions=() if options.accept else tuple(questions),
+        hints=layout.hints if verdicts.empty else (),
     )
 
 
@@ -183,8 +201,8 @@ def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFr
             gathered.problems.append(f"{table.place(row)}: {layout.item} is empty")
         if len(empty) > LISTED:
             gathered.problems.append(f"{layout.item} is empty in {len(empty)} rows")
-    elif layout.text is not None and (layout.who or frame[layout.text].duplicated().mean() > 0.3):
-        own = pd.Series(pd.factorize(frame[layout.text])[0] + 1).map("text {}".format)
+    elif layout.text is not None and (layout.who or _texts_repeat(frame, layout)):
+        own = _number_texts(frame, layout).map("text {}".format)
         gathered.notes.append(f"No column names the items: each different {layout.text} is one.")
     else:
         own = pd.Series([table.place(row) for row in range(len(frame))])
@@ -205,6 +223,7 @@ def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFr
         "cluster": layout.cluster,
         "length": layout.length,
         "system": layout.system,
+        **layout.parts,
     }
     rows = pd.DataFrame(
         {
@@ -227,10 +246,33 @@ def _items(table: Table, layout: Layout, gathered: _Gathered) -> tuple[pd.DataFr
     if "truth" not in items:
         items["truth"] = ""
     items["truth"] = items["truth"].astype(object)
+    if "text" in items:
+        items = _with_transcripts(items)
     if layout.system is not None and layout.cluster is None:
         items["cluster"] = items["id"]
     items["length"] = _lengths(table, layout, items, gathered)
     return items, ids
+
+
+def _texts_repeat(frame: pd.DataFrame, layout: Layout) -> bool:
+    return bool(_number_texts(frame, layout).duplicated().mean() > OFTEN)
+
+
+def _number_texts(frame: pd.DataFrame, layout: Layout) -> pd.Series:
+    """Returns the number of each row's text, with its further parts, from 1."""
+    columns = list(dict.fromkeys([layout.text, *layout.parts.values()]))
+    return frame.groupby(columns, sort=False).ngroup() + 1
+
+
+def _with_transcripts(items: pd.DataFrame) -> pd.DataFrame:
+    """Makes readable text of transcripts, whose messages are then a named part of the items."""
+    written = items["text"]
+    if not written.str.startswith("[").any():
+        return items
+    texts = written.map({cell: transcript_text(cell) for cell in written.unique()})
+    if (texts == "").any():
+        return items
+    return items.assign(text=texts, messages=written)
 
 
 def _lengths(table: Table, layout: Layout, items: pd.DataFrame, gathered: _Gathered) -> pd.Series:
@@ -262,8 +304,9 @@ def _check_constant(
     for _, part in several.groupby("item", sort=False):
         places = " and ".join(table.place(row) for row in part["place"][:2])
         examples.append(f"{part['id'].iloc[0]} ({places})")
+    apart = "name the column that tells them apart with --system, or that names items, --item"
     advice = {
-        "text": "name the column that tells them apart with --system, or that names items, --item",
+        **dict.fromkeys(("text", *FIELD_NAMES), apart),
         "cluster": "an item belongs to one cluster: name another column with --cluster",
     }.get(name, f"correct the file, or name another column with --{name.replace('_', '-')}")
     many = "item has" if len(examples) == 1 else "items have"
@@ -319,24 +362,49 @@ def _verdicts(table: Table, layout: Layout, ids: pd.Series, gathered: _Gathered)
     empty = shared.assign(judge="", raw="", column="", asked=True).iloc[:0]
     verdicts = pd.concat(parts or [empty], ignore_index=True)
     verdicts = verdicts[verdicts["asked"] | (verdicts["raw"] != "")]
-    distinct = {
-        value: STATUS_WORDS.get(str(value).casefold(), "scored")
-        for value in verdicts["raw"].unique()
-    }
-    verdicts["status"] = verdicts["raw"].map(distinct).astype(object)
-    unread = (verdicts["raw"] == "") & (verdicts["status"] == "scored")
-    verdicts.loc[unread, "status"] = "parse_failed"
+    unread = verdicts["raw"] == ""
+    verdicts["status"] = np.where(unread, "parse_failed", "scored").astype(object)
     for name, number in Counter(verdicts.loc[unread, "judge"]).items():
-        gathered.notes.append(
-            f"{name} has no verdict in {number:,} rows: they count as unreadable."
-        )
-    for value, status in distinct.items():
-        if status != "scored":
-            number = int((verdicts["raw"] == value).sum())
-            gathered.notes.append(
-                f"{value!r} in {number:,} rows is no verdict but the status {status}."
-            )
+        gathered.notes.append(f"Empty verdicts of {name}, which count as unreadable: {number:,}.")
     return verdicts.drop(columns="asked").reset_index(drop=True)
+
+
+def _read_statuses(
+    verdicts: pd.DataFrame,
+    labels: pd.DataFrame,
+    items: pd.DataFrame,
+    options: FileOptions,
+    gathered: _Gathered,
+) -> FileOptions:
+    """Finds words in place of a verdict, and returns what the user says about other values.
+
+    A word that people or known answers use is a label, whatever it usually means.
+    """
+    said = {
+        value.casefold(): STATUS_WORDS[label.casefold()]
+        for value, label in options.same.items()
+        if label.casefold() in STATUS_WORDS and label not in set(labels["raw"])
+    }
+    others = {value: label for value, label in options.same.items() if value.casefold() not in said}
+    used = [*labels["raw"].unique(), *items["truth"].unique(), *options.order, *options.missing]
+    used += [*others, *others.values(), *([options.positive] if options.positive else [])]
+    known = {str(word).casefold() for word in used}
+    counts = Counter(verdicts["raw"])
+    for value, number in counts.items():
+        word = str(value).casefold()
+        status = said.get(word) or ("" if word in known else STATUS_WORDS.get(word, ""))
+        option = f"--same {shlex.quote(f'{value}={status}')}"
+        if not status and word in ABSTAINING and word not in known:
+            status, option = "abstained", f"--same {shlex.quote(f'{value}=abstained')}"
+            text = f"{value!r} ({_rows(number)}), which only judges say, is no label: they abstain?"
+            gathered.questions.append(Question(text, option))
+        elif status and word not in said and number > FEW_STATUSES * len(verdicts):
+            text = f"{value!r} ({_rows(number)}) is no verdict but the status {status}?"
+            gathered.questions.append(Question(text, option))
+        if status:
+            verdicts.loc[verdicts["raw"] == value, "status"] = status
+            gathered.notes.append(f"{value!r} ({_rows(number)}) is read as the status {status}.")
+    return replace(options, same=others)
 
 
 def _repeats(frame: pd.DataFrame, layout: Layout) -> pd.Series:
@@ -429,7 +497,11 @@ def _join_labels(
         gathered.notes.append(
             f"{table.name} has labels of {number} without a verdict: {_listed(list(others))}."
         )
-    roles = [replace(role, reason=f"{role.reason}, in {table.name}") for role in layout.roles]
+    roles = []
+    for role in layout.roles:
+        shared = role.role == "item" and options.item not in table.frame
+        reason = "shared" if shared else role.reason
+        roles.append(replace(role, reason=f"{reason}, in {table.name}"))
     return _Joined(rows[~strange].reset_index(drop=True), roles)
 
 
@@ -491,6 +563,17 @@ def _compare_scores(
     return options if options.positive else replace(options, positive=yes)
 
 
+def _columns_of_numbers(verdicts: pd.DataFrame, labels: pd.DataFrame) -> tuple[str, ...]:
+    """Returns the columns of verdicts and labels whose values are all numbers."""
+    found = []
+    for frame in (verdicts[verdicts["status"] == "scored"], labels):
+        for column, values in frame.groupby("column", sort=False)["raw"]:
+            words = [value for value in values.unique() if value.casefold() not in MISSING_WORDS]
+            if words and all(as_number(value) is not None for value in words):
+                found.append(str(column))
+    return tuple(found)
+
+
 def _meanings(values: pd.Series, meanings: Mapping[str, str]) -> pd.Series:
     """Returns what each value means; empty for one without a meaning."""
     words = [meanings.get(value, "") for value in values]
@@ -509,6 +592,7 @@ def _value_problems(
         values.setdefault(problem, []).append(value)
     problems = []
     for problem, wrong in values.items():
+        wrong = [value for value in wrong if value]  # without one, all values are meant
         places = [
             *(
                 f"{row.place} ({row.item})"
@@ -551,8 +635,9 @@ def _read_verdicts(
         frame["repeat"] = frame.groupby(key, sort=False).cumcount()
         gathered.questions.append(
             Question(
-                f"A judge has {usual} rows for an item: repeats in the order of the file?",
-                "--repeat COLUMN",
+                f"A judge has {usual} rows for an item: repeats in the order of the file? "
+                "(--repeat COLUMN names what numbers them)",
+                "--yes",
             )
         )
     frame = _without_conflicts(frame, key, gathered, "judge")
@@ -583,7 +668,7 @@ def _without_conflicts(
         gathered.conflicts.append(f"{item}: {rater} says {said}; neither is used.")
     same = len(labels) - len(different)
     if same:
-        gathered.notes.append(f"{same:,} {what} stand more than once and agree: each counts once.")
+        gathered.notes.append(f"Equal {what} that stand more than once, counted once: {same:,}.")
     bad = pd.MultiIndex.from_frame(frame[key]).isin(different.index)
     return frame[~bad].drop_duplicates(key)
 
@@ -592,7 +677,7 @@ def _find_equal_texts(items: pd.DataFrame, labels: pd.DataFrame, gathered: _Gath
     """Notes texts that stand twice, and with different labels of one person."""
     if "text" not in items:
         return
-    columns = [name for name in ("text", "response_a", "response_b") if name in items]
+    columns = [n for n in ("text", "response_a", "response_b", *FIELD_NAMES) if n in items]
     twice = items[items.duplicated(columns, keep=False) & (items["text"] != "")]
     if twice.empty:
         return
@@ -619,13 +704,37 @@ def _say_unused(layout: Layout, gathered: _Gathered) -> None:
 
 
 def _role_questions(roles: Sequence[Role]) -> list[Question]:
-    """Returns a question for each role that is not certain; columns of one option share one."""
-    questions: dict[str, Question] = {}
+    """Returns the questions about roles that are not certain, one for each option.
+
+    Columns that a user names are all of their kind, so an option names every column of it.
+    """
+    by_option: dict[str, list[Role]] = {}
     for role in roles:
-        if not role.certain and role.option not in questions:
-            other = f" (a person's are --human {role.column})" if role.role == "judge" else ""
-            questions[role.option] = Question(f"{role.sentence}?{other}", role.option)
-    return list(questions.values())
+        if not role.certain:
+            kind = [role]
+            if _holds_labels(role):
+                kind = [each for each in roles if each.role == role.role and _holds_labels(each)]
+            option = " ".join(dict.fromkeys(each.option for each in kind))
+            by_option.setdefault(option, []).append(role)
+    questions = []
+    for option, uncertain in by_option.items():
+        first = uncertain[0]
+        columns = {role.option: role.column for role in reversed(uncertain)}
+        text = f"{', '.join([*columns.values()][::-1])}: {first.words}?"
+        if _holds_labels(first):
+            whose, flag, otherwise = (
+                ("a person's are", "--judge", "--human")
+                if first.role == "judge"
+                else ("a judge's are", "--human", "--judge")
+            )
+            text = f"{text} ({whose} {first.option.replace(flag, otherwise, 1)})"
+        questions.append(Question(text, option))
+    return questions
+
+
+def _holds_labels(role: Role) -> bool:
+    """Whether a column holds the labels of one judge or person."""
+    return role.role in ("judge", "person") and not role.names_who
 
 
 def _refuse(name: str, problems: Sequence[str]) -> None:
@@ -637,6 +746,10 @@ def _refuse(name: str, problems: Sequence[str]) -> None:
     lines = "".join(f"\n- {problem}" for problem in problems[: 2 * LISTED])
     more = f"\n- and {len(problems) - 2 * LISTED} more" if len(problems) > 2 * LISTED else ""
     raise DesignError(f"{name} has {len(problems)} problems:{lines}{more}")
+
+
+def _rows(number: int) -> str:
+    return f"{number:,} row{'s' if number != 1 else ''}"
 
 
 def _listed(values: Iterable[object], number: int = LISTED) -> str:

@@ -1,7 +1,7 @@
 """What a user may say about a file of verdicts, and what its reader found in it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +11,7 @@ from judge_gym.recorded.recording import Recording
 RoleName = Literal[
     "item",
     "text",
+    "part",
     "response_a",
     "response_b",
     "judge",
@@ -34,6 +35,7 @@ long one, `judge` or `person` names who gave the `verdict` or `label` of the row
 ROLE_WORDS: Mapping[RoleName, str] = {
     "item": "the item",
     "text": "the text that is judged",
+    "part": "a named part of the item",
     "response_a": "the first response of a pair",
     "response_b": "the second response of a pair",
     "judge": "a judge's verdicts",
@@ -91,6 +93,11 @@ class FileOptions:
     accept: bool = False
     """Whether what is uncertain is taken as proposed."""
 
+    @property
+    def about_file(self) -> bool:
+        """Whether it says anything beside the positive label, which studies have too."""
+        return replace(self, positive=None) != FileOptions()
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -114,9 +121,14 @@ class Role:
     """The option that says so, or says otherwise: `--human rater_1`."""
 
     @property
+    def names_who(self) -> bool:
+        """Whether the column names who judged or labelled, rather than holding their labels."""
+        return self.role in ("judge", "person") and self.reason.startswith(WHO_REASON)
+
+    @property
     def words(self) -> str:
         """What it is taken for, in words: `labels of a person: pass, fail in 30% of rows`."""
-        if self.role in ("judge", "person") and self.reason.startswith(WHO_REASON):
+        if self.names_who:
             who = "who judged" if self.role == "judge" else "who labelled"
             return f"{who}: {self.reason.removeprefix(WHO_REASON)}"
         return f"{ROLE_WORDS[self.role]}: {self.reason}"
@@ -153,6 +165,10 @@ class FileReading:
     """Items with labels or verdicts that contradict each other, in sentences."""
     questions: tuple[Question, ...] = ()
     """What needs a word of the user; the file was read as proposed."""
+    export: bool = False
+    """Whether the file is an export of ours, whose columns have fixed names."""
+    hints: tuple[str, ...] = ()
+    """Where verdicts are missing, what columns without a role may be."""
 
     def roles_text(self) -> str:
         """Says in lines what each column was taken for, what its values mean, and what is odd."""
@@ -198,7 +214,8 @@ class FileReading:
     def refuse_without_verdicts(self) -> None:
         """Refuses a file without verdicts, where they are needed."""
         if self.recording.verdicts.empty:
+            hints = "".join(f"\n- {hint}" for hint in self.hints)
             raise DesignError(
                 f"{self.recording.source} has no verdicts of a judge; name their column with "
-                f"--judge\n{self.roles_text()}"
+                f"--judge{hints}\n{self.roles_text()}"
             )

@@ -1,5 +1,6 @@
 """What a reader of recorded verdicts returns, whatever the format, and the samples made of it."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -8,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import JUDGE, NAMES_APART, knob_columns
+from judge_gym.errors import DesignError
+from judge_gym.records.evidence import FIELD_NAMES, render_messages
 
 ITEM_COLUMNS: Mapping[str, Any] = {
     "item": "",
@@ -22,7 +25,8 @@ ITEM_COLUMNS: Mapping[str, Any] = {
 """The columns of items, with the value of a column that a format does not have.
 
 `item` is the user's own id. Of a pair, `text` is the question and the two responses stand beside
-it; otherwise they are empty. `truth` is a label. Further columns are fields of the item.
+it; otherwise they are empty. `truth` is a label. Further columns are fields of the item; `output`
+or `messages` among them make it one of named parts, of which `text` is the one that is judged.
 """
 VERDICT_COLUMNS: Mapping[str, Any] = {
     "judge": "",
@@ -52,6 +56,39 @@ read again. Further columns are knobs: a path of a design such as `judge.tempera
 """
 LABEL_COLUMNS: Mapping[str, Any] = {"item": "", "rater": "", "label": ""}
 """The columns of people's labels."""
+
+
+def item_parts(item: "Mapping[Any, Any] | pd.Series") -> dict[str, str]:
+    """Returns the named parts of an item, such as its input and output, as they are written.
+
+    An item without an output or a transcript is one text, whatever else is known of it.
+    """
+    if not (item.get("output") or item.get("messages")):
+        return {}
+    return {name: str(item[name]) for name in FIELD_NAMES if item.get(name)}
+
+
+def readable_parts(parts: Mapping[str, str]) -> dict[str, str]:
+    """Returns named parts with the transcript as readable text."""
+    return {
+        name: (transcript_text(part) if name == "messages" else "") or part
+        for name, part in parts.items()
+    }
+
+
+def transcript_text(cell: str) -> str:
+    """Returns the readable text of a cell with the JSON of messages; empty if it holds none.
+
+    >>> print(transcript_text('[{"role": "user", "content": "Hi"}]'), transcript_text("[1]") == "")
+    user:
+      Hi True
+    """
+    if not cell.startswith(("[{", "[ {")) or '"role"' not in cell:
+        return ""
+    try:
+        return render_messages(json.loads(cell))
+    except (ValueError, RecursionError, DesignError):
+        return ""
 
 
 class LabelScale(NamedTuple):
@@ -120,7 +157,8 @@ def as_samples(recording: Recording) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     scale = recording.scale
     stages = {label: number for number, label in enumerate(scale.labels, 1)}
-    rows = recording.verdicts.merge(recording.items, on="item", how="left", validate="m:1")
+    facts = recording.items[["item", "title", "truth", "cluster", "length"]]
+    rows = recording.verdicts.merge(facts, on="item", how="left", validate="m:1")
     samples = pd.DataFrame(
         {
             JUDGE: rows["judge"],

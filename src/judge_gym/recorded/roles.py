@@ -1,8 +1,9 @@
 """Finds what each column of a table is: by its values first, by its name second."""
 
+import itertools
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -22,6 +23,7 @@ from judge_gym.recorded.scales import (
     read_comparisons,
 )
 from judge_gym.recorded.tables import Table
+from judge_gym.records.evidence import FIELD_NAMES
 
 NEARLY_FULL = 0.9
 """The share of rows from which a column of labels looks like a judge's."""
@@ -58,7 +60,7 @@ NAMES: Mapping[str, frozenset[str]] = {
 """Words in names of columns, by the role that they suggest."""
 WHO_WORDS = frozenset(
     "judge judges llm model evaluator grader autorater autograder annotator rater labeler labeller "
-    "reviewer expert worker coder person".split()
+    "reviewer expert worker coder person who by".split()
 )
 """Words in the name of a column that names who judged or labelled."""
 TEXT_NAMES = (
@@ -71,6 +73,14 @@ PAIR_MARKS = (("a", "b"), ("1", "2"), ("first", "second"), ("left", "right"), ("
 GENERIC = NAMES["verdict"] | {"judge", "llm", "model", "prediction", "pred", "ai"}
 """Words that name no judge."""
 NUMBERED = re.compile(r"(?P<stem>.*?[^\d._\s-])[._\s-]*(?P<number>\d+)")
+TRUTH_NAMES = ({"correct", "label"}, {"true", "label"}, {"expected", "label"})
+"""The words of names of known answers, if the values are labels."""
+TRUTH_OR_TEXT_NAMES = (
+    *({"expected"}, {"target"}, {"reference"}, {"ideal"}, {"y", "true"}, {"y", "test"}),
+)
+"""The words of names of known answers, if other columns have the same labels."""
+WRITER_WORDS = frozenset({"model", "llm"})
+"""Words in the name of a column that names who judged, or who wrote what is judged."""
 MODEL_NAME = re.compile(
     r"gpt|claude|haiku|sonnet|opus|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|grok|\bo[134]\b|sim:",
     re.IGNORECASE,
@@ -161,6 +171,8 @@ class Layout:
 
     item: str | None = None
     text: str | None = None
+    parts: dict[str, str] = field(default_factory=dict)
+    """The column of each named part of the items, beside the text, which may be one."""
     responses: tuple[str, str] | None = None
     judges: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Of a wide table: the judge and the repeat of each column of verdicts."""
@@ -185,6 +197,8 @@ class Layout:
     roles: list[Role] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     unused: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    """What columns without a role may be, where no column has verdicts."""
 
 
 SINGLE: tuple[RoleName, ...] = (
@@ -230,6 +244,8 @@ class _Finder:
             self._find_long_verdict()
         self._find_labels()
         self.layout.unused = tuple(name for name in self.columns if name not in self.taken)
+        if not self.layout.judges and self.layout.who is None:
+            self.layout.hints = _hints([self.columns[name] for name in self.layout.unused])
         return self.layout
 
     # --- what the user says ----------------------------------------------------------------------
@@ -309,8 +325,8 @@ class _Finder:
                 lambda c: (
                     (
                         bool(c.words & NAMES["truth"] or {"known", "answer"} <= c.words)
-                        or c.words
-                        in ({"correct", "label"}, {"true", "label"}, {"expected", "label"})
+                        or (bool(c.labels) and c.words in TRUTH_NAMES)
+                        or (c.words in TRUTH_OR_TEXT_NAMES and self._shares_labels(c))
                     )
                     and c.length <= LONGEST_LABEL
                 )
@@ -324,20 +340,64 @@ class _Finder:
         texts = self._free(self._is_text)
         if self.layout.responses is None:
             named = self._free(lambda c: not c.numeric and bool(c.words & {*TEXT_NAMES}))
-            parts = [*texts, *(c for c in named if c not in texts and not self._many_labels(c))]
-            pair = next((pair for pair in _pairs(parts)), None)
+            candidates = [
+                *texts,
+                *(c for c in named if c not in texts and not self._many_labels(c)),
+            ]
+            pair = next((pair for pair in _pairs(candidates)), None)
+            reason = "texts whose names are a pair"
+            if pair is None:
+                pair = next(self._pairs_by_labels(texts), None)
+                reason = "texts whose names differ by words that are labels"
             if pair:
-                reason = "texts whose names are a pair"
                 self._take_pair((pair[0].name, pair[1].name), reason, certain=True)
                 texts = [column for column in texts if column not in pair]
         if self.layout.text is not None or not texts:
             return
+        if any(column.name.lower() in FIELD_NAMES for column in texts):
+            texts += self._free(
+                lambda c: (
+                    c.name.lower() == "output" and c not in texts and not self._shares_labels(c)
+                )
+            )
         order = QUESTION_NAMES if self.layout.responses else TEXT_NAMES
         ranked = sorted(texts, key=lambda c: (_rank(c, order), -c.length))
         best = ranked[0]
         alone = len(texts) == 1 or _rank(best, order) < _rank(ranked[1], order)
-        others = "" if len(texts) == 1 else f"; not {', '.join(c.name for c in ranked[1:])}"
-        self._take_single(best.name, "text", f"long texts{others}", certain=alone)
+        parts = {} if self.layout.responses else self._parts_beside(best)
+        others = [column.name for column in ranked[1:] if column.name not in parts.values()]
+        reason = f"long texts; not {', '.join(others)}" if others else "long texts"
+        self._take_single(best.name, "text", reason, certain=alone)
+        self.layout.parts = parts
+        for column in parts.values():
+            if column != best.name:
+                self._take(column, "part", "by its name", f"--text {shlex.quote(best.name)}")
+
+    def _pairs_by_labels(self, texts: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
+        """Yields texts whose names differ by words that another column has as labels."""
+        for first, second in itertools.combinations(texts[:MOST_LABELS], 2):
+            words, others = set(name_words(first.name)), set(name_words(second.name))
+            marks = words ^ others
+            if len(words - others) == len(others - words) == 1 and any(
+                marks <= column.labels for column in self.columns.values()
+            ):
+                yield first, second
+
+    def _parts_beside(self, text: Column) -> dict[str, str]:
+        """Returns columns such as input and reference beside an output, by the part's name."""
+        if text.name.lower() not in FIELD_NAMES:
+            return {}
+        columns = {c.name.lower(): c for c in self._free(lambda c: not self._shares_labels(c))}
+        columns[text.name.lower()] = text
+        parts = {name: columns[name].name for name in FIELD_NAMES if name in columns}
+        return parts if len(parts) > 1 else {}
+
+    def _shares_labels(self, column: Column) -> bool:
+        """Whether a column holds labels: usual ones, or those of another column."""
+        if not column.labels:
+            return False
+        others = (other for other in self.columns.values() if other is not column)
+        return column.labels <= LABEL_WORDS or any(_alike(column, other) for other in others)
 
     def _many_labels(self, column: Column) -> bool:
         """Whether a column repeats few values, in a table long enough to say so."""
@@ -369,14 +429,20 @@ class _Finder:
             declared = (*options.judges, *options.people)
         named = [
             name
-            for name in declared
-            if name in self.columns and self._names_raters(self.columns[name])
+            for name in dict.fromkeys(declared)
+            if name in self.columns
+            and self._names_raters(self.columns[name])
+            and (self._says_who(self.columns[name]) or self._tells_apart_with(name))
         ]
-        if len(declared) == 1 and named:
-            people = named[0] in options.people
-            self._take_who(named[0], certain=True, everybody=people)
-            return
+        if len(named) == 1:
+            names = {*map(str, self.columns[named[0]].counts.index)}
+            if all(name in self.columns or name in names for name in declared):
+                people = named[0] in options.people
+                self._take_who(named[0], certain=True, everybody=people)
+                return
         found = self._free(lambda c: self._names_raters(c) and self._says_who(c))
+        if not found and self.labels_only:
+            found = self._free(lambda c: self._names_raters(c) and self._tells_apart_with(c.name))
         scores = {part.column for part in read_comparisons(self.options.score)}
         verdicts = self._free(
             lambda c: (
@@ -389,9 +455,29 @@ class _Finder:
             everybody = who.named("person") and not who.named("judge")
             self._take_who(who.name, certain=len(found) == 1, everybody=everybody)
 
+    def _tells_apart_with(self, name: str) -> bool:
+        """Whether a column tells apart the rows of what another column names several times."""
+        item = self.layout.item
+        names = [item] if item else [other for other in self.columns if other != name]
+        return any(
+            len(self.columns[other].counts) < self.rows and self._unique([other, name])
+            for other in names
+            if other is not None and other != name
+        )
+
     def _says_who(self, column: Column) -> bool:
         """Whether a name is that of who judged, not of the model that wrote a response."""
-        return bool(column.words & WHO_WORDS) and not column.words & {*TEXT_NAMES, "system"}
+        who = bool(column.words & WHO_WORDS) and not column.words & {*TEXT_NAMES, "system"}
+        return who and not self._names_writers(column)
+
+    def _names_writers(self, column: Column) -> bool:
+        """Whether a column of models names who wrote the texts: no two judged the same text."""
+        if not column.words & WRITER_WORDS or column.words & (WHO_WORDS - WRITER_WORDS):
+            return False
+        text = self.layout.text
+        if text is None or len(column.counts) < 2 or not self._names_raters(column):
+            return False
+        return len(self.columns[text].counts) > NEARLY_FULL * self.rows
 
     def _names_raters(self, column: Column) -> bool:
         """Whether values are names rather than labels, numbers or texts."""
@@ -444,6 +530,8 @@ class _Finder:
             lambda c: bool(c.labels)
         )
         scores = {part.column for part in read_comparisons(self.options.score)}
+        who = {*map(str, self.columns[str(self.layout.who)].counts.index)}
+        people = who <= self.layout.people
         found += self._free(
             lambda c: c not in found and c.numeric and (c.name in scores or c.named("verdict"))
         )
@@ -457,7 +545,8 @@ class _Finder:
             found,
             key=lambda c: (
                 c.name not in scores,
-                not c.words & NAMES["verdict"],
+                _names_judge(c) if people else c.named("person") and not c.named("judge"),
+                not c.words & (NAMES["verdict"] | NAMES["judge"]),
                 not self._known_labels(c),
                 constant(c) and self._items_repeat(),
             ),
@@ -468,9 +557,6 @@ class _Finder:
             for other in ranked[1:]
             if other.labels & best.labels and not constant(other) and not other.named("person")
         ]
-        people = bool(self.layout.people) and len(self.layout.people) == len(
-            self.columns[str(self.layout.who)].counts
-        )
         role: RoleName = "label" if people else "verdict"
         self.layout.verdict = best.name
         reason = f"{_few(best.counts.index)} of each {self.layout.who}"
@@ -514,6 +600,8 @@ class _Finder:
         if column.numeric and any("." in str(value) for value in column.counts.index[:50]):
             return False
         distinct = len(column.counts)
+        if distinct < self.rows and column.named("cluster") and not self._is_one_text(column):
+            return False  # a conversation of several items
         if distinct == self.rows:
             rated = any(column.named(role) for role in ("verdict", "person", "judge"))
             return column.named("item") or not rated
@@ -522,7 +610,12 @@ class _Finder:
         if column.named("item") and not column.labels:
             return True
         others = [self.layout.who, self.layout.repeat]
-        others += [c.name for c in self._free(lambda c: c.named("system") or c.named("knob"))]
+        others += [
+            c.name
+            for c in self._free(
+                lambda c: c.named("system") or c.named("knob") or self._names_writers(c)
+            )
+        ]
         names = [name for name in others if name is not None and name != column.name]
         if not column.labels and self._unique([column.name, *names]):
             return True
@@ -531,6 +624,15 @@ class _Finder:
         ):
             return True
         return distinct > 0.8 * self.rows
+
+    def _is_one_text(self, column: Column) -> bool:
+        """Whether each value names a single text, or with who judged and how a single row."""
+        layout = self.layout
+        if layout.text is not None:
+            pairs = self.table.frame[[column.name, layout.text]].drop_duplicates()
+            return bool(pairs[column.name].is_unique)
+        names = [name for name in (layout.who, layout.repeat, layout.system) if name is not None]
+        return self._unique([column.name, *names])
 
     def _unique(self, names: list[str]) -> bool:
         """Whether columns together tell all rows apart, where one alone does not."""
@@ -567,7 +669,9 @@ class _Finder:
             for column in self._free(lambda c: self._is_repeat(c)):
                 if self.layout.repeat is None:
                     self._take_single(column.name, "repeat", "numbers the repeats of an item")
-            for column in self._free(lambda c: c.named("system") or c.named("knob")):
+            for column in self._free(
+                lambda c: c.named("system") or c.named("knob") or self._names_writers(c)
+            ):
                 if self._tells_apart(column):
                     self._take_varying(column)
             for column in self._free(self._explains_rows):
@@ -575,9 +679,14 @@ class _Finder:
                     reason = f"tells the rows of an item apart: {_few(column.counts.index)}"
                     self._take_knob(column.name, reason, certain=False)
         if self.layout.system is None:
-            found = self._free(lambda c: c.named("system") and 2 <= len(c.counts) <= MOST_LABELS)
+            found = self._free(
+                lambda c: (
+                    (c.named("system") or self._names_writers(c))
+                    and 2 <= len(c.counts) <= MOST_LABELS
+                )
+            )
             if found and found[0].full == 1:
-                certain = not found[0].labels & LABEL_WORDS
+                certain = found[0].named("system") and not found[0].labels & LABEL_WORDS
                 self._take_single(
                     found[0].name, "system", _few(found[0].counts.index), certain=certain
                 )
@@ -644,11 +753,11 @@ class _Finder:
                     f"texts of an item differ by it: {_few(column.counts.index)}",
                 )
                 return
-            self._take_knob(column.name, f"a setting: {_few(column.counts.index)}", certain=True)
+            self._take_knob(column.name, _few(column.counts.index), certain=True)
         elif column.named("system"):
             self._take_single(column.name, "system", _few(column.counts.index), certain=True)
         else:
-            self._take_knob(column.name, f"a setting: {_few(column.counts.index)}", certain=True)
+            self._take_knob(column.name, _few(column.counts.index), certain=True)
 
     # --- verdicts and labels ---------------------------------------------------------------------
 
@@ -658,13 +767,16 @@ class _Finder:
             self._take_labels(column, role, "as you say", certain=True)
         for column in self._free(lambda c: c.name.startswith(PERSON_PREFIX) and bool(c.labels)):
             self._take_labels(column, "person", "people's labels in an export", certain=True)
-        group = self._label_group()
+        group, people = self._label_group(), bool(self.layout.raters)
         for column in group:
-            self._take_by_values(column, group)
+            self._take_by_values(column, group, people=people)
         self._number_repeats()
 
-    def _take_by_values(self, column: Column, group: Sequence[Column]) -> None:
-        """Takes a column as a judge's or a person's: people label fewer rows than judges."""
+    def _take_by_values(self, column: Column, group: Sequence[Column], *, people: bool) -> None:
+        """Takes a column as a judge's or a person's: people label fewer rows than judges.
+
+        `people` says whether other columns are known to be people's.
+        """
         share = _share(column)
         person = column.named("person")
         judge = bool(MODEL_NAME.search(column.name)) or column.named("judge")
@@ -674,9 +786,13 @@ class _Finder:
         elif self.layout.who is not None:
             if self._constant_by_item(column, CONTRADICTIONS):
                 reason = f"{share}, the same for an item"
-                self._propose_labels(column, "person", reason, certain=person or sparse)
+                names = {*map(str, self.columns[self.layout.who].counts.index)}
+                judging = names <= self.layout.people and not person
+                role: RoleName = "judge" if judging else "person"
+                certain = judge if judging else person or sparse
+                self._propose_labels(column, role, reason, certain=certain)
         elif person != judge:
-            role: RoleName = "person" if person else "judge"
+            role = "person" if person else "judge"
             self._propose_labels(
                 column, role, f"{share}, by its name", certain=person or not sparse
             )
@@ -685,13 +801,14 @@ class _Finder:
                 column, "person", f"{share}, fewer than a judge's", certain=not judge
             )
         else:
-            others = self.layout.raters or any(
-                other.named("person") or other.full < NEARLY_FULL
-                for other in group
-                if other is not column
+            rest = [other for other in group if other is not column]
+            people = people or any(
+                other.named("person") or other.full < NEARLY_FULL for other in rest
             )
-            role = "judge" if self.judged else "person"
-            self._propose_labels(column, role, share, certain=bool(others) and self.judged)
+            judges = any(_names_judge(other) for other in rest)
+            known = people or (self.layout.truth is not None and not rest)
+            role = "person" if not self.judged or (judges and not known) else "judge"
+            self._propose_labels(column, role, share, certain=known and self.judged)
 
     def _declared_labels(self) -> Iterable[tuple[Column, RoleName]]:
         """Yields the columns that the user names as judges' or people's."""
@@ -715,7 +832,7 @@ class _Finder:
     def _label_group(self) -> list[Column]:
         """Returns the columns without a role that share the labels of verdicts."""
         found = self._free(
-            lambda c: bool(c.labels) and not c.named("repeat") and not c.words & {"id", "name"}
+            lambda c: bool(c.labels) and not _numbers_rows(c) and not c.words & {"id", "name"}
         )
         scores = {part.column for part in read_comparisons(self.options.score)}
         found += self._free(lambda c: c not in found and c.name in scores)
@@ -730,7 +847,9 @@ class _Finder:
             and (column.name in scores or (self.layout.who is None and self._rated(column)))
         ]
         group = self._with_alike(group, found)
-        full = any(column.full >= NEARLY_FULL for column in group) or self.layout.verdict
+        full = self.layout.verdict or any(
+            column.full >= NEARLY_FULL and not column.named("person") for column in group
+        )
         sparse = any(column.full < NEARLY_FULL or column.named("person") for column in group)
         if not (full and sparse):  # a judge's numbers and people's words are one group
             group += [
@@ -817,16 +936,25 @@ class _Finder:
                     certain=False,
                 )
                 continue
-            certain = bool(MODEL_NAME.search(stem)) or stem in self.options.judges
+            judge, says_repeat = self._without_repeat_word(stem)
+            certain = says_repeat or bool(MODEL_NAME.search(stem)) or stem in self.options.judges
             for place, number in enumerate(numbers):
-                self.layout.judges[columns[number]] = (stem, place)
+                self.layout.judges[columns[number]] = (judge, place)
             for place, number in enumerate(numbers, 1):
                 self._mark(
                     [columns[number]],
-                    f"repeat {place} of {stem}",
+                    f"repeat {place} of {judge}",
                     certain=certain,
                     option=f"--judge {shlex.quote(stem)}",
                 )
+
+    def _without_repeat_word(self, stem: str) -> tuple[str, bool]:
+        """Returns the judge of numbered columns such as gpt_run1, and whether they are repeats."""
+        words = name_words(stem)
+        if not words or words[-1] not in NAMES["repeat"]:
+            return stem, False
+        judge = stem[: -len(words[-1])].rstrip(" ._-")
+        return (judge or "judge") if judge not in self.columns else stem, True
 
     def _mark(
         self,
@@ -867,6 +995,61 @@ def _alike(column: Column, other: Column) -> bool:
         return False
     shared = len(column.labels & other.labels)
     return shared > 0 and shared >= min(len(column.labels), len(other.labels)) / 2
+
+
+def _names_judge(column: Column) -> bool:
+    """Whether a name is a judge's."""
+    judge = column.named("judge") or bool(MODEL_NAME.search(column.name))
+    return judge and not column.named("person")
+
+
+def _numbers_rows(column: Column) -> bool:
+    """Whether a column numbers repeats, rather than holding the verdicts of one: run, not run1."""
+    if not column.numeric or not set(name_words(column.name)) & NAMES["repeat"]:
+        return False
+    return "pass" not in column.words and not NUMBERED.fullmatch(column.name)
+
+
+def _hints(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Says what columns without a role may be, where no column has verdicts."""
+    hints, scores = [], []
+    for column in columns:
+        values = [str(value) for value in column.counts.index[:MOST_NAMES]]
+        rated = column.named("verdict") or column.named("person") or _names_judge(column)
+        long = column.length > LONGEST_LABEL / 2 or any("\n" in value for value in values)
+        if sum(value.startswith(("[", "{")) for value in values) > len(values) / 2:
+            hints.append(
+                f"{column.name} holds lists or objects: write a row, or a column, for each verdict"
+            )
+        elif rated and long:
+            start = " ".join(values[0].split())[:LONG_TEXT]
+            hints.append(
+                f"{column.name} holds whole answers ({start!r}...): write the verdict alone into a "
+                "column"
+            )
+        elif column.labels:
+            option = f"--judge {shlex.quote(column.name)}"
+            hints.append(
+                f"{column.name} holds {_few(column.counts.index)}: {option}, if these are verdicts"
+            )
+        elif column.numeric and rated:
+            scores.append(column)
+    if scores:
+        comparisons = ",".join(f"{column.name}>=NUMBER" for column in scores)
+        hints.append(
+            f"{' and '.join(map(_span, scores))}: --score {shlex.quote(comparisons)} makes two "
+            "labels of the numbers"
+        )
+    return tuple(hints)
+
+
+def _span(column: Column) -> str:
+    """Names a column of numbers: `score holds 93 different numbers, from 0.1 to 1`."""
+    numbers = [n for value in column.counts.index if (n := as_number(str(value))) is not None]
+    return (
+        f"{column.name} holds {len(column.counts):,} different numbers, from {min(numbers):g} to "
+        f"{max(numbers):g}"
+    )
 
 
 def _same_polarity(column: Column, other: Column) -> bool:

@@ -58,35 +58,15 @@ ORDERS = tuple(
 )
 """Words in the order that they usually have."""
 PAIR_WORDS = (
-    (
-        "a",
-        "a>b",
-        "[[a]]",
-        "1",
-        "first",
-        "left",
-        "response_a",
-        "model_a",
-        "response_1",
-        "output_1",
-        "answer_a",
-    ),
-    (
-        "b",
-        "b>a",
-        "[[b]]",
-        "2",
-        "second",
-        "right",
-        "response_b",
-        "model_b",
-        "response_2",
-        "output_2",
-        "answer_b",
-    ),
+    ("a", "1", "first", "left", "one", "a>b"),
+    ("b", "2", "second", "right", "two", "b>a"),
     ("tie", "a=b", "[[c]]", "both", "equal", "draw", "same", "neither", "c", "0"),
 )
 """Words for the first response, the second, and neither."""
+RESPONSE_NAME = re.compile(
+    r"(?:response|model|output|answer|assistant|candidate|option|system|text|reply)[\s_.-]*(\w+)"
+)
+"""The name of a response, which ends in a word for its place: `model_a`, `Response 1`."""
 COMPARISON = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign>>=|<=|==|>|<)\s*(?P<number>-?\d+(\.\d+)?)\s*")
 LEADING_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)\s*[^\d.\s].*")
 
@@ -156,7 +136,7 @@ class ScaleReading:
     """The label of each value; empty for no label."""
     questions: tuple[Question, ...] = ()
     problems: Mapping[str, str] = field(default_factory=dict)
-    """Values that cannot be read, and why."""
+    """Values that cannot be read, and why; what is wrong with all of them stands under none."""
     notes: tuple[str, ...] = ()
 
 
@@ -165,6 +145,8 @@ class _Findings:
     """What is gathered while values are read."""
 
     meanings: dict[str, str]
+    scores: Sequence[str] = ()
+    """The columns whose values are numbers."""
     questions: list[Question] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -177,15 +159,17 @@ def read_scale(
     options: FileOptions,
     *,
     paired: bool = False,
+    scores: Sequence[str] = (),
 ) -> ScaleReading:
     """Finds the scale that verdicts and labels share, and what each of their values means.
 
     The counts are of values as they are written. A known answer must be a label of the scale; it
     makes one only if there are no verdicts and labels, or if it is a further option or number.
+    `scores` are the columns whose values are numbers, which messages name.
     """
     counts = verdicts + labels
     every = counts + truths
-    found = _Findings({value: value for value in every})
+    found = _Findings({value: value for value in every}, scores)
     _apply_words(found, every, options)
     _propose_missing(found, every, options)
     _join_polarities(found, verdicts, labels, truths, options)
@@ -294,27 +278,63 @@ def _propose_spellings(found: _Findings, counts: Counter[str], options: FileOpti
         *options.order,
         *([options.positive] if options.positive else []),
     }
-    ranked = sorted(totals, key=lambda label: (label not in named, -totals[label], label))
+    spelled = _usual_spellings(totals, named)
+    words: Counter[str] = Counter()
+    for label, number in totals.items():
+        words[spelled[label]] += number
     kept: list[str] = []
-    for label in ranked:
-        same = next((word for word in kept if _same_word(label, word)), None)
-        if same and _folded(label) != _folded(same) and totals[label] > RARE * totals[same]:
-            same = None
-        if same is None or label in named:
-            kept.append(label)
+    target: dict[str, str] = {}
+    for word in sorted(words, key=lambda word: (word not in named, -words[word], word)):
+        same = next((other for other in kept if _same_word(word, other)), None)
+        if word in named or same is None or words[word] > RARE * words[same]:
+            kept.append(word)
+            target[word] = word
+        else:
+            target[word] = same
+    for label in sorted(totals, key=lambda label: (-totals[label], label)):
+        same = target[spelled[label]]
+        if label == same or label in named:
             continue
         how = "case" if _folded(label) == _folded(same) else "a letter"
         found.questions.append(
             Question(
                 f"{label!r} ({_times(totals[label])}) and {same!r} ({_times(totals[same])}) "
-                f"differ by {how}: "
-                "the same label?",
+                f"differ by {how}: the same label?",
                 f"--same {shlex.quote(f'{label}={same}')}",
             )
         )
         for value, meaning in found.meanings.items():
             if meaning == label:
                 found.meanings[value] = same
+
+
+def _usual_spellings(totals: Counter[str], named: Collection[str]) -> dict[str, str]:
+    """Returns the spelling for each label; of those that differ by case, in one style for all."""
+    spellings: dict[str, list[str]] = {}
+    for label in totals:
+        spellings.setdefault(_folded(label), []).append(label)
+    styles: Counter[str] = Counter()
+    for labels in spellings.values():
+        if len(labels) > 1:
+            for label in labels:
+                styles[_style(label)] += totals[label]
+
+    def rank(label: str) -> tuple[bool, int, str, int, str]:
+        style = _style(label)
+        return (label not in named, -styles[style], style, -totals[label], label)
+
+    return {
+        label: label if label in named else min(labels, key=rank)
+        for labels in spellings.values()
+        for label in labels
+    }
+
+
+def _style(label: str) -> str:
+    """Returns how a label is written; of equally frequent styles, the first by name is taken."""
+    if label == label.lower():
+        return "1 small"
+    return "3 capital" if label == label.upper() else "2 title"
 
 
 def _folded(word: str) -> str:
@@ -374,19 +394,23 @@ def _scale(
         extra = [label for label in further if as_number(label) is not None]
         return _numeric(found, [*labels, *extra], options)
     if any(number is not None for number in numbers):
-        words = ", ".join(label for label, n in zip(labels, numbers, strict=True) if n is None)
-        digits = ", ".join(label for label, n in zip(labels, numbers, strict=True) if n is not None)
-        fewer = [label for label, n in zip(labels, numbers, strict=True) if n is None]
-        if len(fewer) > len(labels) / 2:
-            fewer = [label for label in labels if label not in fewer]
-        found.problems.update(
-            dict.fromkeys(
-                (value for value in found.meanings if found.meanings[value] in fewer),
-                f"the values mix numbers ({_some(digits)}) and words ({_some(words)}); say what "
-                "the words mean with --same WORD=NUMBER or --missing WORD, or make labels of the "
-                "numbers with --score 'COLUMN>=NUMBER'",
-            )
+        words = [label for label, n in zip(labels, numbers, strict=True) if n is None]
+        digits = sorted((label for label in labels if label not in words), key=float)
+        where = f" in {', '.join(found.scores)}" if found.scores else ""
+        mixed = (
+            f"the values mix numbers ({_some(', '.join(digits))}){where} and words "
+            f"({_some(', '.join(words))})"
         )
+        if found.scores:  # whole columns are numbers, others are words
+            found.problems[""] = f"{mixed}; make labels of the numbers with {_score_option(found)}"
+        else:
+            fewer = words if len(words) <= len(labels) / 2 else digits
+            problem = (
+                f"{mixed}; say what the words mean with --same WORD=NUMBER or "
+                f"--missing WORD, or make labels of the numbers with {_score_option(found)}"
+            )
+            values = (value for value in found.meanings if found.meanings[value] in fewer)
+            found.problems |= dict.fromkeys(values, problem)
     if len(labels) > 2 and further:
         for label in further:
             found.questions.append(
@@ -397,13 +421,18 @@ def _scale(
             )
         labels = [*labels, *further]
     if len(labels) > MOST_LABELS:
-        found.problems[next(iter(found.meanings))] = (
+        found.problems[""] = (
             f"there are {len(labels)} different labels ({_some(', '.join(labels))}), and a scale "
             f"has {MOST_LABELS} at most"
         )
     if len(labels) <= 2:
         return _binary(found, labels, options, positive_of(labels))
     return _words(found, labels, options)
+
+
+def _score_option(found: _Findings) -> str:
+    comparisons = ",".join(f"{column}>=NUMBER" for column in found.scores or ["COLUMN"])
+    return f"--score {shlex.quote(comparisons)}"
 
 
 def _declared(found: _Findings, labels: list[str], options: FileOptions) -> LabelScale:
@@ -456,9 +485,9 @@ def _numeric(found: _Findings, labels: list[str], options: FileOptions) -> Label
     count = (values[-1] - values[0]) / step + 1
     regular = all(abs((value - values[0]) / step % 1) < 1e-6 for value in values)
     if not regular or count > MOST_LABELS:
-        found.problems[next(iter(found.meanings))] = (
+        found.problems[""] = (
             f"the values are {len(values)} different numbers from {words[0]} to {words[-1]}; make "
-            "labels of them with --score 'COLUMN>=NUMBER'"
+            f"labels of them with {_score_option(found)}"
         )
         return LabelScale("ordinal", tuple(words[:MOST_LABELS]))
     whole = [number_word(round(values[0] + step * place, 6)) for place in range(round(count))]
@@ -513,23 +542,55 @@ def usual_order(labels: Sequence[str]) -> list[str]:
 
 
 def _pair_order(labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the labels of a pair: the first response, the second, then others."""
+    """Returns the labels of a pair: the first response, the second, then others.
+
+    A response that nobody prefers has a label too, so that places keep their meaning.
+
+    >>> _pair_order(["tie", "model_b"]), _pair_order(["old", "new"])
+    (('model_a', 'model_b', 'tie'), ('new', 'old'))
+    """
     last = len(PAIR_WORDS)
+    places = {label: pair_place(label) for label in labels}
+    if None not in places.values():
+        for place in {0, 1} - {*places.values()}:
+            other = next((label for label, number in places.items() if number == 1 - place), "")
+            places[_counterpart(other, place)] = place
 
-    def place(label: str) -> int:
-        number = pair_place(label)
-        return last if number is None else number
+    def rank(label: str) -> tuple[int, str]:
+        number = places[label]
+        return last if number is None else number, _folded(label)
 
-    return tuple(sorted(labels, key=lambda label: (place(label), _folded(label))))
+    return tuple(sorted(places, key=rank))
+
+
+def _counterpart(label: str, place: int) -> str:
+    """Returns the label of a response, like that of the other one; by its place without one.
+
+    >>> _counterpart("Model_B", 0), _counterpart("2", 0), _counterpart("", 1)
+    ('Model_A', '1', 'second')
+    """
+    for word, other in zip(PAIR_WORDS[1 - place], PAIR_WORDS[place], strict=True):
+        match = re.fullmatch(rf"(.*[\W_])?{re.escape(word)}(\]\])?", label, re.IGNORECASE)
+        if match:
+            start = match[1] or ""
+            end = other.upper() if label[len(start)].isupper() else other
+            return f"{start}{end}{match[2] or ''}"
+    return ("first", "second")[place]
 
 
 def pair_place(label: str) -> int | None:
     """Returns 0 for a label of the first response, 1 of the second, 2 of neither.
 
-    >>> [pair_place(label) for label in ("A", "model_b", "Tie", "unclear")]
-    [0, 1, 2, None]
+    >>> [pair_place(label) for label in ("A", "[[B]]", "model_b", "Response 1", "Tie", "unclear")]
+    [0, 1, 1, 0, 2, None]
     """
-    return next((n for n, words in enumerate(PAIR_WORDS) if _folded(label) in words), None)
+    word = _folded(label)
+    place = next((n for n, words in enumerate(PAIR_WORDS) if word in words), None)
+    if place is not None:
+        return place
+    match = RESPONSE_NAME.fullmatch(word) or re.fullmatch(r"\[\[(\w)\]\]", word)
+    marks = PAIR_WORDS[:2]
+    return next((n for n, words in enumerate(marks) if match and match[1] in words), None)
 
 
 def _times(number: int) -> str:

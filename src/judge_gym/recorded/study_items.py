@@ -1,11 +1,13 @@
 """Makes of a file's texts, labels and known answers the items and stages of a study."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from judge_gym.errors import DesignError
-from judge_gym.recorded.recording import LabelScale, Recording
+from judge_gym.recorded.recording import LabelScale, Recording, item_parts, transcript_text
 from judge_gym.recorded.scales import pair_place
+from judge_gym.records.evidence import FIELD_NAMES
 
 PAIR_STAGES = {
     "first": "The first response is better.",
@@ -52,7 +54,8 @@ def study_items(recording: Recording, *, rubric: bool = False) -> StudyItems:
         judges = ", ".join(sorted(recording.verdicts["judge"].unique()))
         notes += (f"Verdicts of {judges} are no part of the study; judge-gym check shows them.",)
     names = list(PAIR_STAGES) if recording.paired and not rubric else list(stages.values())
-    ordered = recording.scale.ordered and not recording.paired
+    unordered = recording.scale.kind == "binary" and recording.scale.positive is None
+    ordered = recording.scale.ordered and not recording.paired and not unordered
     return StudyItems(rows, sorted(recording.labels["rater"].unique()), names, ordered, notes)
 
 
@@ -82,8 +85,9 @@ def _stages(recording: Recording) -> Mapping[str, str]:
     strange = [label for label, place in places.items() if place is None]
     if strange:
         raise DesignError(
-            f"{recording.source}: {', '.join(map(repr, strange))} names no response of a pair; say "
-            "which with --same LABEL=first, second or tie, or name a rubric with --rubric"
+            f"{recording.source}: {', '.join(map(repr, strange))} "
+            f"{'name' if len(strange) > 1 else 'names'} no response of a pair; say which with "
+            "--same LABEL=first, second or tie, or name a rubric with --rubric"
         )
     names = list(PAIR_STAGES)
     return {label: names[place] for label, place in places.items() if place is not None}
@@ -105,8 +109,9 @@ def _items(
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Returns the items with people's labels; the same text is one item."""
     items = recording.items
-    texts = ["text", "response_a", "response_b"]
-    first = items.groupby(texts, sort=False)["item"].transform("first")
+    parts = [name for name in FIELD_NAMES if name in items]
+    contents = ["text", "response_a", "response_b", *parts]
+    first = items.groupby(contents, sort=False)["item"].transform("first")
     same = dict(zip(items["item"], first, strict=True))
     labels = recording.labels.assign(item=recording.labels["item"].map(same))
     given = _agreed(labels.groupby(["item", "rater"], sort=False)["label"].unique())
@@ -124,16 +129,25 @@ def _items(
         if label is not None:
             of_item.setdefault(item, {})[rater] = stages.get(label, label)
     rows = []
-    for item in items.drop_duplicates(texts).to_dict("records"):
-        row: dict[str, Any] = {"title": item["item"], "text": item["text"] or PAIR_QUESTION}
-        if recording.paired:
-            row["responses"] = [item["response_a"], item["response_b"]]
+    for item in items.drop_duplicates(contents).to_dict("records"):
+        row: dict[str, Any] = {"title": item["item"], **_content(item, paired=recording.paired)}
         if item["cluster"]:
             row["cluster"] = item["cluster"]
         if (truth := known.get(item["item"])) is not None:
             row["truth"] = stages.get(truth, truth)
         rows.append(row | of_item.get(item["item"], {}))
     return rows, tuple(notes)
+
+
+def _content(item: Mapping[Any, Any], *, paired: bool) -> dict[str, Any]:
+    """Returns what is judged: a text, named parts, or the question and responses of a pair."""
+    text = item["text"] or PAIR_QUESTION
+    if paired:
+        return {"text": text, "responses": [item["response_a"], item["response_b"]]}
+    parts: dict[str, Any] = {**item_parts(item)}
+    if transcript_text(parts.get("messages", "")):
+        parts["messages"] = json.loads(parts["messages"])
+    return parts or {"text": text}
 
 
 def _agreed(labels: Any) -> dict[Any, str | None]:

@@ -9,6 +9,7 @@ import io
 import json
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -146,7 +147,7 @@ def looks_like_table(text: str) -> tuple[bool, bool]:
     several, fitting, width = _fit(sample, mark)
     header = next(csv.reader([sample.partition("\n")[0]], delimiter=mark), [])
     names = [name.strip() for name in header]
-    plain = all(name and len(name) <= LONGEST_NAME and name[-1].isalnum() for name in names)
+    plain = _are_names(header)
     one_row = "\n" not in sample.strip()
     if several and plain and not one_row and HEADER_NAMES & {name.lower() for name in names}:
         return True, True
@@ -214,15 +215,18 @@ def _read_text(path: Path, text: TextIO, notes: tuple[str, ...]) -> Table:
 
 def _read_delimited(name: str, text: TextIO, sample: str, notes: tuple[str, ...]) -> Table:
     mark, skip = _find_mark(sample)
+    _refuse_lines_above_header(name, sample, mark)
     csv.field_size_limit(2**27)  # lines are bounded, and so are their cells
     last = _LastLine()
     reader = csv.reader(_bounded_lines(name, text, last), delimiter=mark, strict=True)
     packer = _Packer(name, "line")
     names: list[str] = []
+    start = 1
     short: list[int] = []
     long: list[str] = []
     try:
         for cells in islice(reader, skip, None):
+            start = reader.line_num + 1
             if not any(cell.strip() for cell in cells):
                 continue
             if not names:
@@ -235,8 +239,11 @@ def _read_delimited(name: str, text: TextIO, sample: str, notes: tuple[str, ...]
                 continue
             packer.add(reader.line_num, dict(zip(names, cells, strict=False)))
     except csv.Error as error:
-        problem = "a quotation mark is not closed" if "unexpected end" in str(error) else str(error)
-        raise DesignError(f"{name}: line {reader.line_num}: broken CSV: {problem}") from error
+        if "unexpected end" in str(error):
+            message = f"{name}: broken CSV: a quotation mark in line {start} is not closed"
+        else:
+            message = f"{name}: line {reader.line_num}: broken CSV: {error}"
+        raise DesignError(message) from error
     if long:
         raise DesignError(
             f"{name}: {_listed(long)} {'has' if len(long) == 1 else 'have'} more cells than the "
@@ -298,17 +305,51 @@ def _find_mark(sample: str) -> tuple[str, int]:
     return max(MARKS, key=lambda mark: _fit(complete, mark)), 0
 
 
-def _fit(sample: str, mark: str) -> tuple[bool, float, int]:
-    """Ranks a separator: rows should have as many cells as the header, and several."""
-    rows: list[list[str]] = []
+def _refuse_lines_above_header(name: str, sample: str, mark: str) -> None:
+    """Refuses a file whose first lines are no table, such as the title of a report."""
+    complete = sample[: sample.rfind("\n") + 1] or sample
+    if _fit(complete, mark)[2] != 1:
+        return
+    for other in MARKS:
+        rows = _sample_rows(complete, other)
+        widths = Counter(len(cells) for _, cells in rows if len(cells) > 1)
+        width, number = max(widths.items(), key=lambda item: item[1], default=(0, 0))
+        if number > max(FITS * len(rows), 2) and width > 2:
+            header, names = next((line, cells) for line, cells in rows if len(cells) == width)
+            if not _are_names(names):
+                continue  # texts with commas
+            first = " ".join(rows[0][1][0].split())[:LONGEST_NAME]
+            raise DesignError(
+                f"{name}: line {rows[0][0]} ({first!r}) does not name the {width} columns below "
+                f"it; delete the lines above the header, which seems to be line {header}"
+            )
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """Whether cells may name columns: short, without a full stop, and none twice."""
+    names = [cell.strip() for cell in cells]
+    short = all(name and len(name) <= LONGEST_NAME and name[-1].isalnum() for name in names)
+    return short and len(set(names)) == len(names)
+
+
+def _sample_rows(sample: str, mark: str) -> list[tuple[int, list[str]]]:
+    """Returns the first rows that are not empty, each with its line."""
+    rows: list[tuple[int, list[str]]] = []
+    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=mark)
     try:
-        for row in islice(csv.reader(io.StringIO(sample, newline=""), delimiter=mark), 100):
-            if any(cell.strip() for cell in row):
-                rows.append(row)
+        for cells in islice(reader, 100):
+            if any(cell.strip() for cell in cells):
+                rows.append((reader.line_num, cells))
     except csv.Error:
         pass
-    width = len(rows[0]) if rows else 0
-    fitting = sum(len(row) == width for row in rows) / max(len(rows), 1)
+    return rows
+
+
+def _fit(sample: str, mark: str) -> tuple[bool, float, int]:
+    """Ranks a separator: rows should have as many cells as the header, and several."""
+    rows = _sample_rows(sample, mark)
+    width = len(rows[0][1]) if rows else 0
+    fitting = sum(len(cells) == width for _, cells in rows) / max(len(rows), 1)
     return width > 1, round(fitting, 1), width
 
 
@@ -466,7 +507,10 @@ def _items_of_object(name: str, document: str, place: int) -> Iterator[Any]:
         elif sign != "}":
             raise json.JSONDecodeError("expecting ',' or '}'", document, place)
     if not lists:
-        raise DesignError(f"{name} is one object without a list of rows")
+        raise DesignError(
+            f"{name} is one object without a list of rows; write a list of objects, or an object "
+            "on each line"
+        )
 
 
 def _refuse_many_values(name: str, text: str) -> None:
@@ -480,7 +524,9 @@ def _broken_json(name: str, line: int, error: Exception) -> DesignError:
         return DesignError(f"{name}: line {line}: JSON nested too deeply")
     cut = error.pos >= len(error.doc.rstrip()) or "Unterminated" in error.msg
     end = "; the file seems to be cut off" if cut else ""
-    return DesignError(f"{name}: line {line}: broken JSON: {error.msg}{end}")
+    place = f"line {line}, character {error.colno}"
+    problem = error.msg.removesuffix(" starting at")
+    return DesignError(f"{name}: {place}: broken JSON: {problem}{end}")
 
 
 def _kind(value: object) -> str:

@@ -110,6 +110,16 @@ def signed_hundredths(value: float) -> str:
     return text[1:] if float(text) == 0 else text
 
 
+def signed(value: float, digits: int) -> str:
+    """Formats a number with its sign and some decimals; 0 has none.
+
+    >>> [signed(value, 1) for value in (7, -1.26, -0.01)], signed(1234.4, 0)
+    (['+7.0', '-1.3', '0.0'], '+1,234')
+    """
+    text = f"{value:+,.{digits}f}"
+    return text if any(digit in "123456789" for digit in text) else text[1:]
+
+
 def hundredths(value: float) -> str:
     """Formats a number with two decimals, without a minus before 0.
 

@@ -439,6 +439,8 @@ def _votes_again(comment: str, chosen: Sequence[str], choices: Choices) -> bool:
 
     So do `B -> C`, `B (or maybe C)` and `B, no, C`; `B, not C` does not.
     """
+    # It would be simpler to fail on any other label. That would lose the borderline verdicts, such
+    # as "B, with some elements of C", and a rate or a mean of the others would be biased.
     words = list(choices.words.finditer(comment))
     if not words:
         return False

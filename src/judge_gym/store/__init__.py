@@ -1,5 +1,7 @@
 """The only package that uses SQL: the ledger of calls, the records, and queries about them."""
 
+from collections.abc import Callable
+
 from judge_gym.records import SuiteResult, SuiteRun
 from judge_gym.store.analyses import Analyses, AnalysisRecord
 from judge_gym.store.database import Database, open_database
@@ -15,7 +17,7 @@ from judge_gym.store.ledger_export import Exported, export_ledger
 from judge_gym.store.ledger_import import Imported, import_ledger
 from judge_gym.store.locks import SessionLock
 from judge_gym.store.metrics import Endpoint, LabMetrics, Metrics
-from judge_gym.store.progress import Progress, ProgressQueries
+from judge_gym.store.progress import NoQueue, Progress, ProgressQueries, QueueView
 from judge_gym.store.recordings import Place, RecordedVerdict, RecordedVerdicts
 from judge_gym.store.rubrics import Rubrics
 from judge_gym.store.runs import Run, Runs, Targets
@@ -73,7 +75,9 @@ __all__ = [
 class Store:
     """A database, with one part for each kind of record."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, queue: Callable[[Database], QueueView] = NoQueue
+    ) -> None:
         self.database = database
         self.identity = Identity(database)
         self.ledger = Ledger(database)
@@ -87,7 +91,7 @@ class Store:
         self.samples = Samples(database)
         self.items = Items(database)
         self.completed = CompletedRecords(database, self.runs)
-        self.progress = ProgressQueries(database)
+        self.progress = ProgressQueries(database, queue(database))
         self.events = Events(database)
         self.logs = Logs(database)
         self.usage = Usage(database)
@@ -101,9 +105,21 @@ class Store:
         self.sql = ReadOnlySql(database)
 
     @classmethod
-    def open(cls, url: str | None = None, *, create: bool = True) -> "Store":
-        """Opens the store of a URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder."""
-        return cls(open_database(url, create=create))
+    def open(
+        cls,
+        url: str | None = None,
+        *,
+        create: bool = True,
+        queue: Callable[[Database], QueueView] = NoQueue,
+    ) -> "Store":
+        """Opens the store of a URL, of `JUDGE_GYM_DATABASE_URL`, or of the working folder.
+
+        Args:
+            url: of the database.
+            create: create the database if there is none; otherwise that is an error.
+            queue: opens what the engine knows of its queue.
+        """
+        return cls(open_database(url, create=create), queue)
 
     def leases(self, holder: str) -> Leases | None:
         """Returns the leases that processes share; None on a file, which has one process."""

@@ -30,12 +30,12 @@ from judge_gym.records.environment import DATABASE_URL, PROFILE
 from judge_gym.store import tables as t
 from judge_gym.store.unused_file import folder_lock
 
-HEAD = "0024"
+HEAD = "0025"
 """The newest schema revision, as a test checks."""
-NEEDED = "0024"
+NEEDED = "0025"
 """The oldest schema revision that this version works with."""
-OLDEST = "0008"
-"""The oldest schema revision that can be upgraded."""
+OLDEST = "0025"
+"""The oldest schema revision that can be upgraded; those before it were never released."""
 REVISION = re.compile(r"\d{4}")
 """What a revision looks like; another application's migrations name theirs differently."""
 READ_ONLY = re.compile("read-?only (transaction|database)")
@@ -391,8 +391,9 @@ class Database:
                 )
         if revision is not None and revision < OLDEST:
             raise ConflictError(
-                f"{at}, and this judge-gym upgrades from {OLDEST} on: upgrade it with an earlier "
-                f"judge-gym first, {other}"
+                f"{at}, from before the first release, and nothing was changed; start a "
+                f"new lab with --db or in {DATABASE_URL}: 'judge-gym ledger export' of the commit "
+                "that made it and 'judge-gym ledger import' bring its answers along"
             )
         return revision
 

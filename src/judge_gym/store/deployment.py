@@ -47,19 +47,8 @@ class DataMigration:
         return (found[-1] if len(found) == size else None), len(found)
 
 
-DATA_MIGRATIONS = (
-    DataMigration(
-        "probes-know-their-run",
-        "fills in the run of probes that versions before 0004 wrote",
-        t.probes,
-        t.probes.c.run_id.is_(None),
-        {
-            "run_id": sa.select(t.samples.c.run_id)
-            .where(t.samples.c.id == t.probes.c.sample_id)
-            .scalar_subquery()
-        },
-    ),
-)
+DATA_MIGRATIONS: tuple[DataMigration, ...] = ()
+"""Those since the baseline, oldest first."""
 
 
 class Deployment:

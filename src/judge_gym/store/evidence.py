@@ -490,9 +490,8 @@ def window_row(window: Window) -> dict[str, Any]:
 
 
 def window_key(window: Window) -> str:
-    """Returns the unique key of a window; one without a search has the key of old labs."""
-    searched = [window.search] if window.search else []
-    return digest([window.country, str(window.start), str(window.end), *searched])
+    """Returns the unique key of a window."""
+    return digest([window.country, str(window.start), str(window.end), window.search])
 
 
 def _views(maker: str, pool: Pool, column: sa.Column[Any]) -> sa.Select[tuple[int, Any]]:

@@ -94,12 +94,10 @@ class Identity:
         with self._database.read() as connection:
             here = self._place(connection)
             stored = connection.execute(sa.select(t.identity)).all()
-        if any(row.traits is not None and Place(**row.traits) == here for row in stored):
+        if any(Place(**row.traits) == here for row in stored):
             return
-        outdated = [row.place for row in stored if row.traits is None]
         with self._database.begin() as connection:
-            rows = t.identity.c.place.in_([*outdated, here.key])
-            connection.execute(t.identity.delete().where(rows))
+            connection.execute(t.identity.delete().where(t.identity.c.place == here.key))
             self._database.insert_new(
                 connection, t.identity, [{"place": here.key, "traits": here._asdict()}]
             )
@@ -111,21 +109,13 @@ class Identity:
             return {
                 "copy": self._is_copy(connection),
                 "here": self._place(connection)._asdict(),
-                "known": [traits for traits in stored if traits is not None],
+                "known": list(stored),
             }
 
     def _is_copy(self, connection: sa.Connection) -> bool:
-        stored = connection.execute(sa.select(t.identity)).all()
-        if not stored:
-            return False
-        here, earlier = self._place(connection), None
-        for place, traits in stored:
-            if traits is not None and here.equals(Place(**traits)):
-                return False
-            earlier = earlier or self._earlier_digest(connection)
-            if traits is None and place == earlier:
-                return False
-        return True
+        stored = connection.scalars(sa.select(t.identity.c.traits)).all()
+        here = self._place(connection)
+        return bool(stored) and not any(here.equals(Place(**traits)) for traits in stored)
 
     def _place(self, connection: sa.Connection) -> Place:
         file = self._database.file
@@ -143,13 +133,6 @@ class Identity:
         machine = _machine() if host in LOCAL_HOSTS or host.startswith("/") else ""
         data = f"server {row.system}, database {row.oid}"
         return Place(data, f"started {row.started}", f"{host}:{port}{machine}")
-
-    def _earlier_digest(self, connection: sa.Connection) -> str:
-        """Returns the digest that versions before schema 0023 stored for the present place."""
-        if self._database.file is not None:
-            return _digest(str(self._database.file.resolve()))
-        row = connection.execute(SERVER).one()
-        return _digest(str((row.system, row.oid)))
 
 
 def _machine() -> str:

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import sqlalchemy as sa
 
@@ -42,12 +42,6 @@ NO_WORKER = (
 )
 STARTING = "a worker is starting"
 AFTER_HUNG = "end that process; the next worker, or judge-gym resume, takes up its work"
-QUEUE_TABLE = sa.text("SELECT to_regclass('dbos.workflow_status')")
-QUEUED = (
-    "SELECT workflow_uuid, application_version FROM workflow_status "
-    "WHERE name = 'run' AND status IN ('PENDING', 'ENQUEUED')"
-)
-"""The runs that are queued or executed on a server, and the protocol of each."""
 CHUNK = 10_000
 """Tags per statement; databases limit the number of parameters."""
 SWAPS = (False, True)
@@ -148,17 +142,68 @@ class Progress:
         return sum(self.targets.values()) - sum(self.not_needed.values())
 
 
+class QueueView(Protocol):
+    """What is queued and executed, which the engine knows and the store is given."""
+
+    def executing(self) -> set[int]:
+        """Returns the runs that a process has begun and not ended."""
+        ...
+
+    def protocols(self) -> dict[int, int]:
+        """Returns the protocol under which each run is queued or executed."""
+        ...
+
+    def depth(self) -> dict[tuple[str, bool], int]:
+        """Returns how many runs, shards and analyses are queued, and how many are executed."""
+        ...
+
+
+class NoQueue:
+    """Nothing is queued: of a store that no engine works on."""
+
+    def __init__(self, database: Database) -> None:
+        pass
+
+    def executing(self) -> set[int]:
+        """Returns nothing."""
+        return set()
+
+    def protocols(self) -> dict[int, int]:
+        """Returns nothing."""
+        return {}
+
+    def depth(self) -> dict[tuple[str, bool], int]:
+        """Returns nothing."""
+        return {}
+
+
 class ProgressQueries:
     """Reads the progress of runs, with a number of statements that does not depend on theirs."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, queue: QueueView) -> None:
         self._database = database
+        self._queue = queue
         self._events = Events(database)
         self._identity = Identity(database)
-        self.worker_coming: Callable[[], bool] = lambda: False
-        """Whether a worker was started that is not ready yet; set by the process that starts it."""
-        self.worker_failing: Callable[[], bool] = lambda: False
-        """Whether the worker that this process started last ended with an error."""
+        self._worker_coming: Callable[[], bool] = lambda: False
+        self._worker_failing: Callable[[], bool] = lambda: False
+
+    def expect_worker(self, coming: Callable[[], bool], failing: Callable[[], bool]) -> None:
+        """Takes from the process that starts workers whether one is coming, and how the last ended.
+
+        Args:
+            coming: returns whether a worker was started that is not ready yet.
+            failing: returns whether the last worker ended with an error.
+        """
+        self._worker_coming, self._worker_failing = coming, failing
+
+    def worker_coming(self) -> bool:
+        """Returns whether this process has started a worker that is not ready yet."""
+        return self._worker_coming()
+
+    def worker_failing(self) -> bool:
+        """Returns whether the worker that this process started last ended with an error."""
+        return self._worker_failing()
 
     def of_tag(self, tag: str) -> list[Progress]:
         """Returns the progress of an experiment's runs, newest last, without superseded ones."""
@@ -228,10 +273,11 @@ class ProgressQueries:
             hung = [f"the worker {worker}, hangs" for worker in workers.values()]
             return dict.fromkeys(started, "; ".join([*hung, AFTER_HUNG]) if hung else idle)
         running = f"those running are of protocol {', '.join(map(str, sorted(working)))}"
+        protocols = self._queue.protocols()
         return self._events.since_state("taken-over", started) | {
-            run_id: f"it waits for a worker of protocol {protocol}; {running}"
-            for run_id, protocol in self._queued_protocols(started).items()
-            if protocol not in working
+            run_id: f"it waits for a worker of protocol {protocols[run_id]}; {running}"
+            for run_id in started
+            if run_id in protocols and protocols[run_id] not in working
         }
 
     def _why_hung(self, started: Sequence[int]) -> dict[int, str]:
@@ -252,50 +298,17 @@ class ProgressQueries:
         """
         if not run_ids or not self.has_worker():
             return set()
-        rows = self._ask_queue(
-            "SELECT workflow_uuid FROM workflow_status WHERE name = 'run' AND status = 'PENDING'"
-        )
-        return {int(row.workflow_uuid.partition(".")[0]) for row in rows} & set(run_ids)
+        return self._queue.executing() & set(run_ids)
 
     def queue_depth(self) -> dict[tuple[str, bool], int]:
         """Returns how many runs, shards and analyses are queued, and how many are executed."""
-        rows = self._ask_queue(
-            "SELECT name, status, count(*) AS n FROM workflow_status "
-            "WHERE status IN ('PENDING', 'ENQUEUED') GROUP BY name, status"
-        )
-        return {(row.name, row.status == "PENDING"): row.n for row in rows}
+        return self._queue.depth()
 
     def count_workers(self) -> int:
         """Returns how many processes execute what is queued."""
         if self._database.file is not None:
             return int(self.has_worker())
         return count_workers(self._database)
-
-    def _ask_queue(self, query: str) -> Sequence[Any]:
-        """Returns the rows of a query of DBOS's tables; none before anything was queued."""
-        file = self._database.file
-        if file is not None and not file.with_suffix(".dbos.db").exists():
-            return []
-        engine = self._database.sibling_engine("dbos") if file is not None else None
-        try:
-            with (
-                self._database.plain_errors(engine),
-                (engine or self._database.engine).connect() as connection,
-            ):
-                if file is None:
-                    if connection.scalar(QUEUE_TABLE) is None:
-                        return []
-                    connection.execute(sa.text("SET LOCAL search_path TO dbos"))
-                return connection.execute(sa.text(query)).all()
-        finally:
-            if engine is not None:
-                engine.dispose()
-
-    def _queued_protocols(self, run_ids: Collection[int]) -> dict[int, int]:
-        """Returns the protocol under which each run is queued or executed, on a server."""
-        rows = self._ask_queue(QUEUED)
-        queued = {int(id.partition(".")[0]): int(protocol) for id, protocol in rows}
-        return {id: queued[id] for id in run_ids if id in queued}
 
     def _read(
         self, query: sa.Select[Any], values: Mapping[str, Any] | None = None

@@ -232,6 +232,25 @@ class Suites:
                 connection.execute(table.insert(), rows)
         return id
 
+    def missing(
+        self, run: SuiteRun, selection: Mapping[str, int] | None = None
+    ) -> list[tuple[str, int]]:
+        """Returns the path and replicate of each eval of a run that has no settled result.
+
+        Args:
+            run: the run.
+            selection: only these evals, and as many replicates of each.
+        """
+        rows = self.results(run.id).get(run.id, [])
+        settled = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
+        targets = run.replicates_of if selection is None else selection
+        return [
+            (path, replicate)
+            for path, replicates in targets.items()
+            for replicate in range(replicates)
+            if (path, replicate) not in settled
+        ]
+
     def results(self, *runs: int) -> dict[int, list[SuiteResult]]:
         """Returns the newest result of every eval and replicate by run, without steps and files."""
         r = suite_results.c
@@ -291,10 +310,8 @@ def _task(run: SuiteRun, category: str, name: str) -> sa.ColumnElement[bool]:
 
 def _run(row: Mapping[Any, Any]) -> SuiteRun:
     columns = dict(row)
-    evals, replicates = columns.pop("evals"), columns.pop("replicates")
-    if not isinstance(evals, dict):
-        evals = dict.fromkeys(evals, replicates)
-    return SuiteRun(**columns, replicates_of=evals)
+    del columns["replicates"]
+    return SuiteRun(replicates_of=columns.pop("evals"), **columns)
 
 
 def _result(

@@ -294,7 +294,7 @@ study_versions = _table(  # append-only: each text of a study's file that was ru
     sa.Column("study", sa.String, nullable=False, index=True),
     sa.Column("file", _to("texts.hash"), nullable=False),
     sa.Column("declared", JSON, nullable=False),  # contrasts, hypotheses and margin
-    sa.Column("saved", UtcDateTime),  # null if it was run before versions were recorded
+    sa.Column("saved", UtcDateTime, nullable=False),
 )
 
 experiments = _table(
@@ -320,8 +320,7 @@ tags = _table(
     sa.Column("pool_id", _to("pools.id"), nullable=False),  # has this tag's truths
     sa.Column("dose", sa.Float),
     sa.Column("truth", JSON_OR_NULL),
-    # Empty for none. Versions that do not know the column know no other protocol.
-    sa.Column("protocol", sa.String, nullable=False, server_default="contested-concepts"),
+    sa.Column("protocol", sa.String, nullable=False, server_default=""),  # empty: none
     sa.Column("cleaned_up", UtcDateTime),  # when its runs were last deleted
 )
 
@@ -451,9 +450,7 @@ suite_runs = _table(
     sa.Column("settings", JSON, nullable=False),  # what the condition changes
     sa.Column("series", sa.String, nullable=False),
     sa.Column("replicates", sa.Integer, nullable=False),  # the most of any eval
-    # The targets, which may be raised: replicates by path. In older rows a list of paths, all of
-    # which need as many replicates.
-    sa.Column("evals", JSON, nullable=False),
+    sa.Column("evals", JSON, nullable=False),  # targets, which may be raised: replicates by path
     sa.Column("created", UtcDateTime, nullable=False),
 )
 
@@ -522,7 +519,7 @@ compatibility = _table(  # one row
 identity = _table(  # where the database was, once anything was queued; see `store/identity.py`
     "identity",
     sa.Column("place", sa.String, primary_key=True),  # a digest
-    sa.Column("traits", JSON_OR_NULL),  # null if it was recorded before schema 0023
+    sa.Column("traits", JSON, nullable=False),
 )
 
 data_migrations = _table(

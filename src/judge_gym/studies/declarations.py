@@ -130,8 +130,7 @@ class StudyVersion(NamedTuple):
 
     declared: Mapping[str, Any]
     """The keys margin, hypotheses and contrasts, and alt_test if the study names it."""
-    saved: datetime | None
-    """None if it was saved before the lab recorded versions."""
+    saved: datetime
 
 
 class Declaration(NamedTuple):
@@ -139,16 +138,14 @@ class Declaration(NamedTuple):
 
     what: str
     """The margin, the name of a hypothesis, or a contrast, in words."""
-    before: int | None
-    """The answers that were there already; None if unknown."""
+    before: int
+    """The answers that were there already."""
     answers: int
     """The answers until now."""
 
     @property
     def when(self) -> str:
         """When it was declared, in words."""
-        if self.before is None:
-            return "unknown"
         if not self.before:
             return "before the first answer"
         return f"after {self.before:,} of {self.answers:,} answers"
@@ -183,16 +180,16 @@ def declarations(
 
     `count` returns the number of a study's answers, and for each time how many were earlier.
     """
-    since: dict[str, datetime | None] = {}
+    since: dict[str, datetime] = {}
     named: dict[str, str] = {}
-    removed: dict[str, datetime | None] = {}
+    removed: dict[str, datetime] = {}
     for declared, saved in versions:
         items = {digest(item): name for name, item in _items(declared)}
         removed |= {key: saved for key in since.keys() - items.keys()}
         since = {key: since.get(key, saved) for key in items}
         named |= items
         removed = {key: when for key, when in removed.items() if key not in items}
-    times = sorted({when for when in (*since.values(), *removed.values()) if when is not None})
+    times = sorted({*since.values(), *removed.values()})
     answers, earlier = count(times)
     before = dict(zip(times, earlier, strict=True))
     newest = versions[-1].declared if versions else {}
@@ -202,10 +199,9 @@ def declarations(
         margin=newest.get(MARGIN),
         alt_test=newest.get(ALT_TEST, "expert"),
         declared=tuple(
-            Declaration(named[key], before[when] if when else None, answers)
-            for key, when in since.items()
+            Declaration(named[key], before[when], answers) for key, when in since.items()
         ),
-        withdrawn=tuple(named[key] for key, when in removed.items() if when and before[when]),
+        withdrawn=tuple(named[key] for key, when in removed.items() if before[when]),
     )
 
 

@@ -114,8 +114,6 @@ class Sweep:
     """The tags of points that are the same experiment as another, with that other's tag."""
     skipped_swaps: tuple[str, ...] = ()
     """The tags of experiments without a swap, because their judge writes no rubric of its own."""
-    unused: tuple[str, ...] = ()
-    """Knobs of an editor or critic whom a study without a protocol names but does not ask."""
 
 
 def points(study: Study, replaced: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -240,8 +238,8 @@ def _experiments(
                 duplicates[tag] = first.tag
             elif study.swap != "none" and design.rubric.author != "own":
                 skipped.append(tag)
-    unused = _refuse_unused(study, used, outside, tasks)
-    return Sweep(tuple(made.values()), duplicates, tuple(skipped), tuple(unused))
+    _refuse_unused(study, used, outside, tasks)
+    return Sweep(tuple(made.values()), duplicates, tuple(skipped))
 
 
 def _task(
@@ -404,24 +402,13 @@ def _forced(task: Task) -> dict[str, Any]:
 
 def _inactive(task: Task, design: Design) -> set[str]:
     """Returns the knobs that have no effect on a task."""
-    levels = design.values() | _forced(task)
-    if task.rubric is None and design.rubric.critic is not None:
-        # Until a provided rubric is loaded, digests cover the critic that was named for the task.
-        del levels["rubric.author"]
-    return inactive_knobs(levels, task.traits)
+    return inactive_knobs(design.values() | _forced(task), task.traits)
 
 
 def _refuse_unused(
     study: Study, used: set[str], outside: Mapping[str, Any], tasks: Sequence[Task]
-) -> list[str]:
-    """Refuses a knob without an effect on any task; an override may disable others of the file.
-
-    Returns the knobs of an editor or critic that is named and not asked, where only the lack of a
-    protocol is why: studies from before there were protocols name them.
-    """
-    roles = ("evidence.editor", "prompt.slots.neutralizer.", "prompt.slots.critic.")
-    unused: list[str] = []
-    in_file = not (study.protocol or outside)
+) -> None:
+    """Refuses a knob without an effect on any task; an override may disable others of the file."""
     usual = defaults(study.protocol or "")
     paired = all(task.pool.paired for task in tasks)
     sections = (("vary", study.vary), ("design", outside or study.design))
@@ -444,14 +431,10 @@ def _refuse_unused(
                 )
             if knob in used or level == usual[knob]:
                 continue
-            if in_file and section == "design" and knob.startswith(roles):
-                unused.append(knob)
-            else:
-                raise DesignError(
-                    f"{knob} has no effect on any task of this study; leave it out",
-                    path=(section, knob),
-                )
-    return unused
+            raise DesignError(
+                f"{knob} has no effect on any task of this study; leave it out",
+                path=(section, knob),
+            )
 
 
 def experiment_tag(

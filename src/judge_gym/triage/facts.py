@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from judge_gym.records.outcomes import EvalResult, EvalSource, Failed, Inconclusive, Outcome, Passed
-from judge_gym.triage.report_reader import PriorReport
 from judge_gym.triage.results import error_text, failed_steps, signatures
 
 COMMON_WORDS = frozenset(
@@ -20,6 +20,39 @@ SHARED_WORDS = 2
 """The number of other shared words that makes a gap entry match."""
 _NO_GAPS = re.compile(r"(?:none|no (?:known )?gaps?)\b[^\n]{0,40}\Z", re.I)
 _ENTRY = re.compile(r"\n\s*\n|\n(?=\s{0,3}(?:[-*+]|\d+[.)])\s)")
+
+
+class ReportedFailure(NamedTuple):
+    """A failure as an earlier report lists it."""
+
+    path: str
+    step: str
+    classification: str
+
+
+@dataclass(frozen=True, slots=True)
+class PriorReport:
+    """What an earlier report found."""
+
+    source: str
+    """Where the report is."""
+    run: str
+    date: str
+    version: str
+    pass_rate: str
+    failures: tuple[ReportedFailure, ...]
+    actions: tuple[str, ...]
+    """The actions that people recorded in it; none where it reads None."""
+    model: str = ""
+
+    @property
+    def evals(self) -> frozenset[str]:
+        """The evals that failed, whichever the replicate."""
+        return frozenset(failure.path for failure in self.failures)
+
+    def failures_of(self, path: str) -> tuple[ReportedFailure, ...]:
+        """Returns the failures of an eval, one per replicate; none where it did not fail."""
+        return tuple(failure for failure in self.failures if failure.path == path)
 
 
 @dataclass(frozen=True, slots=True)

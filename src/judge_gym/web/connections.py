@@ -10,7 +10,7 @@ HEAD_SECONDS = 20.0
 
 
 class TimedProtocol(H11Protocol):
-    """HTTP/1.1 with a time limit on a request's head, which uvicorn does not have.
+    """HTTP/1.1 with a time limit on a request's head, which uvicorn (0.54) does not have.
 
     Without it a client that connects and sends nothing, or half a head, keeps its connection.
     """

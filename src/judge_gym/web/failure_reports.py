@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from judge_gym.errors import DesignError
 from judge_gym.store import SuiteRun
 from judge_gym.triage import (
     FailureSection,
@@ -12,6 +13,7 @@ from judge_gym.triage import (
     read_failure_sections,
     read_report,
     report_path,
+    without_rows,
 )
 
 MAX_BYTES = 4_000_000
@@ -25,7 +27,7 @@ class RunReport:
     source: str
     """Its path in the folder that is served."""
     text: str
-    """The whole report, as Markdown."""
+    """The whole report, as Markdown for people."""
     failures: Mapping[str, FailureSection]
     """By the failure's name."""
 
@@ -49,11 +51,14 @@ def find_report(folder: Path, run: SuiteRun) -> RunReport | None:
             continue
         text = path.read_text("utf-8", "replace")
         source = path.relative_to(folder).as_posix()
-        report = read_report(text, source)
-        matches = report.run and run.key.startswith(report.run) and report.version == run.version
+        try:
+            report = read_report(text, source)
+        except DesignError:  # some other text
+            continue
+        matches = run.key.startswith(report.run) and report.version == run.version
         if matches and report.date >= newest:
             newest = report.date
             sections = read_failure_sections(text)
             failures = {part.eval.removesuffix("#0"): part for part in sections}
-            found = RunReport(source, text, failures)
+            found = RunReport(source, without_rows(text), failures)
     return found

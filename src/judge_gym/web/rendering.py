@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
 
 from judge_gym.records import numbers
-from judge_gym.records.numbers import FORMATS, with_interval
+from judge_gym.records.numbers import FORMATS, difference_with_interval, with_interval
 from judge_gym.web.markdown import markdown
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def environment() -> "Environment":
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
     env.filters.update(duration=duration, markdown=markdown, signed=signed)
-    env.filters.update(quantity=quantity, initial=initial)
+    env.filters.update(quantity=quantity, difference=difference_with_interval, initial=initial)
     return env
 
 

@@ -113,7 +113,7 @@ def length_of(
     kind: TruthKind,
 ) -> LengthEffect | None:
     """Estimates whether a setup prefers long texts; None where lengths are not known or equal."""
-    rows = verdicts.rows[verdicts.setup == index]
+    rows = verdicts.rows.loc[verdicts.setup == index, ["length", "unit"]]
     lengths = rows["length"].groupby(rows["unit"]).mean().reindex(judged.units).to_numpy(float)
     known = lengths[~np.isnan(lengths)]
     if not len(known) or np.ptp(known) == 0:

@@ -1,6 +1,6 @@
 """Verdicts of setups beside the labels of their units, as measures of agreement read them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -70,16 +70,12 @@ def compared_setups(
     rows = part & ~np.isnan(reference.right)
     setup, unit = verdicts.setup[rows], verdicts.unit[rows]
     flipped = verdicts.rows["flipped"].to_numpy(dtype=bool)[rows]
-    cell, weight = _weights(setup * len(verdicts.units) + unit, flipped)
-    reference, count = reference.on(rows), int(cell.max(initial=-1)) + 1
-    first = np.unique(cell, return_index=True)[1]
-
-    def mean(values: FloatArray) -> FloatArray:
-        return np.bincount(cell, weight * values, count).astype(float)
-
+    cell = setup * len(verdicts.units) + unit
+    mean, first = _mean_by_cell(cell, flipped), np.unique(cell, return_index=True)[1]
+    reference = reference.on(rows)
     scored = verdicts.mask[rows] != 0
     right, answered = mean(reference.right), mean(scored.astype(float))
-    majority = _means_of_known(reference.majority, cell, flipped, count)
+    majority = _means_of_known(reference.majority, cell, flipped)
     stages = scale.stages if scale is not None else reference.labels.shape[1]
     label = np.column_stack([mean(column) for column in reference.labels[:, :stages].T])
     verdict = np.column_stack([mean(c) for c in _verdict_columns(verdicts, rows, stages)])
@@ -102,22 +98,32 @@ def compared_setups(
         )
 
 
-def _weights(cell: IntArray, flipped: BoolArray) -> tuple[IntArray, FloatArray]:
-    """Numbers cells, and weighs rows so that each order of a cell has equal weight, in sum 1."""
-    code = np.unique(cell, return_inverse=True)[1]
-    count = np.bincount(code * 2 + flipped, minlength=2 * (int(code.max(initial=-1)) + 1))
-    orders = (count.reshape(-1, 2) > 0).sum(axis=1)
-    return code, 1.0 / (count[code * 2 + flipped] * orders[code])
+def _mean_by_cell(cell: IntArray, flipped: BoolArray) -> Callable[[FloatArray], FloatArray]:
+    """Makes a function that averages rows by cell, in which each order has equal weight.
+
+    Sums are divided by counts: weights that sum to 1 but for rounding would not give a judge that
+    is always right exactly 1, for which intervals have a closed form.
+    """
+    code = np.unique(cell, return_inverse=True)[1] * 2 + flipped
+    size = 2 * (int(code.max(initial=-1)) // 2 + 1)
+    count = np.bincount(code, minlength=size).reshape(-1, 2)
+    orders = (count > 0).sum(axis=1)
+
+    def mean(values: FloatArray) -> FloatArray:
+        sums = np.bincount(code, values, size).reshape(-1, 2)
+        means: FloatArray = (sums / np.maximum(count, 1)).sum(axis=1) / orders
+        return means
+
+    return mean
 
 
-def _means_of_known(
-    values: FloatArray, cell: IntArray, flipped: BoolArray, count: int
-) -> FloatArray:
+def _means_of_known(values: FloatArray, cell: IntArray, flipped: BoolArray) -> FloatArray:
+    """Averages the values that are not missing; a cell without any has none."""
     known = ~np.isnan(values)
-    means: FloatArray = np.full(count, np.nan)
+    means: FloatArray = np.full(len(np.unique(cell)), np.nan)
     if known.any():
-        code, weight = _weights(cell[known], flipped[known])
-        means[np.unique(cell[known])] = np.bincount(code, weight * values[known])
+        averages = _mean_by_cell(cell[known], flipped[known])(values[known])
+        means[np.isin(np.unique(cell), cell[known])] = averages
     return means
 
 
@@ -143,14 +149,13 @@ def verdict_distributions(
     asked = own & verdicts.rows["asked"].to_numpy()
     units = np.unique(verdicts.unit[own])
     cell = np.searchsorted(units, verdicts.unit[asked])
-    flipped = verdicts.rows["flipped"].to_numpy(dtype=bool)[asked]
-    numbers, weight = _weights(cell, flipped)
+    mean = _mean_by_cell(cell, verdicts.rows["flipped"].to_numpy(dtype=bool)[asked])
     answered = np.unique(cell)
     table = np.zeros((len(units), stages + len(UNSCORED) + 1))
     table[:, -1] = 1.0
     table[answered, -1] = 0.0
     for column, values in enumerate(_verdict_columns(verdicts, asked, stages)):
-        table[answered, column] = np.bincount(numbers, weight * values, len(answered))
+        table[answered, column] = mean(values)
     return units, table
 
 

@@ -219,7 +219,8 @@ def differing_items(
                 "gap": _distance(left.counts, right.counts) if np.isnan(gap) else gap,
             }
         )
-    items.sort(key=lambda item: (-item["gap"], item["title"]))
+    # Equal gaps may differ in their last digit.
+    items.sort(key=lambda item: (-round(item["gap"], 12), item["title"]))
     return len(shared), items
 
 

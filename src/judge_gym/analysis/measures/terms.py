@@ -87,6 +87,8 @@ class Ratio:
         if self.scale is MEDIAN:
             return np.asarray(self.above > np.median(self.above), dtype=float)
         linear = linearised(self.above, self.below, self.scale)
+        if linear.used.all():
+            return linear.values
         values = np.full(len(self.units), linear.value)
         values[linear.used] += (linear.values - linear.value) * (len(values) / linear.used.sum())
         return values

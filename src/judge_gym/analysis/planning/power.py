@@ -17,6 +17,7 @@ from judge_gym.analysis.planning.purchases import decide
 from judge_gym.analysis.planning.quantities import Measurement, measurements, quantities
 from judge_gym.analysis.stats.intervals import seeded, t_quantile
 from judge_gym.errors import DesignError
+from judge_gym.records.numbers import plural
 
 STUDIES = 4_000
 """The number of simulated studies."""
@@ -133,7 +134,7 @@ class _Study:
         if size.concepts:
             self.planned, self.unit = size.concepts, "concepts per arm"
             if size.concepts < MIN_CONCEPTS:
-                self.note = f"{size.concepts} concepts per arm, {MIN_CONCEPTS} are needed"
+                self.note = f"{plural(size.concepts, 'concept')} per arm, {MIN_CONCEPTS} are needed"
         elif size.arms > 1:
             self.planned, self.unit = int(size.items) // size.arms, "items per arm"
         elif size.clusters < size.items:

@@ -90,11 +90,12 @@ def compare(
     sums = cluster_sums(table - table.mean(axis=0), codes) / max(items, 1)
     reference = int(table.mean(axis=0).argmax()) if against is None else against
     enough = len(sums) >= MIN_CLUSTERS
-    together = level if against is not None else pairwise_level(sums.T, level)
+    gaps = table - table[:, [reference]]
+    between = cluster_sums((gaps - gaps.mean(axis=0)) / max(items, 1), codes)
+    together = level if against is not None else pairwise_level(between.T, level)
     # The influence of an item on a measure other than a mean may exceed the scale of the measure.
     widest = max(scale.high, float(np.ptp(table, axis=1).max(initial=0.0)))
     reach = difference(widest, cautious=scale.cautious)
-    gaps = table - table[:, [reference]]
     differences = [
         None
         if setup == reference

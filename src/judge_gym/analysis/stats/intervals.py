@@ -455,8 +455,8 @@ def linearised(above: npt.ArrayLike, below: npt.ArrayLike, scale: Scale) -> Line
     values = value + ((tops - ratios * bottoms) / bottoms.mean(axis=0)).mean(axis=1)
     low = value - float(((ratios - scale.low) * weights).mean(axis=1).max())
     high = value + float(((scale.high - ratios) * weights).mean(axis=1).max())
-    if np.ptp(weights) == 0 and len(ratios) == 1:  # a mean; the ends keep their digits
-        low, high = scale.low, scale.high
+    if np.ptp(weights) == 0 and len(ratios) == 1:  # a mean; values and ends keep their digits
+        values, low, high = tops[:, 0] / bottoms[:, 0], scale.low, scale.high
     # Rounding must not move an item beyond the ends.
     return Linearised(value, np.clip(values, low, high), used, low, high)
 

@@ -3,10 +3,11 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from judge_gym.engine.calls.budget import Spend, input_tokens
 from judge_gym.engine.calls.circuit_breaker import Circuit, EndpointDown, Trial
@@ -45,9 +46,8 @@ CHECK_INTERVAL = 0.1
 GRACE = 5.0
 """Seconds beyond its deadline in which an adapter may end a call with its own message."""
 HAND_OVER = 0.5
-"""Seconds after which answers are handed over, even if others of the same requests are awaited."""
-OnAnswers = Callable[[Mapping[int, Answer]], None]
-"""Takes answers that have arrived, by the position of their request."""
+"""Seconds after which answers are yielded, even if others of the same requests are awaited."""
+T = TypeVar("T")
 
 
 class Models(Protocol):
@@ -139,8 +139,8 @@ class Asker:
     def release(self, run_id: int, trial: Trial | None = None) -> None:
         """Allows further calls for a run, at first only one to the endpoint on trial."""
         self._held.pop(run_id, None)
-        for place in [place for place in self._circuits if place[0] == run_id]:
-            del self._circuits[place]
+        for key in [key for key in self._circuits if key[0] == run_id]:
+            del self._circuits[key]
         if trial is not None:
             self._circuit(run_id, trial["endpoint"]).try_again(trial["wait"])
 
@@ -162,89 +162,96 @@ class Asker:
         self._meters.reload()
 
     async def ask(
-        self,
-        requests: Sequence[Request],
-        payer: Payer,
-        progress: RunProgress,
-        on_answers: OnAnswers = lambda answers: None,
+        self, requests: Sequence[Request], payer: Payer, progress: RunProgress
     ) -> list[Answer]:
-        """Returns the answers in the order of the requests.
+        """Returns the answers in the order of the requests."""
+        by_position: dict[int, Answer] = {}
+        async with aclosing(self.answers([*enumerate(requests)], payer, progress)) as arriving:
+            async for group in arriving:
+                by_position.update(group)
+        return [by_position[position] for position in range(len(requests))]
+
+    async def answers(
+        self, questions: Sequence[tuple[T, Request]], payer: Payer, progress: RunProgress
+    ) -> AsyncGenerator[list[tuple[T, Answer]]]:
+        """Yields targets with their answers, in groups, soon after the answers are recorded.
+
+        Iterate within `contextlib.aclosing`: answers that are on their way when the iteration ends
+        early are paid for, and are awaited until the ledger has them.
 
         Args:
-            requests: what is asked.
+            questions: the targets, each with what is asked about it.
             payer: the run that pays.
             progress: counts what is paid and reused.
-            on_answers: is given each answer soon after it is recorded, whatever becomes of others.
+
+        Raises:
+            Exception: of the first question that has no answer, when all others have been yielded.
         """
-        keys = [request.key(self._models.card(request.model).endpoint) for request in requests]
-        positions: dict[str, list[int]] = {}
-        for position, key in enumerate(keys):
-            positions.setdefault(key, []).append(position)
-        known = self._ledger.find(keys)
-        awaited: dict[asyncio.Task[Answer], str] = {}
+        requests: dict[str, Request] = {}
+        targets: dict[str, list[T]] = {}
+        for target, request in questions:
+            key = request.key(self._models.card(request.model).endpoint)
+            requests.setdefault(key, request)
+            targets.setdefault(key, []).append(target)
+        stored = self._ledger.find(list(requests))
+        new = requests.keys() - stored.keys() - self._in_flight.keys()
+        claimed = ClaimedCalls(new, self._claims, self._ledger, partial(self._refuse, payer.run_id))
         borrowed: set[str] = set()
-        reused = {key: None for key in positions if key in known}
-        new = {key for key in positions if key not in known and key not in self._in_flight}
-        refuse = partial(self._refuse_run, payer.run_id)
-        claimed = ClaimedCalls(new, self._claims, self._ledger, refuse)
-        for key, (first, *_) in positions.items():
-            if key in known:
+        calls: dict[asyncio.Task[Answer], str] = {}
+        for key, request in requests.items():
+            if key in stored:
                 continue
             if key in self._in_flight:  # another run is asking the same
                 borrowed.add(key)
             else:
-                call = self._call(key, requests[first], payer, progress, claimed)
+                call = self._call(key, request, payer, progress, claimed)
                 self._in_flight[key] = asyncio.create_task(call)
-            awaited[self._in_flight[key]] = key
+            calls[self._in_flight[key]] = key
+
+        def with_targets(arrived: Mapping[str, Answer]) -> list[tuple[T, Answer]]:
+            free = {*stored, *borrowed, *claimed.answered_by_others}
+            for key, answer in arrived.items():
+                count = len(targets[key]) - (key not in free)  # whoever asked first has paid
+                usd = (answer.completion.usd or 0.0) if answer.completion else 0.0
+                if count:
+                    progress.reuse(count, count * usd)
+            keys = [key for key in targets if key in arrived]
+            return [(target, arrived[key]) for key in keys for target in targets[key]]
+
         errors: dict[str, BaseException] = {}
-
-        def hand_over(arrived: Collection[str]) -> None:
-            answers = {n: known[key] for key in arrived for n in positions[key]}
-            shared = {*borrowed, *reused, *claimed.answered_by_others}
-            costs = [known[key].completion for key in arrived if key in shared]
-            costs += [known[key].completion for key in arrived for _ in positions[key][1:]]
-            progress.reuse(len(costs), sum((cost.usd or 0.0) if cost else 0.0 for cost in costs))
-            try:
-                on_answers(dict(sorted(answers.items())))
-            except Exception as error:  # answers on their way are awaited all the same
-                errors[""] = error
-
-        if reused:
-            hand_over(reused)
-        # All calls are awaited even if one fails: an answer on its way is paid for.
         unpaid: list[str] = []
         try:
-            while awaited:
-                done, _ = await asyncio.wait(awaited, timeout=HAND_OVER)
-                arrived = []
-                ended = [(awaited.pop(task), task) for task in done]
-                for key, task in ended:
+            if stored:
+                yield with_targets(stored)
+            while calls:
+                done, _ = await asyncio.wait(calls, timeout=HAND_OVER)
+                ended = {calls.pop(task): task for task in done}
+                arrived: dict[str, Answer] = {}
+                for key, task in ended.items():
                     try:
-                        known[key] = task.result()
-                        arrived.append(key)
+                        arrived[key] = task.result()
                     except BaseException as error:
                         of_other_run = isinstance(error, BudgetError | EndpointDown | Stopped)
                         if key in borrowed and of_other_run and error is not self.error:
                             unpaid.append(key)  # the other run may not ask it; this one may
-                        else:
+                        else:  # all other calls are awaited: their answers are paid for
                             errors[key] = error
-                await claimed.release({key for key, _ in ended})
+                await claimed.release(ended.keys())
                 if arrived:
-                    hand_over(arrived)
+                    yield with_targets(arrived)
+        except GeneratorExit:  # such as a database that cannot store what was read
+            await asyncio.gather(*calls, return_exceptions=True)
+            raise
         finally:
             await claimed.release()
-        for key in ("", *positions):
+        for key in requests:
             if key in errors:
                 raise errors[key]
         if unpaid:
-            places = [n for key in unpaid for n in positions[key]]
-
-            def hand_over_own(answers: Mapping[int, Answer]) -> None:
-                on_answers({places[n]: answer for n, answer in answers.items()})
-
-            own = await self.ask([requests[n] for n in places], payer, progress, hand_over_own)
-            known.update(zip((keys[n] for n in places), own, strict=True))
-        return [known[key] for key in keys]
+            rest = [(target, requests[key]) for key in unpaid for target in targets[key]]
+            async with aclosing(self.answers(rest, payer, progress)) as arriving:
+                async for group in arriving:
+                    yield group
 
     async def _call(
         self,
@@ -256,8 +263,8 @@ class Asker:
     ) -> Answer:
         """Asks until there is an answer, or until further attempts are useless or too many."""
         card, retries = self._models.card(request.model), Retries(key)
-        place = (payer.run_id, endpoint_of(card))
-        circuit = self._circuit(*place)
+        run_endpoint = (payer.run_id, endpoint_of(card))
+        circuit = self._circuit(*run_endpoint)
         trial: asyncio.Lock | None = None
         try:
             if (other := await claimed.other_answer(key)) is not None:
@@ -282,8 +289,8 @@ class Asker:
                 else:
                     circuit.succeed()
                 if (seconds := retries.seconds_to_next(error)) is None:
-                    if error is not None and place not in self._warned:  # one shows why
-                        self._warned.add(place)
+                    if error is not None and run_endpoint not in self._warned:  # one shows why
+                        self._warned.add(run_endpoint)
                         progress.warn(f"calls fail: {error.message}")
                     return answer
                 await asyncio.sleep(seconds)
@@ -315,14 +322,14 @@ class Asker:
                 {"endpoint": endpoint_of(card), "wait": min(wait, LONGEST_BLOCK)},
             ) from error
 
-    def _refuse_run(self, run_id: int) -> None:
+    def _refuse(self, run_id: int) -> None:
         """Raises what prevents one more call of a run."""
         if error := self.error or self._held.get(run_id):
             raise error
 
     def _refuse_to_begin(self, card: ModelCard, run_id: int) -> None:
         """Raises what prevents one more call of a run to a model."""
-        self._refuse_run(run_id)
+        self._refuse(run_id)
         self._circuit(run_id, endpoint_of(card)).refuse()
 
     async def _attempt(
@@ -356,8 +363,8 @@ class Asker:
                 progress.begin_call(card.id, started)
                 self.begun[payer.study, card.id] += 1
                 try:
-                    quota, known = reservations[0]
-                    with quota_headers.quota_listener(partial(quota.note_quota, known)):
+                    quota, reservation = reservations[0]
+                    with quota_headers.quota_listener(partial(quota.note_quota, reservation)):
                         completion = cost = _storable(
                             await self._complete(request, card), card, request.max_tokens
                         )

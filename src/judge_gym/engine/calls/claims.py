@@ -54,11 +54,11 @@ class ClaimedCalls:
         """Releases the claims on calls that were made, or on all."""
         if keys is None and self._task is not None:
             self._task.cancel()
-        made = self._mine if keys is None else self._mine & set(keys)
-        self._mine = self._mine - made
-        if self._claims is not None and made:
+        released = self._mine if keys is None else self._mine & set(keys)
+        self._mine = self._mine - released
+        if self._claims is not None and released:
             with suppress(DatabaseGone):  # they are released later
-                await asyncio.to_thread(self._claims.release, made)
+                await asyncio.to_thread(self._claims.release, released)
 
     async def _settle(self, claims: Claims) -> None:
         waiting, missed = set(self._settled), 0
@@ -66,10 +66,10 @@ class ClaimedCalls:
             while waiting:
                 self._refuse()
                 try:
-                    taken = await asyncio.to_thread(claims.take, waiting)
-                    self._mine |= taken
+                    claimed = await asyncio.to_thread(claims.take, waiting)
+                    self._mine |= claimed
                     # After the claim: what another process answered before is there by now.
-                    found = await asyncio.to_thread(self._ledger.find, waiting)
+                    answers = await asyncio.to_thread(self._ledger.find, waiting)
                 except DatabaseGone:
                     missed += 1
                     if missed > PATIENCE:
@@ -77,11 +77,11 @@ class ClaimedCalls:
                     await asyncio.sleep(1.0)
                     continue
                 missed = 0
-                await self.release(taken & found.keys())
-                for key in waiting & (taken | found.keys()):
-                    self._settled[key].set_result(found.get(key))
-                self.answered_by_others |= found.keys()
-                waiting -= taken | found.keys()
+                await self.release(claimed & answers.keys())
+                for key in waiting & (claimed | answers.keys()):
+                    self._settled[key].set_result(answers.get(key))
+                self.answered_by_others |= answers.keys()
+                waiting -= claimed | answers.keys()
                 if waiting:
                     await asyncio.sleep(POLL)
         except Exception as error:  # it becomes that of each call

@@ -59,9 +59,9 @@ class CallLimits:
             self._slots.clear()
         self._by_model.clear()
         cards = list(self._cards.values())
-        kept = {id(limit) for card in cards for limit in self._limits(card).throttles}
+        in_use = {id(limit) for card in cards for limit in self._limits(card).throttles}
         for key, throttle in list(self._throttles.items()):
-            if id(throttle) not in kept:
+            if id(throttle) not in in_use:
                 del self._throttles[key]
                 throttle.release()
 
@@ -113,12 +113,12 @@ class CallLimits:
 
     def _slot(self, card: ModelCard) -> Slots:
         """Returns the slots: of all calls where the user gives a number, else of an endpoint."""
-        given = self._given.get("concurrency")
-        where = "" if given else endpoint_of(card)
-        if where not in self._slots:
-            usual = max(CONCURRENCY, card.limits.concurrency or 0)
-            self._slots[where] = Slots(given or usual)
-        return self._slots[where]
+        concurrency = self._given.get("concurrency")
+        scope = "" if concurrency else endpoint_of(card)
+        if scope not in self._slots:
+            default = max(CONCURRENCY, card.limits.concurrency or 0)
+            self._slots[scope] = Slots(concurrency or default)
+        return self._slots[scope]
 
     def _throttle(self, card: ModelCard) -> Throttle:
         """Returns the limits that a model shares with others of its provider or endpoint."""

@@ -178,15 +178,15 @@ class SharedAccount(Account):
 
     async def _meet(self) -> Pause:
         async with self.one_round:
-            asked = list(self._waiting)
-            change = self._change([worst for worst, _ in asked])
+            waiting = list(self._waiting)
+            change = self._change([worst for worst, _ in waiting])
             before, began = replace(self.spent), time.monotonic()
             grant = await asyncio.to_thread(self.leases.change, self.scope, change)
         before.add(grant.holds)
         self._granted, self._granted_at = before, began
-        for place, (worst, admitted) in enumerate(asked):
+        for index, (worst, admitted) in enumerate(waiting):
             over = self.exceeded(grant.paid, worst) is not None  # what is paid never decreases
-            if over or place < grant.admitted:
+            if over or index < grant.admitted:
                 self._waiting.remove((worst, admitted))
                 if admitted.done():
                     continue

@@ -1,14 +1,17 @@
 """Answers from the ledger alone; what is missing is counted, and an error at the end."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from judge_gym.engine.calls.ask import Models, OnAnswers
+from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.errors import NotFoundError
 from judge_gym.records import Request
 from judge_gym.store import Answer, Ledger, Payer
+
+T = TypeVar("T")
 
 
 class OfflineError(NotFoundError):
@@ -30,11 +33,7 @@ class OfflineAsker:
         self._error = self._error or error
 
     async def ask(
-        self,
-        requests: Sequence[Request],
-        payer: Payer,
-        progress: RunProgress,
-        on_answers: OnAnswers = lambda answers: None,
+        self, requests: Sequence[Request], payer: Payer, progress: RunProgress
     ) -> list[Answer | None]:
         """Returns what the ledger holds, in the order of the requests; None where it holds nothing.
 
@@ -43,14 +42,21 @@ class OfflineAsker:
         if self._error is not None:
             raise self._error
         keys = [request.key(self.models.card(request.model).endpoint) for request in requests]
-        known = self.ledger.find_asked(keys)
+        stored = self.ledger.find_asked(keys)
         for key, request in zip(keys, requests, strict=True):
-            if key in known:
+            if key in stored:
                 progress.reuse(1, 0.0)
             else:
                 self._missing[key] = (payer.stage, request.model)
-        on_answers({n: known[key] for n, key in enumerate(keys) if key in known})
-        return [known.get(key) for key in keys]
+        return [stored.get(key) for key in keys]
+
+    async def answers(
+        self, questions: Sequence[tuple[T, Request]], payer: Payer, progress: RunProgress
+    ) -> AsyncGenerator[list[tuple[T, Answer]]]:
+        """Yields the targets whose requests the ledger holds, each with its answer."""
+        answers = await self.ask([request for _, request in questions], payer, progress)
+        pairs = zip(questions, answers, strict=True)
+        yield [(target, answer) for (target, _), answer in pairs if answer is not None]
 
     def refuse_missing(self) -> None:
         """Raises an error that lists what the ledger did not hold."""
@@ -58,9 +64,9 @@ class OfflineAsker:
             return
         counted = sorted(Counter(self._missing.values()).items())
         listed = ", ".join(f"{count:,} {stage} of {model}" for (stage, model), count in counted)
-        one = len(self._missing) == 1
+        noun = "request is" if len(self._missing) == 1 else "requests are"
         raise OfflineError(
-            f"{len(self._missing):,} request{'' if one else 's'} {'is' if one else 'are'} not in "
-            f"the ledger: {listed}. What was found is written; what depends on the missing was "
-            "not looked up. Run it without --offline, or first: judge-gym ledger import FILE"
+            f"{len(self._missing):,} {noun} not in the ledger: {listed}. What was found is "
+            "written; what depends on the missing was not looked up. Run it "
+            "without --offline, or first: judge-gym ledger import FILE"
         )

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.engine.suite_reports import SuiteReport
 from judge_gym.errors import NotFoundError, unknown
+from judge_gym.lab.suite_reports import SuiteReport
 from judge_gym.records.responses import EvalDetail
 from judge_gym.store import SuiteResult
 from judge_gym.triage import result_name

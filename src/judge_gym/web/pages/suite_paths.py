@@ -7,9 +7,9 @@ from urllib.parse import quote, urlencode
 from fastapi import Depends, Query
 from starlette.requests import Request
 
-from judge_gym.engine.suite_reports import SuiteReport
 from judge_gym.errors import NotFoundError
 from judge_gym.lab import Lab
+from judge_gym.lab.suite_reports import SuiteReport
 from judge_gym.records import SuiteRun
 from judge_gym.web.api.parameters import LARGEST, Id, OpenLab
 from judge_gym.web.pages.filters import EMPTY_IS_NONE

@@ -10,9 +10,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.engine.suite_reports import SuiteReport, eval_row
 from judge_gym.errors import NotFoundError, ScopeError, TokenError, unknown
 from judge_gym.lab import Lab
+from judge_gym.lab.suite_reports import SuiteReport, eval_row
 from judge_gym.models.simulated import CODERS
 from judge_gym.records import SuiteResult
 from judge_gym.store import Event

@@ -10,9 +10,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.engine.suite_reports import SuiteReport
 from judge_gym.errors import NotFoundError, unknown
 from judge_gym.lab import Lab
+from judge_gym.lab.suite_reports import SuiteReport
 from judge_gym.lab.suite_scores import leaderboard_rows, score_rows
 from judge_gym.records.responses import LeaderboardRow
 from judge_gym.web.analysis_cache import INKS

@@ -15,7 +15,7 @@ from judge_gym.records.inputs import WORKFLOWS, Workflow
 from judge_gym.store import Progress, Run
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.planner import StagePlan
+    from judge_gym.engine.planner import StagePlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,6 @@ class RunOptions:
     """Repeat failed calls and nothing else."""
     allow_private: bool = False
     """Allow evidence to be fetched from private network addresses."""
-    confirmed: bool = False
-    """Pay for calls that are new because defaults changed."""
 
 
 class Paused(Stopped):
@@ -229,6 +227,24 @@ class Outcome:
         if self.end == "waiting":
             return EndpointDown(self.message, self.trial)
         return ENDS[self.end](self.message) if self.end != "done" else None
+
+
+def parent(id: str) -> str:
+    """Returns the workflow id of the run that a shard belongs to.
+
+    >>> parent("7.1/score/3"), parent("7.1")
+    ('7.1', '7.1')
+    """
+    return id.partition("/")[0]
+
+
+def run_number(id: str) -> int:
+    """Returns the number of the run that a workflow belongs to.
+
+    >>> run_number("7.1/score/3"), run_number("-2.1")
+    (7, -2)
+    """
+    return int(id.partition(".")[0])
 
 
 FINISHED = ("complete", "complete-with-failures")

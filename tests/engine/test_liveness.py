@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 import postgres
+from judge_gym.engine import controls, liveness, queue, steps, worker, workflow
 from judge_gym.engine.calls import record
-from judge_gym.engine.runs import executor, locks, pipeline, queue
-from judge_gym.engine.runs.locks import MISSED, LockTaken, worker_lock
-from judge_gym.engine.runs.queue import AT_ONCE, SHARDS
+from judge_gym.engine.liveness import MISSED, LockTaken, Sweeper, worker_lock
+from judge_gym.engine.queue import AT_ONCE, SHARDS
 from judge_gym.errors import DatabaseFull, DatabaseGone
 from judge_gym.lab import Lab
 from judge_gym.records.actors import machine_user
@@ -34,9 +35,9 @@ def database() -> Iterator[Database]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that a test can wait for."""
-    monkeypatch.setattr(locks, "CHECK_INTERVAL", 0.05)
-    monkeypatch.setattr(locks, "SETTLE", 0.2)
-    monkeypatch.setattr(locks, "AFTER_OUTAGE", 0.4)
+    monkeypatch.setattr(liveness, "CHECK_INTERVAL", 0.05)
+    monkeypatch.setattr(liveness, "SETTLE", 0.2)
+    monkeypatch.setattr(liveness, "AFTER_OUTAGE", 0.4)
 
 
 def wait(until: Callable[[], bool]) -> None:
@@ -70,38 +71,38 @@ def test_an_ended_process_is_dead_after_several_checks_and_a_working_one_never(
 def test_a_lost_lock_is_confirmed_only_once_its_work_was_found_unchanged(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "SETTLE", 1000.0)
+    monkeypatch.setattr(liveness, "SETTLE", 1000.0)
     with worker_lock(database, 1) as mine:
         assert mine.confirmed()
         cut(database)
         wait(lambda: not mine.confirmed())
         mine.confirm(time.monotonic())  # too soon: another may be about to queue its work
         assert not mine.confirmed()
-        mine.confirm(time.monotonic() + locks.SETTLE)
+        mine.confirm(time.monotonic() + liveness.SETTLE)
         wait(mine.confirmed)
 
 
 def test_a_lock_that_cannot_be_checked_is_unconfirmed_before_its_process_is_declared_dead(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert locks.VALID < MISSED - 1  # looks are a second apart
-    monkeypatch.setattr(locks, "VALID", 0.3)
+    assert liveness.VALID < MISSED - 1  # looks are a second apart
+    monkeypatch.setattr(liveness, "VALID", 0.3)
     with worker_lock(database, 1) as mine:
-        monkeypatch.setattr(locks, "CHECK_INTERVAL", 1000.0)
+        monkeypatch.setattr(liveness, "CHECK_INTERVAL", 1000.0)
         wait(lambda: not mine.confirmed())
 
 
 def test_a_process_that_hangs_loses_its_lock_and_is_unconfirmed_when_it_wakes(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "SETTLE", 1000.0)
+    monkeypatch.setattr(liveness, "SETTLE", 1000.0)
     monkeypatch.setattr(store_locks, "SILENCE", 1.0)
     other_store = Store.open(database.url.render_as_string(hide_password=False))
     with worker_lock(database, 1) as mine, worker_lock(other_store.database, 1) as other:
         for _ in range(2 * MISSED):
             assert mine.end_hung({other.name}) == {}
         assert other.confirmed()
-        monkeypatch.setattr(locks, "CHECK_INTERVAL", 3.0)
+        monkeypatch.setattr(liveness, "CHECK_INTERVAL", 3.0)
         ended: dict[str, float] = {}
         wait(lambda: bool(ended.update(mine.end_hung({other.name})) or ended))
         assert [*ended] == [other.name] and ended[other.name] > 1
@@ -113,16 +114,40 @@ def test_a_process_that_hangs_loses_its_lock_and_is_unconfirmed_when_it_wakes(
     other_store.close()
 
 
+def test_an_analysis_of_a_worker_that_hangs_is_queued_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_locks, "SILENCE", -1.0)
+    store = Store(database)
+    other_store = Store.open(database.url.render_as_string(hide_password=False))
+    other = SessionLock(other_store.database, "judge-gym-other", 1)
+    other.acquire()
+    with closing(queue.RunQueue(database)) as queued, worker_lock(database, 1) as mine:
+        queued.add_analysis(3)
+        begin = "UPDATE dbos.workflow_status SET status = 'PENDING', executor_id = :process"
+        with queued.engine.begin() as connection:
+            connection.execute(sa.text(begin), {"process": other.name})
+        leases, claims = store.leases(mine.name), store.claims(mine.name)
+        sweeper = Sweeper(store, queued, mine, set(), leases, claims)
+
+        def is_queued_again() -> bool:
+            sweeper.sweep()
+            return not queued.executing()
+
+        wait(is_queued_again)
+    other_store.close()
+
+
 def test_no_process_is_declared_dead_right_after_an_outage(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "AFTER_OUTAGE", 1000.0)
+    monkeypatch.setattr(liveness, "AFTER_OUTAGE", 1000.0)
     with worker_lock(database, 1) as mine:
         cut(database)
         wait(lambda: not mine.confirmed())
         for _ in range(2 * MISSED):
             assert mine.dead({"gone"}) == set()
-        monkeypatch.setattr(locks, "AFTER_OUTAGE", 0.0)
+        monkeypatch.setattr(liveness, "AFTER_OUTAGE", 0.0)
         wait(lambda: mine.dead({"gone"}) == {"gone"})
 
 
@@ -212,16 +237,16 @@ def test_a_full_disk_ends_the_command_in_words_and_with_room_the_same_command_co
 def test_shards_that_begin_during_an_outage_are_performed_after_it(
     lab: Lab, write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    follow, away = executor.Executor._follow, iter(range(2 * AT_ONCE[SHARDS]))
+    take_up, away = controls.Controls.take_up, iter(range(2 * AT_ONCE[SHARDS]))
 
-    def follow_later(self: executor.Executor, run_id: int, *, again: bool) -> None:
+    def take_up_later(self: controls.Controls, run_id: int, *, again: bool) -> None:
         if not again and next(away, None) is not None:
             raise DatabaseGone("the server is away")
-        follow(self, run_id, again=again)
+        take_up(self, run_id, again=again)
 
-    monkeypatch.setattr(pipeline, "SHARD", 1)
-    monkeypatch.setattr(executor, "OUTAGE", (0.0,) * 2 * AT_ONCE[SHARDS])
-    monkeypatch.setattr(executor.Executor, "_follow", follow_later)
+    monkeypatch.setattr(steps, "SHARD", 1)
+    monkeypatch.setattr(workflow, "OUTAGE", (0.0,) * 2 * AT_ONCE[SHARDS])
+    monkeypatch.setattr(controls.Controls, "take_up", take_up_later)
     result = lab.runs.run(write_study())
     assert result.status == "complete"
 
@@ -229,8 +254,8 @@ def test_shards_that_begin_during_an_outage_are_performed_after_it(
 @pytest.mark.parametrize(
     ("owner", "method"),
     [
-        *((pipeline.StudyPipeline, name) for name in ("announce", "shards", "perform", "finish")),
-        (executor.Executor, "_record_end"),
+        *((steps.StudySteps, name) for name in ("announce", "shards", "questions", "finish")),
+        (workflow.Workflows, "_record_end"),
     ],
 )
 def test_runs_and_shards_that_an_outage_ended_are_executed_again(
@@ -243,11 +268,11 @@ def test_runs_and_shards_that_an_outage_ended_are_executed_again(
             raise DatabaseGone("the server is away")
         return present(*given)
 
-    monkeypatch.setattr(executor, "OUTAGE", ())
+    monkeypatch.setattr(workflow, "OUTAGE", ())
     monkeypatch.setattr(queue, "SERVER_POLL", 0.1)
-    monkeypatch.setattr(executor, "SWEEP", 0.1)
-    monkeypatch.setattr(executor, "ORPHANED", 3)
-    monkeypatch.setattr(pipeline, "SHARD", 1)
+    monkeypatch.setattr(worker, "SWEEP", 0.1)
+    monkeypatch.setattr(liveness, "ORPHAN_SWEEPS", 3)
+    monkeypatch.setattr(steps, "SHARD", 1)
     monkeypatch.setattr(owner, method, absent)
     with Lab.open(postgres.fresh_url()) as lab:
         result = lab.runs.run(write_study())

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import study_file
-from judge_gym.engine.runs.reparse import Reparsed, reparse
 from judge_gym.lab import Lab
+from judge_gym.lab.reparse import Reparsed, reparse
 from judge_gym.store.tables import critiques, probes, samples
 from stores import adopt, blank, rows
 

@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from judge_gym.engine.calls.ask import Models
-from judge_gym.engine.runs.orders import ANALYSES, WorkOrder
+from judge_gym.engine.orders import ANALYSES, WorkOrder
 from judge_gym.errors import DesignError
 from judge_gym.store import Store
 
 if TYPE_CHECKING:
-    from judge_gym.engine.runs.queue import RunQueue
-    from judge_gym.engine.runs.suites import SuiteFinder
+    from judge_gym.engine.queue import RunQueue
+    from judge_gym.engine.suites import SuiteFinder
 
 LOOK_AGAIN = 10.0
 """Seconds after which a queue that could not be served is examined again."""
@@ -35,7 +35,7 @@ class Capabilities:
     @cached_property
     def suites(self) -> "SuiteFinder":
         """The suites on this machine."""
-        from judge_gym.engine.runs.suites import SuiteFinder
+        from judge_gym.engine.suites import SuiteFinder
 
         return SuiteFinder()
 

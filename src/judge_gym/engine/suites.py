@@ -12,9 +12,8 @@ from pathlib import Path
 from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.circuit_breaker import EndpointDown
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import EVALS, GENERATION, SuiteWork, WorkOrder, study_of
-from judge_gym.engine.runs.pipeline import Shard
-from judge_gym.engine.suite_reports import missing_evals
+from judge_gym.engine.orders import EVALS, GENERATION, SuiteWork, WorkOrder, study_of
+from judge_gym.engine.steps import Shard
 from judge_gym.errors import BudgetError, DesignError, NotFoundError, RateLimitError
 from judge_gym.records import EvalResult, Inconclusive, Request, SuiteRun
 from judge_gym.records.outcomes import search_step
@@ -65,9 +64,9 @@ class SuiteFinder:
         return self._found[run.version], sandbox
 
     def _load(self, run: SuiteRun, work: SuiteWork) -> Suite:
-        others = []
-        own = sorted(file.parent for file in Path().glob("*/suite.toml"))
-        for folder in ([Path(work.folder)] if work.folder else []) + [SHIPPED, *own]:
+        other_versions = []
+        local_folders = sorted(file.parent for file in Path().glob("*/suite.toml"))
+        for folder in ([Path(work.folder)] if work.folder else []) + [SHIPPED, *local_folders]:
             try:
                 suite = load_suite(folder)
             except (DesignError, NotFoundError):  # another suite that is broken, or none
@@ -75,11 +74,11 @@ class SuiteFinder:
             if suite.name == run.suite:
                 if suite.version == run.version:
                     return suite
-                others.append(suite.version)
-        if others:
+                other_versions.append(suite.version)
+        if other_versions:
             raise SuiteMissing(
-                f"the suite {run.suite!r} is here at version {others[0]}, and the run is of "
-                f"version {run.version}: its files, or the tools that grade, differ"
+                f"the suite {run.suite!r} is here at version {other_versions[0]}, and the run is "
+                f"of version {run.version}: its files, or the tools that grade, differ"
             )
         raise SuiteMissing(
             f"the suite {run.suite!r} is not here; start judge-gym in the folder that holds it"
@@ -87,7 +86,7 @@ class SuiteFinder:
 
 
 @dataclass(frozen=True, slots=True)
-class SuitePipeline:
+class SuiteSteps:
     """The evals of one suite run, as one workflow executes them."""
 
     store: Store
@@ -100,7 +99,7 @@ class SuitePipeline:
     progress: RunProgress
 
     @property
-    def steps(self) -> list[str]:
+    def names(self) -> list[str]:
         """The one step: generate and grade."""
         return [EVALS]
 
@@ -117,10 +116,10 @@ class SuitePipeline:
         size = EVALS_PER_SHARD
         return [missing[start : start + size] for start in range(0, len(missing), size)]
 
-    async def perform(self, step: str, shard: Shard) -> None:
+    async def generate_and_grade(self, shard: Shard) -> None:
         """Executes one shard; all of its evals end, even if one fails."""
         missing = self._missing()
-        work = (self._generate_and_grade(*target) for target in missing if [*target] in shard)
+        work = (self._one_eval(*target) for target in missing if [*target] in shard)
         ended = await asyncio.gather(*work, return_exceptions=True)
         errors = [error for error in ended if error is not None]
         # A budget is only the reason where nothing else is: answers that came are graded.
@@ -134,9 +133,9 @@ class SuitePipeline:
 
     def _missing(self) -> list[tuple[str, int]]:
         assert self.order.suite is not None
-        return missing_evals(self.store, self.run, self.order.suite.selection)
+        return self.store.suites.missing(self.run, self.order.suite.selection)
 
-    async def _generate_and_grade(self, path: str, replicate: int) -> None:
+    async def _one_eval(self, path: str, replicate: int) -> None:
         task = self.suite.find(path)
         request = self._request(task, replicate)
         tag = f"{self.run.suite}/{self.run.model}/{self.run.condition}"

@@ -1,8 +1,12 @@
-"""Locks of the processes that execute runs: one process on a file, any number on a server.
+"""Who is alive: the locks of processes that execute runs, and what becomes of a dead one's work.
 
-A lock shows that its process is alive, and is free as soon as that process has ended in whatever
-way. A process that cannot confirm its lock begins no call: others may have declared it dead and
-taken over its work.
+One process works on a file, any number on a server. A lock shows that its process is alive, and is
+free as soon as that process has ended in whatever way. A process that cannot confirm its lock
+begins no call: others may have declared it dead and taken over its work.
+
+DBOS finds the work of a dead process when a process of the same name starts, or when its hosted
+service says so. Our names are never used twice, and nobody else watches, so that every process
+looks each second for work whose process has lost its lock, and queues it again.
 """
 
 import math
@@ -13,9 +17,15 @@ import time
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING
 
+from judge_gym.engine.orders import ProcessEnding, run_number
 from judge_gym.errors import ConflictError, DatabaseGone
-from judge_gym.store import Database, SessionLock
+from judge_gym.store import Claims, Database, Leases, SessionLock, Store
+from judge_gym.store.database import database_full
+
+if TYPE_CHECKING:
+    from judge_gym.engine.queue import RunQueue
 
 EXCLUSIVE = "judge-gym-alone"
 """The name of the server lock for what two processes must not do at once, such as an import."""
@@ -33,6 +43,12 @@ CHECK_TIME = 0.1
 AFTER_OUTAGE = 30.0
 """Seconds after an outage in which nobody is declared dead: every process has lost its lock, and
 some are slow to regain it."""
+ORPHAN_SWEEPS = 10
+"""Sweeps in a row that must find a workflow which this process started and does not execute."""
+
+
+class DeclaredDead(ProcessEnding):
+    """Others declared this process dead and took over its work: it begins anew under a new name."""
 
 
 class LockTaken(ConflictError):
@@ -116,14 +132,14 @@ class ServerWorkerLock:
         Their locks are free from then on, so that they are dead soon. If one wakes up, it finds its
         lock lost, as after any lost connection, and begins no call.
         """
-        held = self._lock.held(processes)
+        holders = self._lock.held(processes)
         # In several checks in a row: after the server itself has stood still, all are silent.
-        hung = [name for name, holder in held.items() if holder.hung]
+        hung = [name for name, holder in holders.items() if holder.hung]
         self._silent = {name: self._silent.get(name, 0) + 1 for name in hung}
         ended = [name for name in hung if self._silent[name] >= MISSED]
         for name in ended:
-            self._lock.end(held[name])
-        return {name: held[name].silence for name in ended}
+            self._lock.end(holders[name])
+        return {name: holders[name].silence for name in ended}
 
 
 WorkerLock = FileWorkerLock | ServerWorkerLock
@@ -195,3 +211,82 @@ def _server_lock(database: Database, name: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+class Sweeper:
+    """Queues again the work of dead processes, and work that an outage left behind.
+
+    Args:
+        store: of the lab.
+        queue: where the work is.
+        lock: of this process.
+        running: the workflows that this process executes, which change while it looks.
+        leases: of this process, on limits and budgets; None on a file.
+        claims: of this process, on calls; None on a file.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        queue: "RunQueue",
+        lock: WorkerLock,
+        running: set[str],
+        leases: Leases | None,
+        claims: Claims | None,
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._lock = lock
+        self._running = running
+        self._leases = leases
+        self._claims = claims
+        self._orphan_sweeps: dict[str, int] = {}
+
+    def sweep(self) -> None:
+        """Confirms this process's lock, and takes over from processes that are dead or hang.
+
+        Raises:
+            DeclaredDead: others execute what this process does.
+            DatabaseFull: there is no room to record the end of workflows.
+        """
+        looked, running = time.monotonic(), set(self._running)
+        rows = self._queue.executing()
+        mine = [row for row in rows if row.executor_id == self._lock.name]
+        # What runs here both before and after the query did so when it was made. If it is active
+        # under another name, others have taken it over.
+        missing = running & self._running - {row.workflow_id for row in mine}
+        if self._queue.any_active(missing):
+            raise DeclaredDead("others declared this process dead and continue its work")
+        # As of before the query: only from then on is it known that nobody had taken over.
+        self._lock.confirm(looked)
+        processes = {row.executor_id or "" for row in rows}
+        if self._leases is not None and self._claims is not None:
+            self._claims.release()
+            processes |= self._leases.holders() | self._claims.holders()
+        processes.discard(self._lock.name)
+        for name, seconds in self._lock.end_hung(processes).items():
+            begun = [row for row in rows if row.executor_id == name and row.name != "analysis"]
+            runs = {run_number(row.workflow_id) for row in begun}
+            message = f"the worker {name} was silent for {seconds:.0f} s: others take up its work"
+            self._store.events.record(runs, "taken-over", message)
+        dead = self._lock.dead(processes)
+        if self._leases is not None and self._claims is not None:
+            self._leases.dead = dead
+            if dead:
+                self._claims.release_all(dead)
+        lost = [row for row in rows if row.executor_id in dead]
+        # DBOS counts a workflow as this process's whose end could not be recorded during an outage,
+        # and would find it at the next start only. One that has just started or ended looks like
+        # this, too, but not for long.
+        self._orphan_sweeps = {
+            row.workflow_id: self._orphan_sweeps.get(row.workflow_id, 0) + 1
+            for row in mine
+            if row.workflow_id not in self._running
+        }
+        orphans = [
+            row for row in mine if self._orphan_sweeps.get(row.workflow_id, 0) > ORPHAN_SWEEPS
+        ]
+        if orphans and self._store.database.file is not None:  # its end was not recorded
+            queue = self._queue.engine.url.render_as_string(hide_password=True)
+            raise database_full(queue, "the end of its work cannot be recorded")
+        self._queue.requeue(lost + orphans)

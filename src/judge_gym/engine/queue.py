@@ -1,4 +1,22 @@
-"""The durable queue of a lab: DBOS in a file beside the lab's, or in the lab's own Postgres."""
+"""The durable queue of a lab: DBOS in a file beside the lab's, or in the lab's own Postgres.
+
+What DBOS does itself: it keeps what is queued and begun, hands each workflow to one process that
+serves its queue and has its version, limits how many of a queue and of a study (its partitions) a
+process executes, continues what a process of the same name had begun, and cancels a run with its
+shards. What we have beside it, and why:
+
+- Locks, and queueing again the work of a dead process (`liveness`). Only its hosted service knows
+  which processes are alive, and `recover_pending_workflows` is private.
+- Counting workflows whose end an outage kept from being recorded (`liveness.Sweeper`). DBOS looks
+  for them when the process starts again, and a worker may run for months.
+- The protocol. It is DBOS' application version, by which older work is left alone; that a command
+  gives up such work and continues from the lab's rows is ours (`RunQueue.add`).
+- Numbers of workflows (`RunQueue.add`), since an id cannot be used again once its workflow ended.
+- Queues by models, endpoints and suite (`capabilities`), which a process serves as they appear.
+- Limits of calls, tokens and money (`calls`). DBOS limits how often workflows begin, and one of
+  ours makes hundreds of calls.
+- The creation of its file (`_create`), which DBOS does in several transactions.
+"""
 
 import itertools
 import logging
@@ -10,7 +28,7 @@ from typing import Any
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, WorkflowStatus
 from filelock import FileLock
 
-from judge_gym.engine.runs.orders import ANALYSES, Outcome, WorkOrder
+from judge_gym.engine.orders import ANALYSES, Outcome, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.store import Database
 from judge_gym.store.database import create_private
@@ -98,12 +116,12 @@ class RunQueue:
         Two processes that queue it at once compute the same number, so that it is one workflow.
         """
         rows = self._rows(workflow_id_prefix=f"{order.run}.", name="run")
-        others = [row for row in rows if row.app_version != PROTOCOL]
-        self._give_up([row for row in others if row.status in ACTIVE])
-        known = {row.workflow_id: row.status for row in rows}
-        known.update({row.workflow_id: "CANCELLED" for row in others})
+        older = [row for row in rows if row.app_version != PROTOCOL]
+        self._give_up([row for row in older if row.status in ACTIVE])
+        statuses = {row.workflow_id: row.status for row in rows}
+        statuses.update({row.workflow_id: "CANCELLED" for row in older})
         numbered = (f"{order.run}.{number}" for number in itertools.count(1))
-        id = next(id for id in numbered if known.get(id) in (None, *ACTIVE))
+        id = next(id for id in numbered if statuses.get(id) in (None, *ACTIVE))
         options: Any = {
             "workflow_name": "run",
             "queue_name": order.queues[0],
@@ -113,7 +131,7 @@ class RunQueue:
         }
         with self._database.plain_errors(self.engine):
             self.client.enqueue(options, order.to_json())
-        return id, id not in known
+        return id, id not in statuses
 
     def add_analysis(self, number: int) -> None:
         """Queues an analysis of a suite run; only workers serve this queue."""
@@ -149,14 +167,14 @@ class RunQueue:
     def active_order(self, run: int) -> WorkOrder | None:
         """Returns the order under which a run is queued or executed; None where it is neither."""
         rows = self._rows(workflow_id_prefix=f"{run}.", name="run", status=list(ACTIVE))
-        own = [row.workflow_id for row in rows if row.app_version == PROTOCOL]
-        return self.order(own[0]) if own else None
+        ids = [row.workflow_id for row in rows if row.app_version == PROTOCOL]
+        return self.order(ids[0]) if ids else None
 
     def last_order(self, run: int) -> WorkOrder | None:
         """Returns the last order of this protocol for a run; None where there is none."""
         rows = self._rows(workflow_id_prefix=f"{run}.", name="run")
-        own = [row.workflow_id for row in rows if row.app_version == PROTOCOL]
-        latest = max(own, key=lambda id: int(id.partition(".")[2]), default=None)
+        ids = [row.workflow_id for row in rows if row.app_version == PROTOCOL]
+        latest = max(ids, key=lambda id: int(id.partition(".")[2]), default=None)
         return self.order(latest) if latest is not None else None
 
     def unfinished(self) -> dict[str, list[WorkflowStatus]]:
@@ -218,40 +236,18 @@ class RunQueue:
 
     def drop(self, runs: Collection[str]) -> None:
         """Ends runs that no process executes, with all of their shards."""
-        for run in runs:
-            shards = self._rows(status=list(ACTIVE), workflow_id_prefix=f"{run}/")
-            self._cancel([run, *(row.workflow_id for row in shards)])
+        with self._database.plain_errors(self.engine):
+            self.client.cancel_workflows(list(runs), cancel_children=True)
 
     def drop_waiting(self, ids: Collection[str]) -> None:
         """Removes shards from the queue that no process has started."""
         waiting = self._rows(status=["ENQUEUED"], workflow_ids=list(ids))
-        self._cancel([row.workflow_id for row in waiting])
-
-    def _cancel(self, ids: list[str]) -> None:
         with self._database.plain_errors(self.engine):
-            self.client.cancel_workflows(ids)
+            self.client.cancel_workflows([row.workflow_id for row in waiting])
 
     def _rows(self, *, load_output: bool = False, **chosen: Any) -> list[WorkflowStatus]:
         with self._database.plain_errors(self.engine):
             return self.client.list_workflows(load_input=False, load_output=load_output, **chosen)
-
-
-def parent(id: str) -> str:
-    """Returns the id of the run that a shard belongs to.
-
-    >>> parent("7.1/score/3"), parent("7.1")
-    ('7.1', '7.1')
-    """
-    return id.partition("/")[0]
-
-
-def run_number(id: str) -> int:
-    """Returns the number of the run that a workflow belongs to.
-
-    >>> run_number("7.1/score/3"), run_number("-2.1")
-    (7, -2)
-    """
-    return int(id.partition(".")[0])
 
 
 def _create(path: Path) -> None:

@@ -6,16 +6,16 @@ of typical length, so that every later request can be counted and measured.
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from judge_gym.engine.calls.ask import Models
 from judge_gym.engine.calls.budget import input_tokens
 from judge_gym.engine.calls.limit import CONCURRENCY, endpoint_of
 from judge_gym.engine.calls.progress import BASES, LIMITS, MEASURED, TYPICAL, Pace
-from judge_gym.engine.runs.orders import CODE_TOKENS, GENERATION
-from judge_gym.engine.runs.pipeline import chunked, rubric_authors, score_targets
+from judge_gym.engine.orders import CODE_TOKENS, GENERATION
+from judge_gym.engine.steps import rubric_authors, score_targets
 from judge_gym.models import ModelCard
 from judge_gym.models.model_card import Limits
 from judge_gym.records import (
@@ -53,11 +53,14 @@ OUTPUT_TOKENS: Mapping[str, int] = {
     GENERATION: CODE_TOKENS,
 }
 """The typical length of an answer of each stage."""
+T = TypeVar("T")
 TYPICAL_ANSWER = "word " * 250
 Found = tuple[str, Completion | None]
 """The ledger's key of a request, and its answer if it is there."""
 TYPICAL_TOKENS = 350
 """The usual length of an answer."""
+CHUNK = 64
+"""Requests that are looked up together."""
 NO_CALLS: Mapping[str, int] = {"to_pay": 0, "in_ledger": 0, "shared": 0}
 
 
@@ -149,7 +152,7 @@ class Plan:
         stages = self.stages.values()
         names = [field.name for field in fields(StagePlan) if field.name != "usd"]
         sums = {name: sum(getattr(stage, name) for stage in stages) for name in names}
-        sums["seconds"] = max((one.seconds for one in self.endpoints.values()), default=0.0)
+        sums["seconds"] = max((plan.seconds for plan in self.endpoints.values()), default=0.0)
         prices = [stage.usd for stage in stages]
         return StagePlan(**sums, usd=None if None in prices else sum(filter(None, prices), 0.0))
 
@@ -176,7 +179,6 @@ class Planner:
         """Adds the calls of one suite run to the plan, under a name."""
         self.plan.stages.setdefault(GENERATION, StagePlan())
         self.plan.experiments.setdefault(tag, dict(NO_CALLS))
-        self.plan.experiments.setdefault(tag, dict(NO_CALLS))
         self._look_up(tag, GENERATION, requests)
 
     def add(self, run: Run) -> None:
@@ -184,20 +186,20 @@ class Planner:
         experiment, design = run.experiment, run.experiment.design
         own_targets, rival_targets = rubric_authors(run)
         texts = self._texts(run)
-        given = experiment.task.rubric
-        own = [given] if given else self._rubrics(run, own_targets)
-        rivals = self._rubrics(run, rival_targets)
+        provided = experiment.task.rubric
+        own_rubrics = [provided] if provided else self._rubrics(run, own_targets)
+        rival_rubrics = self._rubrics(run, rival_targets)
         scorer = Scorer(design, experiment.seed, run.series, experiment.template)
         targets = itertools.chain.from_iterable(
             score_targets(run, rubric, texts, is_swap=is_swap)
-            for is_swap, rubrics in ((False, own), (True, rivals))
+            for is_swap, rubrics in ((False, own_rubrics), (True, rival_rubrics))
             for rubric in rubrics
         )
-        for chunk in chunked(targets):
+        for chunk in _chunked(targets):
             requests = scorer.requests(chunk)
-            found = self._look_up(run.experiment.tag, "scorer", requests)
+            answers = self._look_up(run.experiment.tag, "scorer", requests)
             if run.probe:
-                self._probes(run, scorer, zip(chunk, found, strict=True))
+                self._probes(run, scorer, zip(chunk, answers, strict=True))
 
     def _probes(
         self, run: Run, scorer: Scorer, scored: Iterable[tuple[ScoreTarget, Found]]
@@ -205,30 +207,30 @@ class Planner:
         """Counts the probes of verdicts; an unknown verdict counts as scored, with a new probe."""
         design = scorer.design
         prober = Prober(design, scorer.seed, scorer.series)
-        known: list[ProbeTarget] = []
-        guessed: list[ProbeTarget] = []
+        verdicts: list[ProbeTarget] = []
+        placeholders: list[ProbeTarget] = []
         keys: list[str] = []
         for target, (key, answer) in scored:
             sample = scorer.read(target, answer)
             if answer is None:  # most verdicts will be scored
                 sample = replace(sample, status="scored", stages=(1,))
-                guessed.append(ProbeTarget(sample, target.text, TYPICAL_ANSWER))
+                placeholders.append(ProbeTarget(sample, target.text, TYPICAL_ANSWER))
                 keys.append(key)
             elif sample.status == "scored":
-                known.append(ProbeTarget(sample, target.text, answer.text))
-        self._look_up(run.experiment.tag, "prober", prober.requests(known))
+                verdicts.append(ProbeTarget(sample, target.text, answer.text))
+        self._look_up(run.experiment.tag, "prober", prober.requests(verdicts))
         # Designs that probe alike share the probe of a verdict that they share.
         wording = content_hash(f"{design.probe!r} {design.prompt.slots.prober!r}")
-        for key, asked in zip(keys, prober.requests(guessed), strict=True):
+        for key, asked in zip(keys, prober.requests(placeholders), strict=True):
             self._count(run.experiment.tag, "prober", f"{wording} on {key}", asked, known=False)
 
     def _texts(self, run: Run) -> dict[int, str]:
         pool, stage = run.experiment.task.pool, Neutralizer(run.experiment.design)
         if run.experiment.design.evidence.resolve().editor is None:
             return {item.id: item.text for item in pool.items}
-        found = self._look_up(run.experiment.tag, "neutralizer", stage.requests(pool.items))
+        answers = self._look_up(run.experiment.tag, "neutralizer", stage.requests(pool.items))
         texts, maker = {}, stage.maker
-        for item, (key, answer) in zip(pool.items, found, strict=True):
+        for item, (key, answer) in zip(pool.items, answers, strict=True):
             if answer and key not in self._views:
                 self._views[key] = stage.read(item, answer).text
             text = self._views[key] if answer else _shortened(item, maker)
@@ -239,8 +241,8 @@ class Planner:
     def _rubrics(self, run: Run, targets: Sequence[RubricTarget]) -> list[Rubric]:
         """Returns the rubrics to score with; those that the author failed to write are left out."""
         stage = Rubricer(run.experiment.design, run.experiment.seed)
-        found = [self._rubric(run, stage, target) for target in targets]
-        rubrics = [rubric for rubric in found if isinstance(rubric, Rubric)]
+        rubrics_or_failures = [self._rubric(run, stage, target) for target in targets]
+        rubrics = [rubric for rubric in rubrics_or_failures if isinstance(rubric, Rubric)]
         if run.experiment.design.rubric.critic is not None:
             self._look_up(
                 run.experiment.tag, "critic", Critic(run.experiment.design).requests(rubrics)
@@ -260,14 +262,14 @@ class Planner:
 
     def _look_up(self, tag: str, stage: str, requests: Sequence[Request]) -> list[Found]:
         """Returns keys and answers in the ledger, and counts every request once."""
-        found: list[Found] = []
-        for chunk in chunked(requests):
+        answers: list[Found] = []
+        for chunk in _chunked(requests):
             keys = [request.key(self._models.card(request.model).endpoint) for request in chunk]
-            known = self._ledger.find(keys)
+            stored = self._ledger.find(keys)
             for key, request in zip(keys, chunk, strict=True):
-                self._count(tag, stage, key, request, known=key in known)
-            found += [(key, known[key].completion if key in known else None) for key in keys]
-        return found
+                self._count(tag, stage, key, request, known=key in stored)
+            answers += [(key, stored[key].completion if key in stored else None) for key in keys]
+        return answers
 
     def _count(self, tag: str, stage: str, key: str, request: Request, *, known: bool) -> None:
         plan = self.plan.stages[stage]
@@ -289,15 +291,21 @@ class Planner:
         card = self._models.card(request.model)
         usd = card.price(*tokens, searches=int(request.web_search))
         plan.usd = None if plan.usd is None or usd is None else plan.usd + usd
-        pace, where = self._paces.of(card, *tokens), endpoint_of(card)
-        endpoint = self.plan.endpoints.setdefault(where, EndpointPlan())
+        pace, endpoint_name = self._paces.of(card, *tokens), endpoint_of(card)
+        endpoint = self.plan.endpoints.setdefault(endpoint_name, EndpointPlan())
         if card.id not in endpoint.models:
             endpoint.models.append(card.id)
         endpoint.basis = max(endpoint.basis, pace.basis, key=BASES.index)
         endpoint.to_pay += 1
         endpoint.seconds += pace.seconds
-        self._stage_seconds[stage, where] += pace.seconds
-        plan.seconds = max(plan.seconds, self._stage_seconds[stage, where])
+        self._stage_seconds[stage, endpoint_name] += pace.seconds
+        plan.seconds = max(plan.seconds, self._stage_seconds[stage, endpoint_name])
+
+
+def _chunked(items: Iterable[T]) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while chunk := list(itertools.islice(iterator, CHUNK)):
+        yield chunk
 
 
 def _shortened(item: Evidence, maker: str) -> str:

@@ -1,30 +1,21 @@
-"""The steps of one run, each in shards that any process can execute.
+"""The steps of a run of an experiment: what is missing of each, and where its records go.
 
-A shard is a few numbers. Existing results are neither asked for nor written again, so that a shard
-may be executed twice, and by any process.
+A step is divided into shards, a few numbers each, that any process can execute. What is there is
+neither asked for nor written again, so that a shard may be executed twice, and by two processes.
 """
 
-import asyncio
 import itertools
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from judge_gym.engine.calls.ask import Asker, OnAnswers
+from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.runs.orders import PausedAsOrdered, WorkOrder
+from judge_gym.engine.orders import PausedAsOrdered, WorkOrder
 from judge_gym.errors import ConflictError
-from judge_gym.records import (
-    Critique,
-    Probe,
-    Request,
-    Rubric,
-    Sample,
-    StageName,
-    View,
-)
+from judge_gym.records import Critique, Probe, Rubric, Sample, StageName, Status, View
 from judge_gym.records.inputs import WORKFLOWS
 from judge_gym.stages import (
     Critic,
@@ -37,25 +28,16 @@ from judge_gym.stages import (
     ScoreTarget,
     Stage,
 )
-from judge_gym.stages.rubric import ASKS, POOR_QUALITY
-from judge_gym.store import Answer, Payer, Progress, Run, Store
+from judge_gym.stages.rubric import POOR_QUALITY
+from judge_gym.store import Payer, Progress, Run, Store
 from judge_gym.studies import Experiment
 
 T = TypeVar("T")
 R = TypeVar("R", View, Critique, Sample, Probe)
 SHARD = 256
 """Targets of one shard."""
-CHUNK = 64
-"""Targets that are asked for together."""
 Shard = list[Any]
 """Names and numbers."""
-
-
-def chunked(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yields items in lists of at most `CHUNK`."""
-    iterator = iter(items)
-    while chunk := list(itertools.islice(iterator, CHUNK)):
-        yield chunk
 
 
 def ranges(count: int, size: int) -> Iterator[tuple[int, int]]:
@@ -87,11 +69,11 @@ def rubric_authors(run: Run) -> tuple[list[RubricTarget], list[RubricTarget]]:
     task, design = run.experiment.task, run.experiment.design
     strategy = design.rubric.resolve(design.judge.model)
     draws = range(strategy.draws)
-    own = [strategy.author] if strategy.author else []
+    authors = [strategy.author] if strategy.author else []
     return (
         [
             RubricTarget(author, task.concept, task.country, draw)
-            for author in own
+            for author in authors
             for draw in draws
         ],
         [
@@ -118,8 +100,8 @@ def refuse_unprepared(
     design, items = experiment.design, experiment.task.pool.items
     editor = design.evidence.resolve().editor
     if editor is not None and "evidence" not in ordered and ordered & {"score", "swap"}:
-        there = store.evidence.viewed_hashes(Neutralizer(design).maker)
-        if missing := sum(item.hash not in there for item in items):
+        viewed = store.evidence.viewed_hashes(Neutralizer(design).maker)
+        if missing := sum(item.hash not in viewed for item in items):
             raise _no_views(experiment, missing, editor, name)
     if experiment.task.rubric is None and "score" in ordered and "rubric" not in ordered:
         stage = Rubricer(design, experiment.seed)
@@ -154,15 +136,26 @@ def score_targets(
     items: slice = slice(None),
 ) -> Iterator[ScoreTarget]:
     """Yields the verdicts that a run needs under one rubric, replicate by replicate."""
-    shown = [item for item in run.experiment.task.pool.items[items] if item.id in texts]
+    pool_items = [item for item in run.experiment.task.pool.items[items] if item.id in texts]
     orders = run.experiment.orders
-    drawn = range(run.samples) if replicates is None else replicates
-    for replicate, item, flipped in itertools.product(drawn, shown, orders):
+    numbers = range(run.samples) if replicates is None else replicates
+    for replicate, item, flipped in itertools.product(numbers, pool_items, orders):
         yield ScoreTarget(rubric, item, texts[item.id], replicate, is_swap, flipped)
 
 
 @dataclass(frozen=True, slots=True)
-class StudyPipeline:
+class Questions(Generic[T, R]):
+    """What is missing of a shard."""
+
+    asked_by: StageName
+    stage: Stage[T, R]
+    targets: Sequence[T]
+    save: Callable[[Sequence[R]], None]
+    """Stores the records of some targets in one transaction, and counts them as done."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudySteps:
     """The steps of a run of an experiment, as one workflow executes them."""
 
     store: Store
@@ -185,22 +178,24 @@ class StudyPipeline:
         }
         whole = self.progress.whole
         assert whole is not None
-        found = self.store.progress.of_run(self.run.id, self.run.experiment.tag)
+        progress = self.store.progress.of_run(self.run.id, self.run.experiment.tag)
         ordered = [workflow for workflow in WORKFLOWS if workflow in self.order.workflows]
-        whole.targets = {workflow: found.targets[workflow] for workflow in ordered}
+        whole.targets = {workflow: progress.targets[workflow] for workflow in ordered}
         whole.asked = {workflow: asked[workflow] or "" for workflow in ordered}
-        self._count_done(found)
+        self.count_done(progress)
 
-    def _count_done(self, found: Progress | None = None) -> None:
+    def count_done(self, progress: Progress | None = None) -> None:
         """Sets the live counters from the rows; what is done from now on is added."""
         whole = self.progress.whole
         assert whole is not None
-        found = found or self.store.progress.of_run(self.run.id, self.run.experiment.tag)
-        whole.done = {step: found.done[step] for step, targets in whole.targets.items() if targets}
+        progress = progress or self.store.progress.of_run(self.run.id, self.run.experiment.tag)
+        whole.done = {
+            step: progress.done[step] for step, targets in whole.targets.items() if targets
+        }
 
     @property
-    def steps(self) -> list[str]:
-        """The ordered workflows, with those that make what they need."""
+    def names(self) -> list[str]:
+        """The steps in their order: the ordered workflows, and those that make what they need."""
         ordered = set(self.order.workflows)
         needed_by = {
             "evidence": {"evidence", "score", "swap", "probe"},
@@ -214,7 +209,7 @@ class StudyPipeline:
 
     def shards(self, step: str) -> list[Shard]:
         """Returns what is missing of a step, in shards; what is there is counted as done."""
-        self._count_done()
+        self.count_done()
         match step:
             case "evidence":
                 return self._view_shards()
@@ -224,17 +219,18 @@ class StudyPipeline:
                 return self._probe_shards()
         return [[]]  # rubrics are few, and written in one go
 
-    async def perform(self, step: str, shard: Shard) -> None:
-        """Executes one shard."""
+    def questions(self, step: str, shard: Shard) -> Questions[Any, Any]:
+        """Returns what is still missing of a shard."""
         match step:
             case "evidence":
-                await self._make_views(slice(*shard))
+                return self._missing_views(slice(*shard))
             case "score" | "swap":
-                await self._score(*shard, is_swap=step == "swap")
-            case "probe":
-                await self._probe(*shard)
-            case _:
-                await self._make_rubrics(is_swap=step == "rival-rubrics")
+                return self._missing_scores(*shard, is_swap=step == "swap")
+        return self._missing_probes(*shard)
+
+    def payer(self, asked_by: StageName) -> Payer:
+        """Returns who pays for the calls of a stage."""
+        return Payer(self.run.id, self.run.study, self.run.experiment.tag, asked_by)
 
     def finish(self, step: str) -> None:
         """Ends a step: warns of items without a view, and pauses the run if the order says so."""
@@ -251,38 +247,35 @@ class StudyPipeline:
         editor = design.evidence.resolve().editor
         if editor is None:
             return []
-        there = self._viewed()
-        missing = len(pool.items) - len(there)
+        viewed = self._viewed()
+        missing = len(pool.items) - len(viewed)
         if missing and "evidence" not in self.order.workflows:
             experiment = self.run.experiment
             raise _no_views(experiment, missing, editor, shlex.quote(experiment.tag))
         return [
             [start, end]
             for start, end in ranges(len(pool.items), SHARD)
-            if any(item.id not in there for item in pool.items[start:end])
+            if any(item.id not in viewed for item in pool.items[start:end])
         ]
 
     def _viewed(self) -> set[int]:
         """Returns the items that have a view, or an answer without one."""
         maker = Neutralizer(self.run.experiment.design).maker
         pool = self.run.experiment.task.pool
-        found, unread = (
-            self.store.evidence.view_texts(maker, pool),
-            self.store.evidence.unread_views(maker, pool),
-        )
-        return {*found, *unread}
+        readable = self.store.evidence.view_texts(maker, pool)
+        return {*readable, *self.store.evidence.unread_views(maker, pool)}
 
-    async def _make_views(self, items: slice) -> None:
+    def _missing_views(self, items: slice) -> Questions[Any, View]:
         design, pool = self.run.experiment.design, self.run.experiment.task.pool
-        stage, there = Neutralizer(design), self._viewed()
+        stage, viewed = Neutralizer(design), self._viewed()
         editor = str(design.evidence.resolve().editor)
 
         def save(views: Sequence[View]) -> None:
             self.store.evidence.save_views(stage.maker, editor, views)
             self.progress.advance("evidence", len(views))
 
-        missing = (item for item in pool.items[items] if item.id not in there)
-        await self._in_chunks("neutralizer", stage, missing, save)
+        missing = [item for item in pool.items[items] if item.id not in viewed]
+        return Questions("neutralizer", stage, missing, save)
 
     def _unread_views(self) -> list[str]:
         """Returns warnings about items that cannot be judged."""
@@ -295,63 +288,62 @@ class StudyPipeline:
 
     # --- W2 --------------------------------------------------------------------------------------
 
-    async def _make_rubrics(self, *, is_swap: bool) -> None:
-        """Has the rubrics to score under written and criticised."""
-        given = self.run.experiment.task.rubric
-        if given is not None and not is_swap:
-            self.store.runs.link_rubric(self.run, given.id, is_swap=False)
-            self._count_done()
-            return
-        for target in rubric_authors(self.run)[is_swap]:
-            await self._make_rubric(target, is_swap=is_swap)
-            self._count_done()
+    def rubrics_to_make(self, step: str) -> list[RubricTarget]:
+        """Returns the rubrics of a step, unless the task provides one, which is only linked."""
+        provided = self.run.experiment.task.rubric
+        if provided is None or step != "rubric":
+            return rubric_authors(self.run)[step != "rubric"]
+        self.store.runs.link_rubric(self.run, provided.id, is_swap=False)
+        self.count_done()
+        return []
 
-    async def _make_rubric(self, target: RubricTarget, *, is_swap: bool) -> None:
-        experiment = self.run.experiment
-        stage = Rubricer(experiment.design, experiment.seed)
-        key = stage.key(target)
-        may_write = ("swap" if is_swap else "rubric") in self.order.workflows
-        rubric = self.store.rubrics.find(key=key)
-        if rubric in (None, "provider_error"):
-            if not may_write:
-                raise _no_rubric(experiment, target, shlex.quote(experiment.tag))
-            await self._write_rubric(stage, key, target)
-            rubric = self.store.rubrics.find(key=key)
-            if rubric is None:
-                return  # it was not in the ledger, and no model may be called
-        rubric_id = self.store.rubrics.id_of(key)
-        self.store.runs.link_rubric(self.run, rubric_id, is_swap=is_swap)
-        if not isinstance(rubric, Rubric):
-            self.progress.warn(f"{target.author} gave no rubric for {target.concept!r}: {rubric}")
-        elif may_write:
-            await self._criticise(rubric)
+    @property
+    def rubric_stage(self) -> Rubricer:
+        """The stage that has rubrics written."""
+        return Rubricer(self.run.experiment.design, self.run.experiment.seed)
 
-    async def _write_rubric(self, stage: Rubricer, key: str, target: RubricTarget) -> None:
-        """Asks for a rubric, and again where its number of stages is wrong."""
-        for ask in range(ASKS):
-            asked = stage.requests([replace(target, ask=ask)])
-            [answer] = await self._ask("rubricer", asked)
-            if answer is None:
-                return
-            call_id, read = answer.call_id, stage.read(target, answer.completion)
-            if read != "parse_failed":
-                break
+    def find_rubric(self, target: RubricTarget) -> Rubric | Status | None:
+        """Returns a rubric, or how its author's answer failed; None where there is no answer."""
+        return self.store.rubrics.find(key=self.rubric_stage.key(target))
+
+    def may_write(self, step: str) -> bool:
+        """Whether the order covers the rubrics of a step; otherwise they must be there."""
+        return ("rubric" if step == "rubric" else "swap") in self.order.workflows
+
+    def refuse_unwritten(self, step: str, target: RubricTarget) -> None:
+        """Raises an error where a rubric is missing and the order does not cover writing it."""
+        if not self.may_write(step):
+            experiment = self.run.experiment
+            raise _no_rubric(experiment, target, shlex.quote(experiment.tag))
+
+    def save_rubric(
+        self, target: RubricTarget, rubric: Rubric | Status, *, asks: int, call_id: int
+    ) -> None:
+        """Stores what an author gave in the last of some asks."""
         self.store.rubrics.save(
-            key,
-            read,
-            asks=ask + 1,
+            self.rubric_stage.key(target),
+            rubric,
+            asks=asks,
             call_id=call_id,
             author=target.author,
             concept=target.concept,
             country=target.country,
-            scale=stage.design.rubric.scale,
+            scale=self.run.experiment.design.rubric.scale,
             draw=target.draw,
         )
 
-    async def _criticise(self, rubric: Rubric) -> None:
-        if self.run.experiment.design.rubric.critic is None:
-            return
-        stage = Critic(self.run.experiment.design)
+    def link_rubric(self, step: str, target: RubricTarget, rubric: Rubric | Status) -> None:
+        """Notes under which rubric the run scores, or warns that its author gave none."""
+        rubric_id = self.store.rubrics.id_of(self.rubric_stage.key(target))
+        self.store.runs.link_rubric(self.run, rubric_id, is_swap=step != "rubric")
+        if not isinstance(rubric, Rubric):
+            self.progress.warn(f"{target.author} gave no rubric for {target.concept!r}: {rubric}")
+        self.count_done()
+
+    def critique(self, rubric: Rubric) -> Questions[Rubric, Critique]:
+        """Returns what is asked about a new rubric; nothing where the design has no critic."""
+        design = self.run.experiment.design
+        stage = Critic(design)
 
         def save(critiques: Sequence[Critique]) -> None:
             for critique in critiques:
@@ -359,7 +351,8 @@ class StudyPipeline:
                 for doubt in _doubts(critique):
                     self.progress.warn(doubt)
 
-        await self._in_chunks("critic", stage, [rubric], save)
+        criticised = design.rubric.critic is not None
+        return Questions("critic", stage, [rubric] if criticised else [], save)
 
     # --- W3 and W4 -------------------------------------------------------------------------------
 
@@ -388,24 +381,24 @@ class StudyPipeline:
 
     def _rubrics(self, *, is_swap: bool) -> list[Rubric]:
         """Returns the rubrics to score under, where they could be written."""
-        given = self.run.experiment.task.rubric
-        if given is not None and not is_swap:
-            return [given]
+        provided = self.run.experiment.task.rubric
+        if provided is not None and not is_swap:
+            return [provided]
         stage = Rubricer(self.run.experiment.design, self.run.experiment.seed)
         keys = [stage.key(target) for target in rubric_authors(self.run)[is_swap]]
         rubrics = [self.store.rubrics.find(key=key) for key in keys]
         return [rubric for rubric in rubrics if isinstance(rubric, Rubric)]
 
-    async def _score(
+    def _missing_scores(
         self, rubric_id: int, first: int, last: int, begin: int, end: int, *, is_swap: bool
-    ) -> None:
-        """Scores the items from `begin` to `end` in the replicates from `first` to `last`."""
+    ) -> Questions[ScoreTarget, Sample]:
+        """Asks about the items from `begin` to `end` in the replicates from `first` to `last`."""
         rubric = self.store.rubrics.find(id=rubric_id)
         assert isinstance(rubric, Rubric), "a shard is made of rubrics that are there"
         experiment = self.run.experiment
         rows = self.store.verdicts.sample_keys(self.run, rubric_id, is_swap, first, last)
 
-        def missing(target: ScoreTarget) -> bool:
+        def is_missing(target: ScoreTarget) -> bool:
             status = rows.get((target.evidence.id, target.replicate, target.flipped))
             return status == "provider_error" or (status is None and not self.order.only_failed)
 
@@ -423,9 +416,10 @@ class StudyPipeline:
             self.store.verdicts.save_samples(self.run, samples)
             self.progress.advance("swap" if is_swap else "score", len(samples))
             if self.run.probe:  # a verdict that is not scored needs no probe
-                self.progress.advance("probe", sum(one.status != "scored" for one in samples))
+                unscored = sum(sample.status != "scored" for sample in samples)
+                self.progress.advance("probe", unscored)
 
-        await self._in_chunks("scorer", stage, filter(missing, targets), save)
+        return Questions("scorer", stage, [*filter(is_missing, targets)], save)
 
     # --- W5 --------------------------------------------------------------------------------------
 
@@ -437,7 +431,7 @@ class StudyPipeline:
             self.run, SHARD, only_failed=self.order.only_failed
         )
 
-    async def _probe(self, after: int, last: int) -> None:
+    def _missing_probes(self, after: int, last: int) -> Questions[ProbeTarget, Probe]:
         experiment = self.run.experiment
         stage = Prober(experiment.design, experiment.seed, self.run.series)
         same = experiment.design.probe.resolve().same_context
@@ -453,46 +447,7 @@ class StudyPipeline:
             self.store.verdicts.save_probes(self.run, probes)
             self.progress.advance("probe", len(probes))
 
-        await self._in_chunks("prober", stage, targets, save)
-
-    # --- asking ----------------------------------------------------------------------------------
-
-    async def _in_chunks(
-        self,
-        name: StageName,
-        stage: Stage[T, R],
-        targets: Iterable[T],
-        save: Callable[[Sequence[R]], None],
-    ) -> None:
-        """Asks about targets, and saves what is read from each answer soon after it is recorded.
-
-        Chunks of targets are asked concurrently; all of them end, even if one fails.
-        """
-
-        async def work(chunk: list[T]) -> None:
-            def read(answers: Mapping[int, Answer]) -> None:
-                save(
-                    [
-                        replace(stage.read(chunk[n], answer.completion), call_id=answer.call_id)
-                        for n, answer in answers.items()
-                    ]
-                )
-
-            await self._ask(name, stage.requests(chunk), read)
-
-        ended = await asyncio.gather(*map(work, chunked(targets)), return_exceptions=True)
-        for error in ended:
-            if isinstance(error, BaseException):
-                raise error
-
-    async def _ask(
-        self,
-        stage: StageName,
-        requests: Sequence[Request],
-        on_answers: OnAnswers = lambda answers: None,
-    ) -> Sequence[Answer | None]:
-        payer = Payer(self.run.id, self.run.study, self.run.experiment.tag, stage)
-        return await self.asker.ask(requests, payer, self.progress, on_answers)
+        return Questions("prober", stage, targets, save)
 
 
 def _doubts(critique: Critique) -> Iterator[str]:

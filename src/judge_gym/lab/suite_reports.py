@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from judge_gym.engine.runs.orders import Outcome, SuiteExecution
+from judge_gym.engine.orders import Outcome, SuiteExecution
 from judge_gym.errors import JudgeGymError
 from judge_gym.records.outcomes import IN_PROCESS, Failed, Inconclusive
 from judge_gym.store import Event, Store, SuiteResult, SuiteRun
@@ -30,7 +30,7 @@ class SuiteReport:
     size: int
     """The number of evals of its suite."""
     event: Event | None = None
-    """The last event of its execution; None where it was posted, or made by an older version."""
+    """The last event of its execution; None where it was posted."""
     execution: SuiteExecution | None = None
     executing: bool = False
     """Whether it was stopped, and calls in flight are still awaited."""
@@ -175,27 +175,6 @@ def reports(
         awaited = run.payer in executing
         made.append(SuiteReport(run, score, own, size, event, execution, awaited))
     return tuple(made)
-
-
-def missing_evals(
-    store: Store, run: SuiteRun, selection: Mapping[str, int] | None = None
-) -> list[tuple[str, int]]:
-    """Returns the path and replicate of each eval of a run that has no settled result.
-
-    Args:
-        store: has the results.
-        run: the run.
-        selection: only these evals, and as many replicates of each.
-    """
-    rows = store.suites.results(run.id).get(run.id, [])
-    settled = {(row.result.path, row.result.replicate) for row in rows if row.result.settled}
-    targets = run.replicates_of if selection is None else selection
-    return [
-        (path, replicate)
-        for path, replicates in targets.items()
-        for replicate in range(replicates)
-        if (path, replicate) not in settled
-    ]
 
 
 def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> "RunScore":
