@@ -13,10 +13,11 @@ from typing import Any, Literal
 from fastapi import FastAPI
 from pydantic import AwareDatetime
 
-from judge_gym.lab.nouns import NOUNS, describe
+from judge_gym.lab.nouns import describe, method, request_model, response_type
 from judge_gym.mcp.tools import TOOLS, is_tool
 from judge_gym.records import Status, TaskType, responses
-from judge_gym.records.requests import UsageColumn, VerbRequest, Workflow
+from judge_gym.records.inputs import Workflow
+from judge_gym.records.requests import UsageColumn, VerbRequest
 from judge_gym.verbs import VERBS, Verb
 from judge_gym.web.api.streams import public, router
 
@@ -42,9 +43,10 @@ from judge_gym.client.connection import Noun
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.coverage import CoverageReport
+from judge_gym.records.inputs import Workflow
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.planning import NextPurchase, PowerPlan
-from judge_gym.records.requests import UsageColumn, Workflow
+from judge_gym.records.requests import UsageColumn
 '''
 NOUN = '''
 
@@ -69,14 +71,14 @@ def client_source() -> str:
 
 def _method(verb: Verb) -> str:
     """Returns a method with the arguments of the lab's own, in its order."""
-    own = inspect.signature(getattr(NOUNS[verb.noun], verb.method)).parameters
-    fields = typing.get_type_hints(verb.request)
+    own = inspect.signature(method(verb)).parameters
+    fields = request_model(verb).model_fields
     positional = [
         name
         for name, parameter in own.items()
         if name in fields and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     ]
-    by_keyword = [name for name in verb.request.model_fields if name not in positional]
+    by_keyword = [name for name in fields if name not in positional]
     parameters = ["self", *(_parameter(verb, name) for name in positional)]
     if by_keyword:
         parameters += ["*", *(_parameter(verb, name) for name in by_keyword)]
@@ -90,7 +92,8 @@ def _method(verb: Verb) -> str:
 
 
 def _parameter(verb: Verb, name: str) -> str:
-    field, hint = verb.request.model_fields[name], typing.get_type_hints(verb.request)[name]
+    field = request_model(verb).model_fields[name]
+    hint = field.annotation
     written = annotation(hint)
     if field.is_required():
         return f"{name}: {written}"
@@ -102,7 +105,7 @@ def _parameter(verb: Verb, name: str) -> str:
 
 
 def _response(verb: Verb) -> str:
-    return annotation(verb.response)
+    return annotation(response_type(verb))
 
 
 def annotation(hint: Any) -> str:
@@ -169,11 +172,10 @@ def http_page(page: str) -> str:
 
 def _row(verb: Verb) -> str:
     """Returns a verb as a row of its noun's table."""
-    places = verb.places()
     names = [
         f"**{name}**" if field.is_required() else name
-        for name, field in verb.request.model_fields.items()
-        if places[name] != "path"
+        for name, field in request_model(verb).model_fields.items()
+        if verb.place(name) != "path"
     ]
     route = f"{verb.http_method} /api{verb.path.replace(':path', '')}"
     arguments = ", ".join(names)

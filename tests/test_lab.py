@@ -694,7 +694,7 @@ def test_a_run_that_may_be_going_on_is_not_forgotten_without_a_flag(
     path = write_study(judges=["sim:balanced"])
     [run] = lab.runs.run(path, workflows=["evidence", "rubric", "score"]).runs
     with Lab.open(f"sqlite:///{tmp_path / 'lab.db'}") as other, other.engine.lock():
-        with pytest.raises(ConflictError, match=r"probing.*--force"):
+        with pytest.raises(ConflictError, match=r"probing.*force"):
             lab.experiments.cleanup(run.tag)
         assert len(lab.experiments.samples(run.tag)) == 6
         assert lab.experiments.cleanup(run.tag, force=True)["samples"] == 6

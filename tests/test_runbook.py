@@ -17,6 +17,7 @@ import pytest
 import agents
 from judge_gym.errors import JudgeGymError
 from judge_gym.lab import Lab
+from judge_gym.lab.nouns import canonical
 from judge_gym.mcp import over_http
 from judge_gym.mcp.tools import TOOLS, is_tool
 from judge_gym.records.environment import SEARCH
@@ -180,7 +181,7 @@ def _remote(lab: Lab, ask: Callable[[str, dict[str, Any]], Any]) -> Face:
 
 def _from_http(http: Any, name: str, given: dict[str, Any]) -> Any:
     verb = BY_NAME[name]
-    sent = verb.http_request(given)
+    sent = verb.http_request(canonical(verb, given))
     query = {"limit": 1000, **sent.query} if verb.paged else sent.query
     answer = http.request(sent.method, sent.path, params=query, json=sent.body)
     found = answer.json()

@@ -29,6 +29,7 @@ from judge_gym.records import (
     Rubric,
     RubricStage,
     Window,
+    search_origins,
 )
 from judge_gym.store import Store
 from judge_gym.studies import (
@@ -510,7 +511,7 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
         BARE,
         "{}",
         "bare:",
-        ["files, items, feeds, gdelt, firecrawl, pool, benchmark, judgebench", "window"],
+        [f"files, items, {', '.join(search_origins())}, pool, benchmark, judgebench", "window"],
     ),
     "feeds without a window": (
         BARE,
@@ -1497,9 +1498,8 @@ def test_a_window_alone_selects_the_evidence_of_the_lab() -> None:
 def test_the_refusal_of_a_pool_without_an_origin_lists_the_origins() -> None:
     with pytest.raises(DesignError) as refused:
         read(evidence={**MINIMAL["evidence"], "there": {}})
-    assert set(refused.value.choices) == {
-        "files", "items", "feeds", "gdelt", "firecrawl", "pool", "benchmark", "judgebench",
-    }  # fmt: skip
+    stored = {"files", "items", "pool", "benchmark", "judgebench"}
+    assert set(refused.value.choices) == {*stored, *search_origins()}
 
 
 INLINE = """\

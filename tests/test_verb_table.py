@@ -1,8 +1,10 @@
 """Every verb does the same on a Lab and on a Client, and everything derived from it is current."""
 
 import ast
+import dataclasses
 import importlib.util
 import inspect
+import re
 import shutil
 import sqlite3
 import typing
@@ -14,20 +16,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+import judge_gym
 from conftest import OnlySections
 from judge_gym import errors
 from judge_gym.analysis.report import verdicts
+from judge_gym.cli import main
 from judge_gym.client import Client
-from judge_gym.errors import DesignError, JudgeGymError
+from judge_gym.engine import RunOptions
+from judge_gym.errors import DesignError, JudgeGymError, NotFoundError, Remedy
 from judge_gym.lab import Lab
-from judge_gym.lab.nouns import LOCAL, NOUNS, describe
+from judge_gym.lab.nouns import (
+    LOCAL,
+    NOUNS,
+    argument_names,
+    body_model,
+    canonical,
+    describe,
+    method,
+    request_model,
+    response_type,
+)
+from judge_gym.lab.runs import RunKeywords
 from judge_gym.records.actors import act_as, machine_user
-from judge_gym.records.requests import VerbRequest
 from judge_gym.store.deployment import Deployment
 from judge_gym.triage import make_finding, split_results, write_report
-from judge_gym.verbs import BY_NAME, VERBS, Verb
+from judge_gym.verbs import BY_NAME, VERBS, Verb, as_command, as_tool_call
 from judge_gym.web import serve
 from lab_server import EASY, OURS, copy_filled_lab
 from made_runs import RUN, SLUG, cases
@@ -57,7 +72,7 @@ design: {evidence.view: raw, rubric.critic: sim:critic}
 REPORT_PATH = "reports/x/0123_2026-03-01.md"
 REPORT = write_report(RUN, split_results([SLUG]), [make_finding(cases()[0], [])], date="2026-03-02")
 TASK_NAME = "fascism (ecc, Valdoria)"
-CALLS: list[tuple[str, dict[str, Any]]] = [
+CALLS: list[tuple[str, Mapping[str, Any]]] = [
     ("evidence.create_window", JUNE),
     ("evidence.load", {"window_id": 2, "items": [{"title": "A", "text": "It fell.", "truth": 1}]}),
     ("evidence.list_windows", {}),
@@ -68,7 +83,6 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("evidence.freeze_pool", {"name": "june", "window_id": 2}),
     ("evidence.freeze_pool", {"name": "pilots", "tag": "pilot"}),
     ("evidence.freeze_pool", {"name": "june", "window_id": 1}),
-    ("evidence.list_pools", {}),
     ("evidence.list_pool_items", {"name": "pilots"}),
     ("evidence.diff_pools", {"before": "june", "after": "pilots"}),
     ("evidence.collect", {**JUNE, "origin": "feeds", "addresses": ["http://127.0.0.1:9/feed"]}),
@@ -83,8 +97,6 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("labels.add", {"labels": [{"item": "calm", "rater": "ada", "stage": "1"}], "concept": "x"}),
     ("labels.add", {"labels": [{"item": "nothing", "rater": "ada", "stage": "1"}]}),
-    ("labels.list", {}),
-    ("labels.status", {"study": "pilot"}),
     ("labels.split", {"study": "pilot"}),
     ("labels.split", {"study": "pilot", "seed": 1}),
     ("labels.split", {"study": "pilo"}),
@@ -104,14 +116,11 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("experiments.list", {"task_type": "benchmark"}),
     ("experiments.show", {"tag": "pilot/strict"}),
     ("experiments.show", {"tag": "pilo"}),
-    ("experiments.list_rubrics", {"tag": "pilot"}),
     ("experiments.list_samples", {"tag": "pilot"}),
     ("experiments.list_samples", {"tag": "pilot", "status": "scored", "evidence": 2}),
     ("experiments.list_answers", {"target": "pilot", "status": "scored"}),
-    ("experiments.list_setups", {"study": "pilot"}),
     ("experiments.list_items", {"study": "pilot", "sort": "position", "search": "the"}),
     ("experiments.show_item", {"study": "pilot", "task": TASK_NAME, "evidence": 1}),
-    ("experiments.list_probes", {"tag": "pilot"}),
     ("experiments.list_items", {"study": "pilot", "sort": "people", "setups": ["balanced"]}),
     ("experiments.export_csv", {"targets": ["pilot", "pilot/strict"]}),
     ("experiments.export_csv", {"targets": ["pilot"], "include": ["labels", "answer"]}),
@@ -134,7 +143,6 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("runs.status", {"target": "pilot"}),
     ("runs.status", {"limit": 5}),
     ("runs.logs", {"target": "later"}),
-    ("reports.show", {"target": "pilot"}),
     ("reports.table", {"target": "pilot", "table": "statuses"}),
     ("reports.judges", {"target": "pilot", "others": ["pilot/strict"]}),
     ("reports.power", {"effect": 0.1, "target": "pilot"}),
@@ -144,7 +152,6 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("reports.write_file", {"target": "pilot", "path": "out/pilot.md"}),
     ("experiments.export_file", {"targets": ["pilot"], "path": "out/pilot.csv"}),
     ("experiments.export_file", {"targets": ["pilot"], "path": "../pilot.csv"}),
-    ("experiments.template", {}),
     (
         "runs.quick_study",
         {
@@ -192,17 +199,19 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("failures.record_action", {"path": REPORT_PATH, "action": "Mended 001-slugify."}),
     ("failures.record_action", {"path": "../secret.md", "action": "Mended 001-slugify."}),
     ("runs.wait", {"target": "pilot", "timeout": 0}),
-    ("admin.tables", {}),
     ("admin.rows", {"table": "samples", "order": "desc"}),
     ("admin.query", {"sql": "SELECT status, count(*) AS n FROM samples GROUP BY status"}),
     ("admin.query", {"sql": "DELETE FROM samples"}),
-    ("admin.environment", {}),
-    ("admin.axes", {}),
-    ("admin.models", {}),
     ("admin.show_model", {"id": "gpt-5.2"}),
-    ("admin.show_call", {"id": 1}),
 ]
-"""Calls of every verb, in an order in which each has something to do."""
+"""Calls of verbs, in an order in which each has something to do."""
+REQUIRED: Mapping[str, str | int] = {
+    **dict.fromkeys(("target", "tag", "study", "name"), "pilot"),
+    **dict.fromkeys(("id", "window_id", "evidence", "sample", "run", "eval", "analysis"), 1),
+    "suite": "s",
+    "version": "1",
+}
+"""What a verb that reads is called with, where no call of it is listed."""
 CLOCK = {"at", "frozen", "created", "due", "due_from", "days", "ended"}
 """Keys whose values depend on when a call was made."""
 
@@ -249,13 +258,24 @@ def timeless(value: Any) -> Any:
     return [timeless(item) for item in value] if isinstance(value, list | tuple) else value
 
 
+def all_calls() -> list[tuple[str, Mapping[str, Any]]]:
+    """The listed calls, and one of every other verb that reads."""
+    listed = {name for name, _ in CALLS}
+    return [*CALLS] + [
+        (verb.name, {name: REQUIRED[name] for name, field in fields.items() if field.is_required()})
+        for verb in VERBS
+        if verb.effect == "reads" and verb.name not in listed
+        for fields in [request_model(verb).model_fields]
+    ]
+
+
 def test_a_client_returns_what_the_lab_returns(
     labs: tuple[Lab, Client], only_sections: OnlySections
 ) -> None:
     only_sections(verdicts.response_outcomes, verdicts.chosen_stages)
     lab, client = labs
     refused = set()
-    for name, arguments in CALLS:
+    for name, arguments in all_calls():
         own, remote = (outcome(one, name, arguments) for one in (lab, client))
         assert timeless(remote) == timeless(own), (name, arguments)
         assert own or name == "suites.leaderboard", f"{name} showed nothing"
@@ -263,7 +283,7 @@ def test_a_client_returns_what_the_lab_returns(
             refused.add(name)
         else:
             conforms(BY_NAME[name], own)
-    assert {name for name, _ in CALLS} == set(BY_NAME), "every verb is called"
+    assert {name for name, _ in all_calls()} == set(BY_NAME), "every verb is called"
     expected = {"evidence.freeze_pool", "evidence.collect", "labels.add", "experiments.show"}
     expected |= {
         "experiments.export_file",
@@ -278,9 +298,9 @@ def test_a_client_returns_what_the_lab_returns(
 
 def conforms(verb: Verb, value: Any) -> None:
     """A response has the keys and types of its declaration, and no others."""
-    adapter = TypeAdapter(verb.response)
-    adapter.validate_python(value)
-    row = typing.get_args(verb.response)[0] if verb.paged else verb.response
+    kind = response_type(verb)
+    TypeAdapter(kind).validate_python(value)
+    row = typing.get_args(kind)[0] if verb.paged else kind
     if typing.is_typeddict(row) or hasattr(row, "__required_keys__"):
         strict = TypeAdapter(row)
         for one in value if verb.paged else [value]:
@@ -300,7 +320,9 @@ def test_a_reading_verb_leaves_a_production_database_as_it_is(
         lab.store.splits.save("", 0, 0.5, {1: True, 2: False}, replace=True)
         Deployment(lab.store.database).mark("prod")
         before = contents(tmp_path / "lab.db")
-        reads = [(name, arguments) for name, arguments in CALLS if BY_NAME[name].effect == "reads"]
+        reads = [
+            (name, arguments) for name, arguments in all_calls() if BY_NAME[name].effect == "reads"
+        ]
         for name, arguments in reads:
             assert "is production" not in str(outcome(lab, name, arguments)), name
         assert lab.reports.judges("pilot")["split"] is not None
@@ -313,27 +335,45 @@ def contents(file: Path) -> list[str]:
         return [*connection.iterdump()]
 
 
-def test_a_verb_takes_the_fields_of_its_request() -> None:
+def test_what_can_be_sent_is_the_signature_of_the_method() -> None:
     for verb in VERBS:
-        method = getattr(NOUNS[verb.noun], verb.method)
-        parameters = inspect.signature(method).parameters
-        hints = typing.get_type_hints(method, include_extras=True)
-        taken = {name for name in parameters if name != "self"}
-        if "options" in parameters:
-            taken |= typing.get_args(hints["options"])[0].__annotations__.keys()
-        fields = verb.request.model_fields
-        assert fields.keys() <= taken, verb.name
+        parameters = inspect.signature(method(verb)).parameters
+        hints = typing.get_type_hints(method(verb), include_extras=True)
+        names = {name for name in parameters if name != "self"}
+        for name, parameter in parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                names |= typing.get_args(hints[name])[0].__annotations__.keys()
+        fields = request_model(verb).model_fields
+        assert fields.keys() <= names, verb.name
         for name, parameter in parameters.items():
             if parameter.default is inspect.Parameter.empty and name in fields:
-                assert fields[name].is_required() or name == "options", (verb.name, name)
-        assert hints["return"] == verb.response, verb.name
+                assert fields[name].is_required(), (verb.name, name)
         assert describe(verb).endswith((".", ":")), verb.name
+        assert {*verb.path_arguments} <= {*fields}, verb.name
+        sent = {name for name, field in fields.items() if verb.place(name) == "body"}
+        body = body_model(verb)
+        assert (set() if body is None else {*body.model_fields}) == sent, verb.name
+
+
+def test_a_run_that_is_started_has_the_options_and_defaults_of_the_engine() -> None:
+    options = {field.name: field for field in dataclasses.fields(RunOptions)}
+    assert options.keys() == RunKeywords.__annotations__.keys()
+    for name, field in request_model(BY_NAME["runs.start"]).model_fields.items():
+        if name in options:
+            assert field.default == getattr(RunOptions(), name), name
+
+
+def test_an_argument_for_this_process_cannot_be_sent() -> None:
+    pool, start = (request_model(BY_NAME[n]) for n in ("evidence.freeze_pool", "suites.start"))
+    assert {*pool.model_fields} == {"name", "window_id", "tag"}
+    assert not {*start.model_fields} & {"jobs", "allow_unisolated", "options"}
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+        pool(name="june", folder="/")
 
 
 def test_the_table_is_consistent() -> None:
     assert len(BY_NAME) == len({verb.route for verb in VERBS}) == len(VERBS)
     for verb in VERBS:
-        assert issubclass(verb.request, VerbRequest)
         if verb.http_method == "GET":
             assert verb.effect == "reads", verb.name
         # What takes the text of a study is posted, and what says which keys are missing.
@@ -368,8 +408,8 @@ def test_an_http_request_has_each_argument_in_its_place() -> None:
     assert listed.query == {"study": "s", "limit": 3, "cursor": "x"}
     with pytest.raises(DesignError, match="evidence_show needs id"):
         BY_NAME["evidence.show"].http_request({})
-    with pytest.raises(DesignError, match="unknown argument 'idd' for evidence_show"):
-        BY_NAME["evidence.show"].http_request({"idd": 1})
+    with pytest.raises(DesignError, match="unknown argument 'idd' for evidence_show; choose 'id'"):
+        canonical(BY_NAME["evidence.show"], {"idd": 1})
 
 
 @each_row(
@@ -388,23 +428,61 @@ def test_an_http_request_has_each_argument_in_its_place() -> None:
         ("runs.start", {"experimentTag": "x", "samples": 5}, {"target": "x", "samples": 5}),
         ("runs.start", {"swapRubricFrom": "sim:strict"}, {"rivals": ["sim:strict"]}),
         ("runs.start_evidence", {"windowId": 1, "limit": 2}, {"window_id": 1, "limit": 2}),
-        ("reports.usage", {"nonsense": 1}, {"nonsense": 1}),
     ],
 )
 def test_the_blueprints_arguments_are_those_of_a_verb(
     verb: str, blueprint: dict[str, Any], own: dict[str, Any]
 ) -> None:
-    assert BY_NAME[verb].canonical(blueprint) == own
-    assert BY_NAME[verb].canonical(own) == own
+    assert canonical(BY_NAME[verb], blueprint) == own
+    assert canonical(BY_NAME[verb], own) == own
 
 
 def test_one_argument_under_two_names_needs_one_value() -> None:
     show = BY_NAME["experiments.show"]
-    assert show.canonical({"tag": "x", "experimentTag": "x"}) == {"tag": "x"}
+    assert canonical(show, {"tag": "x", "experimentTag": "x"}) == {"tag": "x"}
     with pytest.raises(
         DesignError, match=r"tag and experimentTag are the same argument.*'x' and 'y'"
     ):
-        show.canonical({"tag": "x", "experimentTag": "y"})
+        canonical(show, {"tag": "x", "experimentTag": "y"})
+
+
+def remedies() -> Iterator[tuple[str, set[str]]]:
+    """The verb and the names of the arguments of every remedy in the package."""
+    for file in Path(judge_gym.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name("Remedy"), args=[ast.Constant(str(verb)), *rest]):
+                    keys = rest[0].keys if rest and isinstance(rest[0], ast.Dict) else []
+                    yield verb, {str(ast.literal_eval(key)) for key in keys if key is not None}
+
+
+def test_every_remedy_is_a_call_that_each_interface_can_make() -> None:
+    calls = [*remedies()]
+    assert len(calls) >= 9
+    for name, arguments in calls:
+        verb = BY_NAME[name]
+        assert verb.agents and arguments <= set(argument_names(verb)), name
+        words = re.sub(r" ?\{\w+\}", "", verb.command).split()
+        assert words, f"{name} has no command"
+        with pytest.raises(SystemExit) as end:
+            main([*words, "--help"])
+        assert end.value.code == 0, words
+
+
+def test_each_interface_words_a_remedy(labs: tuple[Lab, Client]) -> None:
+    lab, client = labs
+    for one in (lab, client):
+        with pytest.raises(NotFoundError) as refused:
+            one.suites.show_run(99)
+        assert refused.value.message == "there is no suite run 99"
+        assert refused.value.remedy == Remedy("suites.list_runs")
+        assert str(refused.value) == "there is no suite run 99; call lab.suites.list_runs()"
+    freeze = Remedy("evidence.freeze_pool", {"name": "june days", "window_id": 3})
+    assert as_command(freeze) == "judge-gym pool freeze 'june days' --window 3"
+    assert as_tool_call(freeze) == 'evidence_freeze_pool {"name": "june days", "window_id": 3}'
+    assert as_command(Remedy("experiments.cleanup", {"tag": "x", "forget": True})) == (
+        "judge-gym cleanup x --forget"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -446,6 +524,6 @@ def test_a_client_has_the_signatures_of_the_lab() -> None:
         for verb in VERBS:
             own = inspect.signature(getattr(NOUNS[verb.noun], verb.method)).parameters
             remote = inspect.signature(getattr(getattr(client, verb.noun), verb.method)).parameters
-            assert set(remote) == set(verb.request.model_fields), verb.name
+            assert set(remote) == set(request_model(verb).model_fields), verb.name
             shared = [name for name in own if name in remote]
             assert [name for name in remote if name in shared] == shared, verb.name

@@ -2,7 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+
+class Remedy(NamedTuple):
+    """A call that helps after an error; each interface words it as its users make calls."""
+
+    verb: str
+    """Its name in the table of verbs: `runs.resume`."""
+    arguments: Mapping[str, Any] = {}
+
+    def __str__(self) -> str:
+        """Returns the call as it is made in Python."""
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"lab.{self.verb}({arguments})"
 
 
 class JudgeGymError(Exception):
@@ -13,10 +26,16 @@ class JudgeGymError(Exception):
     retry = False
     """Whether the same request may succeed later."""
 
-    def __init__(self, message: str, *, choices: Iterable[str] = ()) -> None:
+    def __init__(
+        self, message: str, *, choices: Iterable[str] = (), remedy: Remedy | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.choices = tuple(choices)
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}; call {self.remedy}" if self.remedy else self.message
 
     @property
     def kind(self) -> str:
@@ -30,9 +49,14 @@ class DesignError(JudgeGymError):
     status = 422
 
     def __init__(
-        self, message: str, *, choices: Iterable[str] = (), path: tuple[str | int, ...] = ()
+        self,
+        message: str,
+        *,
+        choices: Iterable[str] = (),
+        remedy: Remedy | None = None,
+        path: tuple[str | int, ...] = (),
     ) -> None:
-        super().__init__(message, choices=choices)
+        super().__init__(message, choices=choices, remedy=remedy)
         self.path = path
         """The keys that lead to the error in the study file; its reader turns them into a line."""
 

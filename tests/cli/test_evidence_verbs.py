@@ -455,7 +455,7 @@ CASES = [
          files={"labels.csv": HEAD + "1,bob,1\nNowhere,bob,1\n"}),
     Case("labels-title", LABELS, ["'Twin'", "2, 3", "by number"],
          files={"labels.csv": HEAD + "Twin,bob,1\n"}),
-    Case("labels-changed", LABELS, ["ann", "--replace"],
+    Case("labels-changed", LABELS, ["ann", "replace"],
          files={"labels.csv": HEAD + "1,bob,1\n1,ann,2\n"}),
     Case("labels-twice", LABELS, ["labels.csv:3", "line 2"],
          files={"labels.csv": HEAD + "1,bob,1\n1,bob,2\n"}),

@@ -442,7 +442,7 @@ def test_a_long_list_says_how_many_entries_were_left_out() -> None:
         ),
         ("functions", {"name": "x"}, "design", "unknown function 'x'"),
         ("read", {"function": "list_runs"}, "design", "did you mean 'suites_list_runs'"),
-        ("suites_show_run", {"run": 9}, "notfound", "no suite run 9; see suites_list_runs"),
+        ("suites_show_run", {"run": 9}, "notfound", "no suite run 9; call suites_list_runs"),
         ("evidence_list", {"window_id": 1, "columns": ["titel"]}, "design", "'title'"),
         ("admin_rows", {"table": "tokens"}, "design", "unknown table 'tokens'"),
         ("admin_rows", {"table": "samples", "cursor": "x"}, "design", "is no cursor"),
@@ -569,7 +569,7 @@ def test_a_quick_study_is_one_call(
     assert (made["study"], len(made["started"]), made["usd"]) == ("quick-decay", 4, 0)
     assert made["calls"] == 2 * 2 * 2 * 3, "texts, judges, methods, samples"
     message = agent.call("runs_wait", target="quick-decay", timeout=0)["runs"][0]["message"]
-    assert message.startswith("no worker is running: continue with runs_resume, or start")
+    assert message.startswith("no worker is running: continue with judge-gym resume, or start")
     lab.lab.runs.run("quick-decay")
     assert not agent.call("runs_wait", target="quick-decay")["in_progress"]
     assert agent.call("reports_show", target="quick-decay")["effects"]["rows"]

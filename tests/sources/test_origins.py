@@ -65,10 +65,10 @@ def test_an_unknown_search_is_refused_with_the_choices_and_opens_nothing() -> No
     }
     with pytest.raises(DesignError, match="unknown search 'wiki'") as refused:
         open_search("wiki", [], allow_private=False, **nothing)
-    assert refused.value.choices == ("feeds", "gdelt", "firecrawl")
+    assert refused.value.choices == tuple(search_origins())
     with pytest.raises(DesignError, match=r"unknown key 'wiki' for evidence\.here") as refused:
         check_pool(PoolSpec(wiki="courts", window=JANUARY), ("evidence", "here"))
-    assert {"feeds", "gdelt", "firecrawl", "files"} <= set(refused.value.choices)
+    assert {*search_origins(), "files"} <= set(refused.value.choices)
 
 
 def test_an_outside_package_adds_a_search(with_wiki: None, store: Store, tmp_path: Path) -> None:

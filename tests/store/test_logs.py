@@ -33,7 +33,7 @@ def pages(lab: Lab, target: str | None, limit: int) -> list[dict[str, Any]]:
     while True:
         page = lab.runs.page_logs(target, after=after, limit=limit)
         assert len(page.rows) <= limit
-        seen += page.rows
+        seen += map(dict, page.rows)
         if (after := page.next) is None:
             return seen
 

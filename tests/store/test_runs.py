@@ -146,7 +146,7 @@ def test_an_unknown_tag_is_refused_with_similar_tags(store: Store) -> None:
         store.experiments.find("sim:strict")
     assert refusal.value.choices == ("study/fascism/here/sim:strict",)
     assert "study/fascism/here/sim:strict" in refusal.value.message
-    with pytest.raises(NotFoundError, match="judge-gym status"):
+    with pytest.raises(NotFoundError, match=r"call lab\.runs\.status"):
         store.experiments.find("nothing like it")
 
 

@@ -373,6 +373,22 @@ def test_errors_name_the_choices(lab: ServedLab) -> None:
     assert unknown.status_code == 422 and "window" in unknown.json()["error"]["message"]
 
 
+def test_an_argument_that_a_verb_does_not_have_is_refused(lab: ServedLab) -> None:
+    refused = lab.ask("GET", "/api/samples", params={"tag": "pilot", "statuss": "scored"})
+    error = refused.json()["error"]
+    assert error["message"].startswith("unknown argument 'statuss' for experiments_list_samples")
+    assert (refused.status_code, error["choices"][:2]) == (422, ["tag", "status"])
+    posted = lab.ask("POST", "/api/pools", json={"name": "x", "window_id": 1, "folder": "/"})
+    assert "unknown argument 'folder' for evidence_freeze_pool" in posted.text
+
+
+def test_an_error_has_the_call_that_helps(lab: ServedLab) -> None:
+    error = lab.ask("GET", "/api/suites/runs/99").json()["error"]
+    assert error["message"] == "there is no suite run 99"
+    remedy = {"verb": "suites.list_runs", "arguments": {}, "command": "judge-gym suite runs"}
+    assert error["remedy"] == remedy
+
+
 def test_an_experiment_is_deleted(lab: ServedLab) -> None:
     lab.lab.create_experiment(
         "short", 1, "sim:hasty", "ecc", "x", {"evidence.view": "raw", "rubric.critic": "sim:critic"}

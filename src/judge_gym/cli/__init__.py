@@ -113,7 +113,12 @@ def _run(arguments: list[str] | None) -> None:
         code = app(words, prog_name="judge-gym", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except JudgeGymError as error:
-        _print_error(error.kind, error.message, error.choices, "--json" in words)
+        message = error.message
+        if error.remedy is not None:
+            from judge_gym.verbs import as_command
+
+            message += f"; run '{as_command(error.remedy)}'"
+        _print_error(error.kind, message, error.choices, "--json" in words)
         codes = {BudgetError: STOPPED, SourceError: FAILED}
         sys.exit(codes.get(type(error), BAD_INPUT))
     except Exit as exit:

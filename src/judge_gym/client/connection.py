@@ -3,16 +3,16 @@
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, get_type_hints
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import urllib3
 from pydantic import TypeAdapter, ValidationError
 
 from judge_gym import errors
-from judge_gym.errors import DesignError, JudgeGymError, UnavailableError
+from judge_gym.errors import DesignError, JudgeGymError, Remedy, UnavailableError
 from judge_gym.records.environment import TOKEN
 from judge_gym.verbs import BY_NAME, Verb
 
@@ -43,24 +43,30 @@ class Connection:
         self._pool.clear()
 
     def call(self, name: str, given: Mapping[str, Any]) -> Any:
-        """Calls a verb by its name and returns what `Lab` would return."""
+        """Calls a verb by its name and returns what `Lab` would return.
+
+        Args:
+            name: of the verb.
+            given: the arguments of the method of a noun that calls it, with the noun itself.
+        """
         verb = BY_NAME[name]
+        method = getattr(type(given["self"]), verb.method)
         arguments = {key: value for key, value in given.items() if key != "self"}
         if not verb.paged:
             answer = self._send(verb, arguments)
-            return self._read(verb, answer[verb.result] if verb.result else answer)
+            return self._read(verb, method, answer[verb.result] if verb.result else answer)
         rows: list[Any] = []
         paging: dict[str, Any] = {"limit": PAGE}
         while True:
             page = self._send(verb, {**arguments, **paging})
             rows += page["items"]
             if page["next"] is None:
-                return self._read(verb, rows)
+                return self._read(verb, method, rows)
             paging["cursor"] = page["next"]
 
-    def _read(self, verb: Verb, value: Any) -> Any:
+    def _read(self, verb: Verb, method: Callable[..., Any], value: Any) -> Any:
         try:
-            return _reader(verb).validate_python(value)
+            return _reader(method).validate_python(value)
         except ValidationError as error:
             raise UnavailableError(
                 f"the lab at {self.url} answers {verb.name} in another format; it may run another "
@@ -112,9 +118,9 @@ class Noun:
 
 
 @cache
-def _reader(verb: Verb) -> TypeAdapter[Any]:
-    """Returns what reads the response of a verb."""
-    return TypeAdapter(verb.response)
+def _reader(method: Callable[..., Any]) -> TypeAdapter[Any]:
+    """Returns what reads the response of a method: its annotated result."""
+    return TypeAdapter(get_type_hints(method)["return"])
 
 
 def fields(stream: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, str]]:
@@ -162,4 +168,6 @@ def _refusal(answer: urllib3.BaseHTTPResponse) -> JudgeGymError:
     alike = [kind for kind in kinds if kind.status == answer.status]
     error: JudgeGymError = [*named, *alike, JudgeGymError][0](message)
     error.choices = choices
+    if remedy := detail.get("remedy"):
+        error.remedy = Remedy(remedy["verb"], remedy["arguments"])
     return error

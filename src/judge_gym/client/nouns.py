@@ -10,9 +10,10 @@ from judge_gym.client.connection import Noun
 from judge_gym.records import Status, TaskType, responses
 from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.coverage import CoverageReport
+from judge_gym.records.inputs import Workflow
 from judge_gym.records.judge_table import JudgeTable
 from judge_gym.records.planning import NextPurchase, PowerPlan
-from judge_gym.records.requests import UsageColumn, Workflow
+from judge_gym.records.requests import UsageColumn
 
 
 class Evidence(Noun):
@@ -190,8 +191,8 @@ class Experiments(Noun):
         self,
         study: str,
         *,
-        sort: Literal["disagreement", "people", "position"] = "disagreement",
         task: str | None = None,
+        sort: Literal["disagreement", "people", "position"] = "disagreement",
         status: Status | None = None,
         wrong: bool = False,
         differs: bool = False,
@@ -263,13 +264,13 @@ class Runs(Noun):
         target: str | None = None,
         *,
         study: str | None = None,
-        overrides: Mapping[str, Any] | None = None,
-        series: str | None = None,
-        samples: int | None = None,
-        new_run: bool = False,
         workflows: Sequence[Workflow] | None = None,
+        samples: int | None = None,
+        series: str | None = None,
+        new_run: bool = False,
         rivals: Sequence[str] = (),
         budget: Mapping[str, int | float | None] | None = None,
+        overrides: Mapping[str, Any] | None = None,
         pause_after: Workflow | None = None,
         only_failed: bool = False,
     ) -> Sequence[str]:
@@ -452,6 +453,9 @@ class Suites(Noun):
         suite: str,
         models: Sequence[str],
         *,
+        conditions: Sequence[str] | None = None,
+        ablate: bool = False,
+        sections: Sequence[str] = (),
         evals: Sequence[str] = (),
         filter: str | None = None,
         category: Sequence[str] = (),
@@ -460,9 +464,6 @@ class Suites(Noun):
         replicates: int | None = None,
         series: str = "0",
         budget: Mapping[str, int | float | None] | None = None,
-        conditions: Sequence[str] | None = None,
-        ablate: bool = False,
-        sections: Sequence[str] = (),
     ) -> responses.SuitePlan:
         """Estimates what a run of a suite would ask and cost, and what is in the ledger already."""
         return self._call("suites.plan", locals())
@@ -472,6 +473,8 @@ class Suites(Noun):
         suite: str,
         model: str,
         *,
+        condition: str = "default",
+        guidelines: str | None = None,
         evals: Sequence[str] = (),
         filter: str | None = None,
         category: Sequence[str] = (),
@@ -480,8 +483,6 @@ class Suites(Noun):
         replicates: int | None = None,
         series: str = "0",
         budget: Mapping[str, int | float | None] | None = None,
-        condition: str = "default",
-        guidelines: str | None = None,
     ) -> responses.SuiteRunRow:
         """Queues a run of a suite for the lab's workers."""
         return self._call("suites.start", locals())

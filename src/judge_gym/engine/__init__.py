@@ -28,13 +28,11 @@ from judge_gym.engine.orders import (
     ANALYSES,
     FINISHED,
     JOBS,
-    WORKFLOWS,
     Result,
     RunOptions,
     RunResult,
     SuiteExecution,
     SuiteWork,
-    Workflow,
     WorkOrder,
     study_of,
     study_result,
@@ -43,6 +41,7 @@ from judge_gym.errors import ConflictError, DesignError
 from judge_gym.models.model_card import Limits
 from judge_gym.records import SuiteRun
 from judge_gym.records.actors import current_actor
+from judge_gym.records.inputs import WORKFLOWS, Workflow
 from judge_gym.store import Run, Store
 from judge_gym.studies import BudgetSpec
 

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 
 from judge_gym.engine.calls.ask import Asker
+from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.engine.orders import Cancelled, Paused
 from judge_gym.errors import DatabaseFull, DatabaseGone
 from judge_gym.store import Event, Store
@@ -55,8 +56,10 @@ class Controls:
             self._applied.setdefault(run_id, 0)
             if latest is not None:
                 self._apply(latest)
-        if isinstance(stop := self._asker.held(run_id), Paused | Cancelled):
-            raise stop
+        if isinstance(held := self._asker.held(run_id), Paused | Cancelled):
+            # A command that is interrupted records a pause, and ends as interrupted all the same.
+            ending = self._asker.error
+            raise ending if isinstance(ending, Stopped) else held
 
     async def listen(self) -> None:
         """Applies events as they come, and reports the calls in flight, until it is cancelled."""

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from judge_gym.engine.calls.budget import RunOverBudget
 from judge_gym.engine.calls.circuit_breaker import EndpointDown, Trial
@@ -11,13 +11,11 @@ from judge_gym.engine.calls.progress import RunProgress
 from judge_gym.engine.calls.stopped import Stopped
 from judge_gym.errors import BudgetError, JudgeGymError
 from judge_gym.records import SuiteRun
+from judge_gym.records.inputs import WORKFLOWS, Workflow
 from judge_gym.store import Progress, Run
 
 if TYPE_CHECKING:
     from judge_gym.engine.planner import StagePlan
-
-Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
-WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,10 @@ from typing import Any, Generic, TypeVar
 from judge_gym.engine.calls.ask import Asker
 from judge_gym.engine.calls.offline import OfflineAsker
 from judge_gym.engine.calls.progress import RunProgress
-from judge_gym.engine.orders import WORKFLOWS, PausedAsOrdered, WorkOrder
+from judge_gym.engine.orders import PausedAsOrdered, WorkOrder
 from judge_gym.errors import ConflictError
 from judge_gym.records import Critique, Probe, Rubric, Sample, StageName, Status, View
+from judge_gym.records.inputs import WORKFLOWS
 from judge_gym.stages import (
     Critic,
     Neutralizer,

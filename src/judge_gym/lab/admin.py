@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from judge_gym.axes import Design
 from judge_gym.engine import Engine
@@ -15,6 +17,7 @@ from judge_gym.lab.studies import Studies
 from judge_gym.models import ModelCard, Registry
 from judge_gym.records import search_origins
 from judge_gym.records.environment import PROFILE, VARIABLES
+from judge_gym.records.requests import Id, Name
 from judge_gym.records.responses import (
     AnyRow,
     Axes,
@@ -22,8 +25,11 @@ from judge_gym.records.responses import (
     ModelInfo,
     ModelList,
     QueryResult,
+    SimulatedModel,
     TableInfo,
     Variable,
+    as_record,
+    as_records,
 )
 from judge_gym.store import (
     Exported,
@@ -65,11 +71,16 @@ class Admin:
 
     def tables(self) -> Sequence[TableInfo]:
         """Returns the readable tables with columns, keys and row counts; tokens are not one."""
-        return cast(Sequence[TableInfo], self._store.sql.tables())
+        return as_records(TableInfo, self._store.sql.tables())
 
-    def rows(self, table: str, *, order: Literal["asc", "desc"] = "asc") -> Sequence[AnyRow]:
+    def rows(
+        self,
+        table: Annotated[Name, Field(description="One of `tables`.")],
+        *,
+        order: Literal["asc", "desc"] = "asc",
+    ) -> Sequence[AnyRow]:
         """Returns the rows of a table as they are stored, in the order of its key."""
-        return all_rows(partial(self.page_rows, table, order=order))
+        return [dict(row) for row in all_rows(partial(self.page_rows, table, order=order))]
 
     def page_rows(
         self,
@@ -84,7 +95,19 @@ class Admin:
         rows, last = self._store.sql.page(table, after=key, limit=limit, descending=order == "desc")
         return Page([_plain(row) for row in rows], write_cursor(last))
 
-    def query(self, sql: str, *, limit: int = 100) -> QueryResult:
+    def query(
+        self,
+        sql: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=10_000,
+                description="One SELECT, of SQLite or Postgres as `status` says.",
+            ),
+        ],
+        *,
+        limit: Annotated[int, Field(ge=1, le=1000, description="Rows at most.")] = 100,
+    ) -> QueryResult:
         """Returns the result of one SELECT, in 5 seconds at most; it cannot change anything."""
         result = self._store.sql.select(sql, limit=limit)
         rows = [[_plain_value(value) for value in row] for row in result.rows]
@@ -102,7 +125,7 @@ class Admin:
         tags = None if target is None else [row["tag"] for row in self._studies.find(target)]
         return export_ledger(self._store.database, Path(path), tags)
 
-    def show_call(self, id: int) -> CallTranscript:
+    def show_call(self, id: Id) -> CallTranscript:
         """Returns what was asked in a call, and every attempt at an answer."""
         messages, attempts = self._store.ledger.transcript(id)
         if not messages:
@@ -126,7 +149,11 @@ class Admin:
         ]
         return {"knobs": knobs, "schema": Design.model_json_schema()}
 
-    def models(self, *, provider: str | None = None) -> ModelList:
+    def models(
+        self,
+        *,
+        provider: Annotated[Name | None, Field(description="All its models with a price.")] = None,
+    ) -> ModelList:
         """Returns providers with what they need, and the named models or those of a provider."""
         from judge_gym.models.simulated import ASSISTANTS, CODERS, JUDGES
 
@@ -147,10 +174,12 @@ class Admin:
         return {
             "providers": [*self._models.providers()],
             "models": cards,
-            "simulated": cast(Any, simulated if provider in (None, "sim") else []),
+            "simulated": as_records(SimulatedModel, simulated if provider in (None, "sim") else []),
         }
 
-    def show_model(self, id: str) -> ModelInfo:
+    def show_model(
+        self, id: Annotated[Name, Field(description="Its id, or its bare name.")]
+    ) -> ModelInfo:
         """Returns what is known of a model, by its id or its bare name."""
         return _model(self._models.card(self._models.resolve(id)))
 
@@ -192,7 +221,7 @@ class Admin:
 def _model(card: ModelCard) -> ModelInfo:
     prices = card.tariff()
     attributes = {name: getattr(card, name, None) for name in ModelInfo.__annotations__}
-    return cast(
+    return as_record(
         ModelInfo,
         {
             **attributes,

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from judge_gym.errors import DesignError, SourceError
+from judge_gym.errors import DesignError, Remedy, SourceError
 from judge_gym.records import Evidence, Window, bare_endpoint, content_hash, find_origin
 from judge_gym.records.environment import SEARCH
 from judge_gym.sources import FileSource, OnItem, OnProgress, SearchResult, Source, open_search
@@ -31,11 +31,13 @@ class CollectionResult:
         if not self.found.error:
             return
         id = self.window_id
-        hint = (
-            f"; {self.held} items are kept in window {id}: the same command continues; or freeze "
-            f"them with 'judge-gym pool freeze NAME --window {id}', and pool: NAME in the study"
+        if not self.held:
+            raise SourceError(self.found.error)
+        raise SourceError(
+            f"{self.found.error}; {self.held} items are kept in window {id}: the same command "
+            "continues; or freeze them, and name the pool in the study (pool: NAME)",
+            remedy=Remedy("evidence.freeze_pool", {"name": "NAME", "window_id": id}),
         )
-        raise SourceError(self.found.error + (hint if self.held else ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def collect(
 ) -> CollectionResult:
     """Searches as a pool's specification says and keeps what is new."""
     if window_id is not None and spec.searched:
-        raise DesignError("a search has its own window; --window is for files")
+        raise DesignError("a search has its own window; one is named for files")
     window = window_of(spec) if window_id is None else store.evidence.find_window(window_id)
     assert window is not None, "checked with the specification"
     id = store.evidence.window_id(window) if window_id is None else window_id

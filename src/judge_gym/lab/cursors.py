@@ -1,7 +1,7 @@
 """Cursors: the key of the last row of a page, as text."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from judge_gym.errors import DesignError
@@ -9,10 +9,10 @@ from judge_gym.records.inputs import LARGEST
 from judge_gym.store import Page
 
 
-def all_rows(page: Callable[..., Page]) -> list[dict[str, Any]]:
+def all_rows(page: Callable[..., Page]) -> list[Mapping[str, Any]]:
     """Returns the rows of all pages, which the function returns by cursor and size."""
     found = page(after=None, limit=1000)
-    rows = found.rows
+    rows = [*found.rows]
     while found.next is not None:
         found = page(after=found.next, limit=1000)
         rows += found.rows

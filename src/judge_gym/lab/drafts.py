@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from judge_gym.axes import CONTESTED, NONE, TEMPLATE, Design
 from judge_gym.engine import Engine
-from judge_gym.errors import ConflictError, DesignError, unknown
+from judge_gym.errors import ConflictError, DesignError, Remedy, unknown
 from judge_gym.lab.collection import LabSearch, collect, collected_window, window_of
 from judge_gym.lab.prepare import PreparedStudy, refuse_draft
 from judge_gym.lab.studies import Studies
@@ -85,10 +85,10 @@ class Drafts:
             chosen["rubric.author"] = "provided"
         for row in self._store.experiments.rows():
             if row["tag"] == tag:
-                hint = f"; 'judge-gym cleanup {tag} --forget' frees its tag"
+                forget = Remedy("experiments.cleanup", {"tag": tag, "forget": True})
                 raise ConflictError(
-                    f"there is an experiment {tag!r} already"
-                    + hint * (row["cleaned_up"] is not None)
+                    f"there is an experiment {tag!r} already",
+                    remedy=forget if row["cleaned_up"] is not None else None,
                 )
         experiment = self._design_experiment(tag, task, chosen, seed)
         saved = self._studies.save("", experiment)

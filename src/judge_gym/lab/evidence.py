@@ -5,7 +5,9 @@ from collections.abc import Collection as AnyOf
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from judge_gym.axes import Design
 from judge_gym.engine import WORKFLOWS, Engine
@@ -19,6 +21,7 @@ from judge_gym.lab.collection import (
 from judge_gym.lab.studies import Studies, Target
 from judge_gym.lab.texts import files_of
 from judge_gym.records import Evidence, Pool, Window
+from judge_gym.records.requests import LOCAL, Day, Id, Items, Name, Sent
 from judge_gym.records.responses import (
     Collected,
     Collection,
@@ -27,8 +30,11 @@ from judge_gym.records.responses import (
     ItemSummary,
     PoolDifference,
     PoolRow,
+    ViewText,
     WindowItem,
     WindowRow,
+    as_record,
+    as_records,
 )
 from judge_gym.sources import OnProgress, load_benchmark, load_files
 from judge_gym.sources import judgebench as judgebench_file
@@ -36,6 +42,7 @@ from judge_gym.store import Store
 from judge_gym.studies import PoolSpec, Study, WindowSpec, check_pool
 
 ITEMS, PAIRS = "items.jsonl", "pairs.jsonl"
+NO_RUBRIC: Mapping[str, Any] = {}
 
 
 class EvidenceLibrary:
@@ -48,11 +55,9 @@ class EvidenceLibrary:
 
     # --- windows ---------------------------------------------------------------------------------
 
-    def create_window(self, start_date: date | str, end_date: date | str, country: str) -> int:
+    def create_window(self, start_date: Day, end_date: Day, country: Name) -> int:
         """Creates a window for evidence, or finds the same one, and returns its number."""
-        start, end = _day(start_date), _day(end_date)
-        if start > end:
-            raise DesignError(f"a window ends after it starts, not {start} to {end}")
+        start, end = _period(start_date, end_date)
         if not country.strip():
             raise DesignError("a window has a country")
         return self._store.evidence.save_window(Window(country, start, end))
@@ -71,24 +76,28 @@ class EvidenceLibrary:
             and not row["items"] + row["dropped"]
             and all(entry["error"] for entry in row["collections"])
         ]
-        return [cast(WindowRow, row) for row in rows if row["window"] not in failed]
+        return [as_record(WindowRow, row) for row in rows if row["window"] not in failed]
 
     def _collections(self, window_id: int) -> Sequence[Collection]:
-        return cast(Sequence[Collection], self._store.evidence.collections(window_id))
+        return as_records(Collection, self._store.evidence.collections(window_id))
 
     def collect(
         self,
-        start_date: date | str,
-        end_date: date | str,
-        country: str,
+        start_date: Day,
+        end_date: Day,
+        country: Name,
         *,
-        origin: str,
-        query: str = "",
-        addresses: Sequence[str] = (),
-        limit: int = 100,
+        origin: Annotated[Name, Field(description="The name of a search, such as gdelt.")],
+        query: Annotated[str, Field(max_length=500, description="What to search for.")] = "",
+        addresses: Annotated[
+            Sequence[Name],
+            Field(max_length=100, description="Where an origin such as feeds looks."),
+        ] = (),
+        limit: Annotated[int, Field(ge=1, le=1000)] = 100,
     ) -> Collected:
         """Searches the web for texts of a window and keeps what is new, even if it ends early."""
-        window = WindowSpec(country=country, start=_day(start_date), end=_day(end_date))
+        start, end = _period(start_date, end_date)
+        window = WindowSpec(country=country, start=start, end=end)
         search = PoolSpec.for_search(origin, query, addresses, limit=limit, window=window)
         result = self.collect_pool(search)
         result.raise_error()
@@ -173,7 +182,7 @@ class EvidenceLibrary:
 
     # --- items -----------------------------------------------------------------------------------
 
-    def load(self, window_id: int, items: Sequence[Mapping[str, Any]]) -> int:
+    def load(self, window_id: Id, items: Annotated[Items, Field(min_length=1)]) -> int:
         """Loads items into a window and returns how many it then holds; known ones are skipped."""
         with files_of({ITEMS: _lines(items)}) as folder:
             return self.load_files(window_id, ITEMS, folder=folder)
@@ -187,12 +196,14 @@ class EvidenceLibrary:
 
     def load_benchmark(
         self,
-        window_id: int,
+        window_id: Id,
         *,
-        concept: str = "the better response",
-        items: Sequence[Mapping[str, Any]] = (),
-        rubric: Mapping[str, Any] | None = None,
-        judgebench: str | None = None,
+        concept: Name = "the better response",
+        items: Items = (),
+        rubric: Mapping[str, Any] = NO_RUBRIC,
+        judgebench: Annotated[
+            str | None, Field(description="The text of the published file.")
+        ] = None,
     ) -> int:
         """Loads a benchmark's items with their known answers; returns the window's item count."""
         if judgebench is not None:
@@ -201,7 +212,7 @@ class EvidenceLibrary:
         texts = {
             "benchmark.toml": f"concept = {json.dumps(concept)}",
             ITEMS: _lines(items),
-            "rubric.json": json.dumps(rubric or {}),
+            "rubric.json": json.dumps(dict(rubric)),
         }
         with files_of(texts) as folder:
             return self.load_benchmark_files(window_id, folder)
@@ -215,7 +226,7 @@ class EvidenceLibrary:
         self._store.evidence.record_collection(window_id, benchmark.name, added, {}, "")
         return len(self._store.evidence.window_items(window_id))
 
-    def list(self, window_id: int) -> Sequence[WindowItem]:
+    def list(self, window_id: Id) -> Sequence[WindowItem]:
         """Returns the items of a window."""
         self._store.evidence.find_window(window_id)
         in_window = {item.id for item in self._store.evidence.window_items(window_id)}
@@ -224,7 +235,7 @@ class EvidenceLibrary:
             for item in self._store.evidence.window_items(window_id, dropped=True)
         ]
 
-    def show(self, id: int) -> ItemDetail:
+    def show(self, id: Id) -> ItemDetail:
         """Returns an item with its text and all its views."""
         item = self._store.evidence.find_evidence(id)
         return {
@@ -233,16 +244,22 @@ class EvidenceLibrary:
             "metadata": dict(item.metadata),
             "text": item.text,
             "responses": [*item.responses],
-            "views": cast(Any, self._store.evidence.find_views(id)),
+            "views": as_records(ViewText, self._store.evidence.find_views(id)),
         }
 
-    def drop(self, ids: AnyOf[int], *, window_id: int | None = None, undo: bool = False) -> int:
+    def drop(
+        self,
+        ids: Annotated[AnyOf[int], Sent(Sequence[Id]), Field(min_length=1, max_length=10_000)],
+        *,
+        window_id: Annotated[int | None, Sent(Id)] = None,
+        undo: bool = False,
+    ) -> int:
         """Removes items from their window, or restores them; frozen pools keep them."""
         if window_id is None:
             windows = self._store.evidence.windows_of(ids)
             if len(windows) != 1:
                 where = f"windows {', '.join(map(str, windows))}" if windows else "no window"
-                raise DesignError(f"that evidence is in {where}; name one with --window ID")
+                raise DesignError(f"that evidence is in {where}; name one of them")
             [window_id] = windows
         return self._store.evidence.drop(window_id, ids, undo=undo)
 
@@ -250,12 +267,12 @@ class EvidenceLibrary:
 
     def freeze_pool(
         self,
-        name: str,
+        name: Name,
         *,
-        window_id: int | None = None,
-        files: Sequence[str] = (),
-        tag: str | None = None,
-        folder: Path = Path(),
+        window_id: Id | None = None,
+        files: Annotated[Sequence[str], LOCAL] = (),
+        tag: Annotated[Name | None, Field(description="Freeze its evidence.")] = None,
+        folder: Annotated[Path, LOCAL] = Path(),
     ) -> FrozenPool:
         """Freezes the items of a window, of files or of an experiment under a permanent name."""
         if not name.strip():
@@ -284,13 +301,13 @@ class EvidenceLibrary:
 
     def list_pools(self) -> Sequence[PoolRow]:
         """Returns the frozen pools."""
-        return cast(Sequence[PoolRow], self._store.evidence.list_pools())
+        return as_records(PoolRow, self._store.evidence.list_pools())
 
-    def list_pool_items(self, name: str) -> Sequence[ItemSummary]:
+    def list_pool_items(self, name: Name) -> Sequence[ItemSummary]:
         """Returns the items of a frozen pool, in its order."""
         return [summarize_item(item) for item in self._store.evidence.find_named_pool(name).items]
 
-    def diff_pools(self, before: str, after: str) -> PoolDifference:
+    def diff_pools(self, before: Name, after: Name) -> PoolDifference:
         """Returns what was added, removed, reordered and relabelled between two frozen pools."""
         old, new = (self._store.evidence.find_named_pool(name) for name in (before, after))
         olds, news = ({item.hash: item for item in pool.items} for pool in (old, new))
@@ -325,6 +342,14 @@ def summarize_item(item: Evidence) -> ItemSummary:
         "words": len(item.text.split()),
         "truth": item.truth,
     }
+
+
+def _period(first: date | str, last: date | str) -> tuple[date, date]:
+    """Returns the first and the last day of a window."""
+    start, end = _day(first), _day(last)
+    if start > end:
+        raise DesignError(f"a window ends after it starts, not {start} to {end}")
+    return start, end
 
 
 def _day(given: date | str) -> date:

@@ -1,11 +1,17 @@
 """Summaries of experiments: their design, and the progress of their runs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from judge_gym.axes import Design
 from judge_gym.engine import FINISHED
-from judge_gym.records.responses import ExperimentSummary, RunCounts, RunSummary
+from judge_gym.records.responses import (
+    ExperimentSummary,
+    FailureReason,
+    RunCounts,
+    RunSummary,
+    as_records,
+)
 from judge_gym.store import Progress, Store
 
 
@@ -76,7 +82,7 @@ def run_counts(progress: Progress) -> RunCounts:
 
 
 def _run(progress: Progress, failures: Sequence[Mapping[str, Any]]) -> RunSummary:
-    summary: RunSummary = {**run_counts(progress), "failures": cast(Any, [*failures])}
+    summary: RunSummary = {**run_counts(progress), "failures": as_records(FailureReason, failures)}
     if progress.status in FINISHED:
         summary["message"] = ""
     return summary

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
+
+from pydantic import Field
 
 from judge_gym.engine import FINISHED, Engine
 from judge_gym.errors import ConflictError, DesignError
@@ -25,7 +27,20 @@ from judge_gym.lab.sample_frames import (
 )
 from judge_gym.lab.studies import Studies
 from judge_gym.lab.texts import check_folder, files_of, new_file
-from judge_gym.records import TaskType
+from judge_gym.records import Status, TaskType
+from judge_gym.records.requests import (
+    NOTHING,
+    Count,
+    Id,
+    Include,
+    Knobs,
+    Name,
+    NewFile,
+    Sent,
+    Tag,
+    TargetName,
+    Targets,
+)
 from judge_gym.records.responses import (
     AnswerRow,
     Counts,
@@ -41,6 +56,7 @@ from judge_gym.records.responses import (
     StudyTemplate,
     UntrustedText,
     WrittenFile,
+    as_records,
 )
 from judge_gym.store import Page, Selection, Store
 from judge_gym.studies import (
@@ -53,6 +69,44 @@ if TYPE_CHECKING:
 RUBRIC = "rubric.json"
 FEW = 20
 """Tags of a study that are named where one of them is meant."""
+
+
+class ItemQuery(TypedDict, total=False):
+    """Which items of a study are listed, in which order, for which setups."""
+
+    sort: Annotated[
+        Literal["disagreement", "people", "position"],
+        Field(
+            default="disagreement",
+            description="Largest disagreement, furthest from people, or the pool's order.",
+        ),
+    ]
+    status: Annotated[Status | None, Field(description="Items with a verdict of this status.")]
+    wrong: Annotated[
+        bool,
+        Field(
+            default=False,
+            description="Items on which a setup's usual verdict is not the known one.",
+        ),
+    ]
+    differs: Annotated[
+        bool,
+        Field(
+            default=False,
+            description="Items on which a setup's verdict is not what most people said.",
+        ),
+    ]
+    verdict: Annotated[
+        Name | None, Field(description="Items with this usual verdict: a label or a status.")
+    ]
+    label: Annotated[
+        Name | None, Field(description="Items to which most people gave this label; or `divided`.")
+    ]
+    truth: Annotated[Name | None, Field(description="Items with this known answer.")]
+    search: Annotated[Name | None, Field(description="Words in the title, the text or an answer.")]
+    setups: Annotated[
+        Sequence[Name], Field(default=(), max_length=100, description="Compare these alone.")
+    ]
 
 
 class Experiments:
@@ -78,15 +132,15 @@ class Experiments:
 
     def create(
         self,
-        tag: str,
-        window_id: int,
-        model_id: str,
+        tag: Name,
+        window_id: Id,
+        model_id: Name,
         task_type: TaskType,
-        concept: str,
-        config: Mapping[str, Any] | None = None,
+        concept: Name,
+        config: Knobs = NOTHING,
         ground_truth: Mapping[str, Any] | None = None,
         *,
-        seed: int = 0,
+        seed: Count = 0,
     ) -> str | None:
         """Creates an experiment on a window's evidence; returns its digest, null for a draft.
 
@@ -94,10 +148,10 @@ class Experiments:
         the protocol contested-concepts, with the lab's assistant.
         """
         return self._drafts.create(
-            tag, window_id, model_id, task_type, concept, config or {}, ground_truth, seed=seed
+            tag, window_id, model_id, task_type, concept, config, ground_truth, seed=seed
         )
 
-    def load_rubric(self, tag: str, rubric: Mapping[str, Any]) -> str:
+    def load_rubric(self, tag: Tag, rubric: Mapping[str, Any]) -> str:
         """Gives a benchmark its rubric, and its known answers their stages; its new digest.
 
         A given rubric is not criticised: its quality is null.
@@ -111,17 +165,17 @@ class Experiments:
 
     def cleanup(
         self,
-        tag: str,
+        tag: Tag,
         *,
-        ledger: bool = False,
-        forget: bool = False,
-        force: bool = False,
+        ledger: Annotated[bool, Field(description="Also answers that only it uses.")] = False,
+        forget: Annotated[bool, Field(description="Also its tag, which else stays known.")] = False,
+        force: Annotated[bool, Field(description="Even if it may be running.")] = False,
     ) -> Counts:
         """Deletes an experiment's runs; its tag, and every answer in the ledger, stay known."""
         [row] = self._store.experiments.rows(tags=[tag])
         if row["draft"] and not forget:
             raise ConflictError(
-                f"{tag} is a draft: it has nothing to delete but its name; use --forget"
+                f"{tag} is a draft: it has nothing to delete but its name; `forget` does"
             )
         delete = partial(self._store.experiments.delete, ledger=ledger, forget=forget)
         progress = self._store.progress.of_tag(tag)
@@ -132,7 +186,7 @@ class Experiments:
         except ConflictError:
             if unfinished and not force:
                 raise ConflictError(
-                    f"{tag} may be running now ({unfinished[0].status}); stop it, or use --force"
+                    f"{tag} may be running now ({unfinished[0].status}); stop it, or use `force`"
                 ) from None
         return delete(tag)
 
@@ -140,9 +194,9 @@ class Experiments:
 
     def list_studies(self) -> Sequence[StudyRow]:
         """Returns studies with their number of experiments, and whether their file is stored."""
-        return cast(Sequence[StudyRow], self._store.studies.rows())
+        return as_records(StudyRow, self._store.studies.rows())
 
-    def show_study(self, name: str) -> StudyFile:
+    def show_study(self, name: Name) -> StudyFile:
         """Returns a study's file as it was last run, its budget, and what it declares.
 
         The text is empty if it had no file. A declaration of its analysis (a contrast, a hypothesis
@@ -167,13 +221,16 @@ class Experiments:
 
     # --- finding ---------------------------------------------------------------------------------
 
-    def show(self, tag: str) -> ExperimentSummary:
+    def show(self, tag: Tag) -> ExperimentSummary:
         """Returns an experiment's design, the progress of its runs and why targets failed."""
         [summary] = summarize_experiments(self._store, self._store.experiments.rows(tags=[tag]))
         return summary
 
     def list(
-        self, *, study: str | None = None, task_type: str | None = None
+        self,
+        *,
+        study: Name | None = None,
+        task_type: Annotated[str | None, Sent(TaskType | None)] = None,
     ) -> Sequence[ExperimentSummary]:
         """Returns experiments with the status of their newest run."""
         return summarize_experiments(
@@ -198,17 +255,17 @@ class Experiments:
         names = [row["tag"] for row in tags.rows]
         rows = self._store.experiments.rows(tags=names) if names else []
         summaries = summarize_experiments(self._store, rows, reasons=reasons)
-        return Page(cast(Any, summaries), tags.next, tags.previous)
+        return Page(summaries, tags.next, tags.previous)
 
     # --- rubrics, samples, probes ----------------------------------------------------------------
 
-    def list_rubrics(self, tag: str) -> Sequence[RubricRow]:
+    def list_rubrics(self, tag: Tag) -> Sequence[RubricRow]:
         """Returns the rubrics of an experiment with the critic's scores."""
         self._refuse_unknown(tag)
-        return cast(Sequence[RubricRow], self._store.rubrics.of_experiment(tag))
+        return as_records(RubricRow, self._store.rubrics.of_experiment(tag))
 
     def list_samples(
-        self, tag: str, *, status: str | None = None, evidence: int | None = None
+        self, tag: Tag, *, status: Status | None = None, evidence: Id | None = None
     ) -> Sequence[SampleRow]:
         """Returns the samples of an experiment with decoded stages."""
         self._refuse_unknown(tag)
@@ -217,7 +274,7 @@ class Experiments:
             for row in self._store.samples.rows([tag])
             if status in (None, row["status"]) and evidence in (None, row["evidence"])
         ]
-        return cast(Sequence[SampleRow], with_answers(self._store, samples, tag))
+        return as_records(SampleRow, with_answers(self._store, samples, tag))
 
     def _refuse_unknown(self, tag: str) -> None:
         """Raises an error that says of a study's name that it is no tag."""
@@ -247,11 +304,11 @@ class Experiments:
         rows = with_answers(self._store, span.rows, tag)
         return Page([*rows], None if span.after is None else str(span.after))
 
-    def list_answers(self, target: str, *, status: str | None = None) -> Sequence[AnswerRow]:
+    def list_answers(
+        self, target: TargetName, *, status: Status | None = None
+    ) -> Sequence[AnswerRow]:
         """Returns what judges answered, word for word, in a study or an experiment."""
-        return cast(
-            Sequence[AnswerRow], all_rows(partial(self.page_answers, target, status=status))
-        )
+        return as_records(AnswerRow, all_rows(partial(self.page_answers, target, status=status)))
 
     def page_answers(
         self, target: str, *, status: str | None = None, after: str | None = None, limit: int = 100
@@ -264,46 +321,28 @@ class Experiments:
         more = str(rows[limit - 1]["sample"]) if len(rows) > limit else None
         return Page([{**row, "judge": judges[row["tag"]]} for row in rows[:limit]], more)
 
-    def list_setups(self, study: str) -> Sequence[SetupRow]:
+    def list_setups(self, study: Name) -> Sequence[SetupRow]:
         """Returns the setups of a study, by name."""
         return self._items.setups(study)
 
     def list_items(
         self,
-        study: str,
+        study: Name,
         *,
-        sort: str = "disagreement",
-        task: str | None = None,
-        status: str | None = None,
-        wrong: bool = False,
-        differs: bool = False,
-        verdict: str | None = None,
-        label: str | None = None,
-        truth: str | None = None,
-        search: str | None = None,
-        setups: Sequence[str] = (),
+        task: Annotated[
+            Name | None, Field(description="As `experiments_list_items` names it.")
+        ] = None,
+        **query: Unpack[ItemQuery],
     ) -> Sequence[JudgedItem]:
         """Returns the items of a study with every setup's verdicts, the most disputed first.
 
         Args:
             study: the study's name.
-            sort: `disagreement`, `people` for those furthest from people's labels, or `position`
-                for the order of the pool.
             task: items of this task alone.
-            status: items with a verdict of this status.
-            wrong: items on which a setup's usual verdict is not the known one.
-            differs: items on which a setup's usual verdict is not what most people said.
-            verdict: items on which this is a setup's usual verdict, such as `pass` or `abstained`.
-            label: items to which most people gave this label; `divided` where several are as
-                frequent.
-            truth: items with this known answer.
-            search: words in the title, the text or an answer.
-            setups: compare these alone.
+            query: see `ItemQuery`.
         """
-        page = partial(self.page_items, study, sort=sort, task=task, status=status, wrong=wrong)
-        page = partial(page, differs=differs, verdict=verdict, label=label, truth=truth)
-        page = partial(page, search=search, setups=setups)
-        return cast(Sequence[JudgedItem], all_rows(page))
+        page = partial(self.page_items, study, task=task, **query)
+        return as_records(JudgedItem, all_rows(page))
 
     def page_items(
         self, study: str, *, after: str | None = None, limit: int = 100, **query: Any
@@ -313,47 +352,25 @@ class Experiments:
 
     def show_item(
         self,
-        evidence: int,
-        study: str,
-        task: str,
-        *,
-        sort: str = "disagreement",
-        status: str | None = None,
-        wrong: bool = False,
-        differs: bool = False,
-        verdict: str | None = None,
-        label: str | None = None,
-        truth: str | None = None,
-        search: str | None = None,
-        setups: Sequence[str] = (),
+        evidence: Id,
+        study: Name,
+        task: Name,
+        **query: Unpack[ItemQuery],
     ) -> JudgedItemDetail:
         """Returns an item with what every setup answered, and its neighbours in the list.
 
         The other arguments are those of `list_items`, and select the list.
         """
-        return self._items.show(
-            study,
-            task,
-            evidence,
-            sort=sort,
-            status=status,
-            wrong=wrong,
-            differs=differs,
-            verdict=verdict,
-            label=label,
-            truth=truth,
-            search=search,
-            setups=setups,
-        )
+        return self._items.show(study, task, evidence, **query)
 
-    def list_probes(self, tag: str) -> Sequence[ProbeRow]:
+    def list_probes(self, tag: Tag) -> Sequence[ProbeRow]:
         """Returns probes with the probability of expert agreement; null if unreadable."""
         return _probes(self.list_samples(tag))
 
     def page_probes(self, tag: str, *, after: str | None = None, limit: int = 100) -> Page:
         """Returns the probes of a page of samples; it may hold fewer than the limit."""
         page = self.page_samples(tag, after=after, limit=limit)
-        return Page(cast(Any, _probes(page.rows)), page.next)
+        return Page(_probes(page.rows), page.next)
 
     def samples(self, *targets: str) -> "pd.DataFrame":
         """Returns a tidy row per sample with a column per knob, of tags, studies or everything."""
@@ -371,7 +388,7 @@ class Experiments:
         columns = requested_columns(self._store, rows, include)
         return exported_samples(self._store, rows, columns)
 
-    def export_csv(self, targets: Sequence[str], include: Collection[str] = ()) -> UntrustedText:
+    def export_csv(self, targets: Targets, include: Include = ()) -> UntrustedText:
         """Returns the tidy rows of experiments as CSV."""
         text = io.StringIO(newline="")
         write_csv(self.exported_samples(*targets, include=include), text)
@@ -394,9 +411,7 @@ class Experiments:
         write_samples(frame, out, out_format)
         return len(frame)
 
-    def export_file(
-        self, targets: Sequence[str], path: str, include: Collection[str] = ()
-    ) -> WrittenFile:
+    def export_file(self, targets: Targets, path: NewFile, include: Include = ()) -> WrittenFile:
         """Writes the tidy rows of studies and experiments to a new file below the lab's folder."""
         file = new_file(path, self._folder, (".csv", ".parquet"))
         rows = self.export(targets, file, include=include)
@@ -411,4 +426,4 @@ class Experiments:
 def _probes(rows: Sequence[Mapping[str, Any]]) -> Sequence[ProbeRow]:
     fields = ProbeRow.__annotations__
     probes = [{name: row[name] for name in fields} for row in rows if row["probe_status"]]
-    return cast(Sequence[ProbeRow], probes)
+    return as_records(ProbeRow, probes)

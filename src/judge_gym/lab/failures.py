@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from judge_gym import triage
 from judge_gym.client import Client
@@ -38,6 +40,7 @@ from judge_gym.records import (
     Sample,
     SuiteRun,
 )
+from judge_gym.records.requests import NOTHING, Budget, Id, Knobs, Name
 from judge_gym.records.responses import (
     AnalysisDetail,
     AnalysisRow,
@@ -335,12 +338,17 @@ class Failures:
 
     def start(
         self,
-        run: str,
+        run: Annotated[Name, Field(description="A suite run, or its page's URL.")],
         *,
-        judges: Sequence[str] = (),
-        samples: int = triage.SAMPLES,
-        overrides: Mapping[str, Any] | None = None,
-        budget: Mapping[str, Any] | None = None,
+        judges: Annotated[
+            Sequence[Name],
+            Field(max_length=20, description="Left out: simulated, for a sim: model."),
+        ] = (),
+        samples: Annotated[
+            int, Field(ge=1, le=100, description="Verdicts per judge.")
+        ] = triage.SAMPLES,
+        overrides: Annotated[Knobs, Field(description="Knobs of the judging.")] = NOTHING,
+        budget: Budget = NOTHING,
         allow_self: bool = False,
     ) -> AnalysisRow:
         """Queues an analysis of a suite run's failures for a worker, which writes the report.
@@ -424,7 +432,7 @@ class Failures:
         shown["report"] = report.relative_to(self._folder).as_posix() if report else None
         self._store.analyses.end(number, shown)
 
-    def show(self, analysis: int) -> AnalysisDetail:
+    def show(self, analysis: Id) -> AnalysisDetail:
         """Returns what a queued analysis found, its report, and the question to end with."""
         record = self._store.analyses.find(analysis)
         found = record.result or {}
@@ -459,7 +467,7 @@ class Failures:
 
     # --- reports ---------------------------------------------------------------------------------
 
-    def list_reports(self, *, model: str | None = None) -> Sequence[FailureReportRow]:
+    def list_reports(self, *, model: Name | None = None) -> Sequence[FailureReportRow]:
         """Returns the reports on failures in the lab's folder, of all models or one, by date."""
         rows: list[FailureReportRow] = []
         for file in sorted((self._folder / REPORTS).rglob("*.md")):
@@ -487,7 +495,12 @@ class Failures:
                 )
         return sorted(rows, key=lambda row: (row["date"], row["path"]))
 
-    def show_report(self, path: str, *, eval: str | None = None) -> FailureReport:
+    def show_report(
+        self,
+        path: Annotated[Name, Field(description="As failures_list_reports has it.")],
+        *,
+        eval: Annotated[Name | None, Field(description="Only the section on this eval.")] = None,
+    ) -> FailureReport:
         """Returns a report, or its section on one eval, and numbers in it that do not add up.
 
         Args:
@@ -512,7 +525,18 @@ class Failures:
             "text": shown,
         }
 
-    def record_action(self, path: str, action: str) -> FailureReportRow:
+    def record_action(
+        self,
+        path: Annotated[Name, Field(description="The report.")],
+        action: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=1000,
+                description="The fix and the eval, category/name.",
+            ),
+        ],
+    ) -> FailureReportRow:
         """Records in a report what was done about a failure: the fix, and the eval's name.
 
         The next analysis of this model then says whether the benchmark has changed since.
@@ -647,7 +671,7 @@ class Failures:
         return found
 
     # Defined last, since annotations after it could not name the type.
-    def list(self, *, run: int | None = None) -> Sequence[AnalysisRow]:
+    def list(self, *, run: Id | None = None) -> Sequence[AnalysisRow]:
         """Returns the analyses that were queued, or those of a suite run, oldest first."""
         return [self._row(record) for record in self._store.analyses.find_all(run)]
 

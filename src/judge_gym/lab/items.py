@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from judge_gym.errors import DesignError, NotFoundError, unknown
 from judge_gym.lab.cursors import read_row
 from judge_gym.lab.imports import load_analysis
 from judge_gym.records.responses import (
     CrossedLabels,
+    ItemAnswer,
     ItemCell,
     ItemChoices,
     ItemKey,
@@ -21,6 +22,8 @@ from judge_gym.records.responses import (
     RaterLabel,
     SetupAnswers,
     SetupRow,
+    as_record,
+    as_records,
 )
 from judge_gym.store import Page, Store
 from judge_gym.store.items import PoolItem
@@ -180,7 +183,7 @@ class StudyItems:
         }
         if (grid.majority < 0).any():
             words["labels"][DIVIDED_LABEL] = None
-        return cast(ItemChoices, {name: [*chosen] for name, chosen in words.items()})
+        return as_record(ItemChoices, {name: [*chosen] for name, chosen in words.items()})
 
     def crossed(self, study: str, setup: str, *, truth: bool) -> CrossedLabels | None:
         """Counts the items of each usual verdict of a setup and each label of most people.
@@ -233,7 +236,7 @@ class StudyItems:
         shown = order[start : start + limit]
         end = start + len(shown)
         rows = self._rows(known, [int(item) for item in shown], chosen.setups)
-        return Page(cast(Any, rows), str(end) if end < len(order) else None)
+        return Page(rows, str(end) if end < len(order) else None)
 
     def count(self, study: str, **query: Any) -> int:
         """Returns how many items a query finds."""
@@ -283,8 +286,12 @@ class StudyItems:
                     "setup": setup.name,
                     "judge": setup.judge,
                     "tags": own,
-                    "samples": cast(Any, [row for row in samples if row["tag"] in own]),
-                    "reruns": cast(Any, [row for row in samples if row["tag"] in fresh]),
+                    "samples": as_records(
+                        ItemAnswer, (row for row in samples if row["tag"] in own)
+                    ),
+                    "reruns": as_records(
+                        ItemAnswer, (row for row in samples if row["tag"] in fresh)
+                    ),
                 }
             )
         return found

@@ -5,7 +5,9 @@ import io
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Annotated
+
+from pydantic import Field
 
 from judge_gym.analysis.judges.splits import cluster_name, split_parts
 from judge_gym.axes import RECORDED
@@ -14,7 +16,15 @@ from judge_gym.lab.studies import Studies
 from judge_gym.lab.study_labels import stage_names
 from judge_gym.lab.texts import files_of
 from judge_gym.records import Evidence
-from judge_gym.records.responses import Counts, LabelRow, LabelSplit, LabelStatus, SplitPart
+from judge_gym.records.requests import Label, Sent, TargetName
+from judge_gym.records.responses import (
+    Counts,
+    LabelRow,
+    LabelSplit,
+    LabelStatus,
+    SplitPart,
+    as_records,
+)
 from judge_gym.sources import read_labels
 from judge_gym.store import Store
 
@@ -30,11 +40,15 @@ class Labels:
 
     def add(
         self,
-        labels: Sequence[Mapping[str, str]],
+        labels: Annotated[
+            Sequence[Mapping[str, str]],
+            Sent(Sequence[Label]),
+            Field(min_length=1, max_length=100_000),
+        ],
         *,
-        target: str | None = None,
-        concept: str = "",
-        replace: bool = False,
+        target: Annotated[TargetName | None, Field(description="Whose evidence is meant.")] = None,
+        concept: Annotated[str, Field(description="What the raters judged.")] = "",
+        replace: Annotated[bool, Field(description="Accept a rater's changed stage.")] = False,
     ) -> Counts:
         """Adds the stages that people gave to items, all or none."""
         text = io.StringIO(newline="")
@@ -102,7 +116,14 @@ class Labels:
         return tuple(items.values()), stage_names(experiments)
 
     def split(
-        self, study: str, *, test: float = 0.5, seed: int = 0, replace: bool = False
+        self,
+        study: TargetName,
+        *,
+        test: Annotated[
+            float, Field(gt=0, lt=1, description="The share of clusters in test.")
+        ] = 0.5,
+        seed: Annotated[int, Field(description="Decides which clusters.")] = 0,
+        replace: Annotated[bool, Field(description="Draw an existing split anew.")] = False,
     ) -> LabelSplit:
         """Splits a study's items by cluster: train for choices, test for estimates alone.
 
@@ -126,7 +147,7 @@ class Labels:
             raise ConflictError(
                 f"{name} is split already, with seed {earlier.seed} and {earlier.test_share:g} of "
                 "the clusters in test; another split would put items into test on which choices "
-                "were made. If none was made, replace it with --replace"
+                "were made. If none was made, `replace` draws it anew"
             )
         before = {} if earlier is None else earlier.items
         answered = self._answered(items)
@@ -136,7 +157,7 @@ class Labels:
         assert split is not None
         return split
 
-    def status(self, study: str) -> LabelStatus:
+    def status(self, study: TargetName) -> LabelStatus:
         """Returns how many of a study's items are labelled, by whom, and how they are split."""
         name = self._studies.name(study)
         items, _ = self._labelled(name)
@@ -185,7 +206,7 @@ class Labels:
 
     def list(self) -> Sequence[LabelRow]:
         """Returns all labels, in the order in which they were given."""
-        return cast(Sequence[LabelRow], self._store.evidence.labels())
+        return as_records(LabelRow, self._store.evidence.labels())
 
 
 def _names(items: Sequence[Evidence], used: Collection[str] | None = None) -> dict[str, set[int]]:
@@ -214,7 +235,7 @@ def _item_id(name: str, names: Mapping[str, set[int]], path: Path) -> int:
         listed = ", ".join(map(str, sorted(ids)))
         raise DesignError(
             f"{path}: {name!r} may be evidence {listed}; name it by number or by an address, hash "
-            "or id that is its own, or narrow it with --study"
+            "or id that is its own, or name the study"
         )
     if not ids:
         raise NotFoundError(

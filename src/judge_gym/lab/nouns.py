@@ -1,7 +1,20 @@
-"""The parts of a lab by name, the descriptions of their verbs, and what else is public on them."""
+"""The parts of a lab by name, what their verbs take and return, and what else is public on them.
 
-from collections.abc import Mapping
+The annotated signature of a verb's method is its schema: its arguments, with their limits and
+descriptions, are the request, and its result is the response.
+"""
 
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, create_model
+from pydantic.fields import FieldInfo
+
+from judge_gym.errors import DesignError, unknown
 from judge_gym.lab.admin import Admin
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
@@ -10,7 +23,8 @@ from judge_gym.lab.labels import Labels
 from judge_gym.lab.reports import Reports
 from judge_gym.lab.runs import Runs
 from judge_gym.lab.suites import Suites
-from judge_gym.verbs import Verb
+from judge_gym.records.requests import Local, Sent, VerbRequest
+from judge_gym.verbs import PAGING, Verb
 
 NOUNS: Mapping[str, type] = {
     "evidence": EvidenceLibrary,
@@ -23,6 +37,21 @@ NOUNS: Mapping[str, type] = {
     "admin": Admin,
 }
 """The parts of a lab, by the names under which it has them."""
+BLUEPRINT: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "experiment_tag": ("tag", "target"),
+        "experiment_tags": ("targets",),
+        "swap_rubric_from": ("rivals",),
+    }
+)
+"""The blueprint's arguments by what verbs call them, the first that a verb has; all of its names
+may be written in camel case: `experimentTag`, `startDate`."""
+
+
+def method(verb: Verb) -> Any:
+    """Returns the method that implements a verb."""
+    return getattr(NOUNS[verb.noun], verb.method)
+
 
 LOCAL: Mapping[str, str] = {
     # A verb, for those who are where the lab's files and models are.
@@ -77,4 +106,113 @@ A method that is neither is private, or stands in a part of the lab that is no n
 
 def describe(verb: Verb) -> str:
     """Returns the first line of the docstring of a verb's method."""
-    return str(getattr(NOUNS[verb.noun], verb.method).__doc__).partition("\n")[0]
+    return str(method(verb).__doc__).partition("\n")[0]
+
+
+def response_type(verb: Verb) -> Any:
+    """Returns the type that a verb returns, with its marks."""
+    return get_type_hints(method(verb), include_extras=True)["return"]
+
+
+@cache
+def request_model(verb: Verb) -> type[BaseModel]:
+    """Returns the model of a verb's arguments, which refuses unknown ones."""
+    return _model(verb, dict(_arguments(verb)))
+
+
+@cache
+def body_model(verb: Verb) -> type[BaseModel] | None:
+    """Returns the model of the arguments that are sent in the body; None without any."""
+    if verb.http_method != "POST":
+        return None
+    whole = request_model(verb)
+    names = [name for name in whole.model_fields if name not in verb.path_arguments]
+    if len(names) == len(whole.model_fields):
+        return whole
+    return _model(verb, {name: _declaration(whole.model_fields[name]) for name in names})
+
+
+def argument_names(verb: Verb) -> tuple[str, ...]:
+    """Returns the names of all arguments over HTTP and for agents."""
+    return (*request_model(verb).model_fields, *(PAGING if verb.paged else ()))
+
+
+def canonical(verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns arguments by their names; the blueprint's names are accepted in their place.
+
+    Raises:
+        DesignError: an argument is unknown, or is given by two names with different values.
+    """
+    names = argument_names(verb)
+    sent_as: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    for alias, value in arguments.items():
+        name = alias if alias in names else _name_of(alias, names)
+        if name not in names:
+            raise DesignError(unknown("argument", alias, names, verb.tool), choices=names)
+        if name == "rivals" and isinstance(value, str):
+            value = [value]
+        if name in values and values[name] != value:
+            raise DesignError(
+                f"{sent_as[name]} and {alias} are the same argument of {verb.tool}, with different "
+                f"values: {values[name]!r} and {value!r}"
+            )
+        sent_as[name], values[name] = alias, value
+    return values
+
+
+def _name_of(alias: str, names: Sequence[str]) -> str:
+    """Returns the name of a verb's argument that the blueprint writes differently."""
+    snake = re.sub(r"(?<=[a-z])[A-Z]", lambda capital: f"_{capital.group()}", alias).lower()
+    candidates = (snake, *BLUEPRINT.get(snake, ()))
+    return next((name for name in candidates if name in names), alias)
+
+
+# --- signatures ----------------------------------------------------------------------------------
+
+
+def _model(verb: Verb, fields: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
+    name = "".join(part.title() for part in verb.tool.split("_"))
+    definitions: dict[str, Any] = {**fields}
+    model: type[BaseModel] = create_model(f"{name}Request", __base__=VerbRequest, **definitions)
+    return model
+
+
+def _declaration(field: FieldInfo) -> tuple[Any, Any]:
+    """Returns a field as `create_model` takes it."""
+    return field.annotation, field
+
+
+def _arguments(verb: Verb) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Yields the arguments of a verb's method that can be sent, with their types and defaults."""
+    hints = get_type_hints(method(verb), include_extras=True)
+    for name, parameter in inspect.signature(method(verb)).parameters.items():
+        if name == "self":
+            continue
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            [options] = get_args(hints[name])  # Unpack[a TypedDict], whose fields have defaults
+            for option, hint in get_type_hints(options, include_extras=True).items():
+                if not _marks(hint, Local):
+                    field = FieldInfo.from_annotation(hint)
+                    yield option, (_sent(hint), None if field.is_required() else field.default)
+        elif not _marks(hints[name], Local):
+            required = parameter.default is parameter.empty or name in verb.path_arguments
+            yield name, (_sent(hints[name]), ... if required else parameter.default)
+
+
+def _sent(hint: Any) -> Any:
+    """Returns the type of an argument when it is sent."""
+    sent = _marks(hint, Sent)
+    if not sent:
+        return hint
+    others = [mark for mark in get_args(hint)[1:] if mark not in sent]
+    if not others:
+        return sent[0].type
+    return Annotated[(sent[0].type, *others)]
+
+
+def _marks(hint: Any, kind: type) -> list[Any]:
+    """Returns the marks of a kind that an annotated type has."""
+    if get_origin(hint) is not Annotated:
+        return []
+    return [mark for mark in get_args(hint)[1:] if isinstance(mark, kind)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from judge_gym.errors import DesignError, NotFoundError
 from judge_gym.lab.evidence import summarize_item
@@ -13,7 +13,7 @@ from judge_gym.lab.studies import Studies
 from judge_gym.models import Registry
 from judge_gym.records import Message, Window
 from judge_gym.records.responses import Collection as CollectionRow
-from judge_gym.records.responses import CrossedLabels, ItemChoices, RaterLabel
+from judge_gym.records.responses import CrossedLabels, ItemChoices, RaterLabel, as_records
 from judge_gym.store import Event, Page, Progress, Selection, Span, Store
 
 if TYPE_CHECKING:
@@ -169,9 +169,8 @@ class PageData:
 
     def find_window(self, window_id: int) -> tuple[Window, Sequence[CollectionRow]]:
         """Reads a window and the collections that filled it, oldest first."""
-        return self._store.evidence.find_window(window_id), cast(
-            Sequence[CollectionRow], self._store.evidence.collections(window_id)
-        )
+        collections = as_records(CollectionRow, self._store.evidence.collections(window_id))
+        return self._store.evidence.find_window(window_id), collections
 
     def evidence_page(
         self,

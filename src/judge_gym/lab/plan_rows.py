@@ -1,9 +1,9 @@
 """Rows of a plan, as studies and suites return them."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from judge_gym.records.responses import PlannedEndpoint, PlannedStage
+from judge_gym.records.responses import PlannedEndpoint, PlannedStage, as_record
 
 if TYPE_CHECKING:
     from judge_gym.engine.planner import Plan, StagePlan
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 def planned_stage(stage: "StagePlan") -> PlannedStage:
     """Returns the calls of a stage, or of all stages together."""
-    return cast(PlannedStage, {**asdict(stage), "to_pay": stage.to_pay})
+    return as_record(PlannedStage, {**asdict(stage), "to_pay": stage.to_pay})
 
 
 def planned_endpoints(plan: "Plan") -> list[PlannedEndpoint]:
     """Returns the calls to pay at each endpoint of a plan."""
     return [
-        cast(PlannedEndpoint, {"endpoint": name, **asdict(endpoint)})
+        as_record(PlannedEndpoint, {"endpoint": name, **asdict(endpoint)})
         for name, endpoint in plan.endpoints.items()
     ]

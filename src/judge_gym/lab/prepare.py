@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from judge_gym.axes import RECORDED, expand
-from judge_gym.errors import ConflictError, DesignError
+from judge_gym.errors import ConflictError, DesignError, Remedy
 from judge_gym.lab.collection import redacted
 from judge_gym.lab.study_errors import missing_files_at
 from judge_gym.lab.study_evidence import read_benchmark, read_pool, with_draft_ids, with_truth
@@ -189,10 +189,14 @@ def refuse_draft(experiment: Experiment) -> None:
     if not experiment.draft:
         return
     if experiment.task.type == "benchmark":
-        how = "load the benchmark's items into its window first (load_benchmark_evidence)"
-    else:
-        how = f"run its evidence step first with 'judge-gym evidence make {experiment.tag}'"
-    raise ConflictError(f"{experiment.tag} is a draft without evidence; {how}")
+        raise ConflictError(
+            f"{experiment.tag} is a draft without evidence; load the benchmark's items into its "
+            "window first (load_benchmark_evidence)"
+        )
+    raise ConflictError(
+        f"{experiment.tag} is a draft without evidence; run its evidence step first",
+        remedy=Remedy("runs.start_evidence", {"tag": experiment.tag}),
+    )
 
 
 def targets_of(

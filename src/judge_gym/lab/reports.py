@@ -4,7 +4,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+from pydantic import Field
 
 from judge_gym.axes import CONTESTED
 from judge_gym.engine import FINISHED
@@ -21,12 +23,24 @@ from judge_gym.records.comparison import SetupComparison
 from judge_gym.records.coverage import CoverageReport
 from judge_gym.records.judge_table import JudgeTable, MeasureName
 from judge_gym.records.planning import EndpointPower, NextPurchase, PowerPlan, Purchase
+from judge_gym.records.requests import (
+    LOCAL,
+    Name,
+    NewFile,
+    Others,
+    Sent,
+    StudyText,
+    TargetName,
+    UsageColumn,
+)
 from judge_gym.records.responses import (
     AnyRow,
     ExperimentSummary,
     ReportDigest,
     UsageRow,
     WrittenFile,
+    as_record,
+    as_records,
 )
 from judge_gym.store import USAGE_BY, USAGE_COLUMNS, Store
 
@@ -98,12 +112,21 @@ class Reports:
 
     def judges(
         self,
-        target: str,
+        target: TargetName,
         *,
-        others: Sequence[str] = (),
-        measure: MeasureName | None = None,
-        positive: str | None = None,
-        loss: str | None = None,
+        others: Others = (),
+        measure: Annotated[
+            MeasureName | None, Field(description="The measure that decides which setup is best.")
+        ] = None,
+        positive: Annotated[
+            Name | None, Field(description="The positive one of two labels, such as pass.")
+        ] = None,
+        loss: Annotated[
+            Name | None,
+            Field(
+                description="What wrong verdicts cost, which then decides: miss=5,false_alarm=1."
+            ),
+        ] = None,
     ) -> JudgeTable:
         """Returns the judge table: which setup is best, how good it is, and at what price.
 
@@ -172,11 +195,11 @@ class Reports:
 
     def compare(
         self,
-        target: str,
+        target: TargetName,
         *,
-        others: Sequence[str] = (),
-        a: str | None = None,
-        b: str | None = None,
+        others: Others = (),
+        a: Annotated[Name | None, Field(description="By default the best.")] = None,
+        b: Annotated[Name | None, Field(description="The baseline.")] = None,
     ) -> SetupComparison:
         """Compares two setups, A minus B: quality, price, time, and items on which they differ.
 
@@ -252,13 +275,17 @@ class Reports:
 
         return (yaml.safe_load(self._store.studies.file(study) or "") or {}).get(key)
 
-    def show(self, target: str) -> ReportDigest:
+    def show(self, target: TargetName) -> ReportDigest:
         """Returns the report on a study or an experiment in short, and the names of its tables."""
         from judge_gym.analysis.report.digest import digest as in_short
 
-        return cast(ReportDigest, in_short(self._cached(target)))
+        return as_record(ReportDigest, in_short(self._cached(target)))
 
-    def table(self, target: str, table: str) -> Sequence[AnyRow]:
+    def table(
+        self,
+        target: TargetName,
+        table: Annotated[Name, Field(description="One of `tables` of reports_show.")],
+    ) -> Sequence[AnyRow]:
         """Returns a table of the report on a study or an experiment, by its name.
 
         A table that is not on the report's page is computed when it is first asked for.
@@ -272,7 +299,7 @@ class Reports:
             raise NotFoundError(unknown("table", table, tables, target), choices=tables)
         return records(report.table(table))
 
-    def write_file(self, target: str, path: str) -> WrittenFile:
+    def write_file(self, target: TargetName, path: NewFile) -> WrittenFile:
         """Writes the report on a study or an experiment to a new file below the lab's folder."""
         file = new_file(path, self._folder, (".html", ".md"))
         report = self._cached(target)
@@ -309,7 +336,15 @@ class Reports:
         return tuple(warnings)
 
     def plan_next(
-        self, target: str, *, quantity: str | None = None, half_width: float | None = None
+        self,
+        target: TargetName,
+        *,
+        quantity: Annotated[
+            Name | None, Field(description="A part of its name; else the most telling one.")
+        ] = None,
+        half_width: Annotated[
+            float | None, Field(gt=0, lt=1, description="How narrow it is to become.")
+        ] = None,
     ) -> NextPurchase:
         """Returns what to buy next: more items, repeats, rubric draws or judges, and the effect.
 
@@ -354,18 +389,21 @@ class Reports:
             "clusters": int(size.clusters),
             "repeats": size.repeats if finite else None,
             "draws": int(size.draws),
-            "purchases": [cast(Purchase, row) for row in records(points)],
+            "purchases": [as_record(Purchase, row) for row in records(points)],
             "variance": records(variance_table([each for each in measured if each.task == task])),
             "quantities": [each.name for each in matches[1:] or listed],
         }
 
     def power(
         self,
-        effect: float,
-        target: str | None = None,
+        effect: Annotated[float, Field(gt=0, le=1, description="On the scale from 0 to 1.")],
+        target: Annotated[str | None, Sent(TargetName | None)] = None,
         *,
-        study: str | None = None,
-        pilot: str | None = None,
+        study: StudyText = None,
+        pilot: Annotated[
+            TargetName | None,
+            Field(description="A study whose samples show how much verdicts vary."),
+        ] = None,
     ) -> PowerPlan:
         """Returns the power of a study's tests, by simulation; the study needs no data.
 
@@ -409,7 +447,7 @@ class Reports:
             "study": prepared.study,
             "pilot": name if has_samples else "",
             "sentence": power_sentence(table),
-            "endpoints": [cast(EndpointPower, row) for row in records(table)],
+            "endpoints": [as_record(EndpointPower, row) for row in records(table)],
         }
 
     def _stored_rows(self, study: str) -> Sequence[Mapping[str, Any]]:
@@ -431,11 +469,14 @@ class Reports:
 
     def calibrate(
         self,
-        target: str,
+        target: TargetName,
         *,
-        panels: int | None = None,
-        seed: int = 0,
-        watch: Callable[[int, int], None] = lambda done, of: None,
+        panels: Annotated[
+            int | None,
+            Field(ge=10, le=2000, description="By default as many as take about a minute."),
+        ] = None,
+        seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0,
+        watch: Annotated[Callable[[int, int], None], LOCAL] = lambda done, of: None,
     ) -> CoverageReport:
         """Returns whether intervals hold at the size of a study, from simulated studies like it.
 
@@ -459,7 +500,12 @@ class Reports:
     # --- spending --------------------------------------------------------------------------------
 
     def usage(
-        self, target: str | None = None, *, by: Sequence[str] | None = None
+        self,
+        target: TargetName | None = None,
+        *,
+        by: Annotated[
+            Sequence[str] | None, Sent(Sequence[UsageColumn] | None), Field(max_length=6)
+        ] = None,
     ) -> Sequence[UsageRow]:
         """Returns what was paid, of a study, a tag, or everything; imported calls separately.
 
@@ -476,10 +522,10 @@ class Reports:
                 )
         usage = self._store.usage
         if target is None:
-            return cast(Sequence[UsageRow], usage.rows(by=columns))
+            return as_records(UsageRow, usage.rows(by=columns))
         name = self._studies.name(target)
         rows = usage.rows(by=columns, study=name) or usage.rows(by=columns, tag=name)
-        return cast(Sequence[UsageRow], rows)
+        return as_records(UsageRow, rows)
 
 
 def parse_loss(text: str) -> dict[str, float]:

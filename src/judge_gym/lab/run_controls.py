@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judge_gym.engine import FINISHED, study_of
-from judge_gym.errors import BudgetError, NotFoundError, unknown
+from judge_gym.errors import BudgetError, NotFoundError, Remedy, unknown
 from judge_gym.lab.run_states import find_suite_run
 from judge_gym.lab.studies import Studies, Target
 from judge_gym.lab.suite_reports import reports
@@ -108,8 +108,8 @@ class RunControls:
             limits = now.model_dump(exclude_none=True)
             name = next((name for name in limits if name != "run"), "run.calls")
             raise BudgetError(
-                f"{exhausted[0].message}: nothing was started; raise it with "
-                f"'judge-gym resume {target} --budget {name}=LIMIT'"
+                f"{exhausted[0].message}: nothing was started; raise it",
+                remedy=Remedy("runs.resume", {"target": target, "budget": {name: "LIMIT"}}),
             )
 
 

@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
+
+from pydantic import Field
 
 from judge_gym.engine import Engine, Result, RunOptions, RunProgress, Workflow, study_of
 from judge_gym.errors import BudgetError, ConflictError, DesignError
@@ -25,7 +27,22 @@ from judge_gym.lab.suite_reports import reports
 from judge_gym.models import Registry
 from judge_gym.records import Pool
 from judge_gym.records.actors import current_actor
-from judge_gym.records.inputs import ARTICLES
+from judge_gym.records.inputs import ARTICLES, WORKFLOWS
+from judge_gym.records.requests import (
+    LOCAL,
+    NOTHING,
+    Budget,
+    CallLimits,
+    Id,
+    Knobs,
+    Name,
+    Samples,
+    Sent,
+    Series,
+    StudyText,
+    Tag,
+    TargetName,
+)
 from judge_gym.records.responses import (
     LabStatus,
     LogRow,
@@ -34,6 +51,8 @@ from judge_gym.records.responses import (
     QuickStudy,
     Reparsed,
     Retuned,
+    as_record,
+    as_records,
 )
 from judge_gym.store import LogCursor, Page, Run, Store, Targets
 
@@ -50,17 +69,19 @@ WatchProgress = Callable[[Sequence[RunProgress]], None]
 class RunKeywords(TypedDict, total=False):
     """The fields of `RunOptions` as keyword arguments."""
 
-    workflows: Sequence[Workflow]
-    samples: int | None
-    series: str | None
-    new_run: bool
-    rivals: Sequence[str]
-    budget: Mapping[str, Any]
-    overrides: Mapping[str, Any]
-    offline: bool
+    workflows: Annotated[
+        Sequence[Workflow], Field(default=WORKFLOWS, min_length=1, max_length=len(WORKFLOWS))
+    ]
+    samples: Samples
+    series: Series
+    new_run: Annotated[bool, Field(default=False)]
+    rivals: Annotated[Sequence[Name], Field(default=(), max_length=50)]
+    budget: Annotated[Budget, Field(default=NOTHING)]
+    overrides: Annotated[Knobs, Field(default=NOTHING, description="Knobs over those of the text.")]
     pause_after: Workflow | None
-    only_failed: bool
-    allow_private: bool
+    only_failed: Annotated[bool, Field(default=False)]
+    offline: Annotated[bool, LOCAL]
+    allow_private: Annotated[bool, LOCAL]
 
 
 class Runs:
@@ -93,12 +114,12 @@ class Runs:
 
     def plan(
         self,
-        target: Target | PreparedStudy | None = None,
+        target: Annotated[Target | PreparedStudy | None, Sent(TargetName | None)] = None,
         *,
-        study: str | None = None,
-        overrides: Mapping[str, Any] | None = None,
-        series: str | None = None,
-        samples: int | None = None,
+        study: StudyText = None,
+        overrides: Annotated[Knobs, Field(description="Knobs over those of the text.")] = NOTHING,
+        series: Series = None,
+        samples: Samples = None,
     ) -> PlanSummary:
         """Estimates what a study would ask and cost at most, and what is in the ledger already.
 
@@ -109,14 +130,14 @@ class Runs:
             series: draw scores and probes afresh under this name.
             samples: replicates per cell, instead of the study's.
         """
-        source = self._source(target, study, overrides or {})
+        source = self._source(target, study, overrides)
         plan, prepared = self.estimate(source, series=series, samples=samples)
         stages: dict[str, StagePlan] = dict(plan.stages.items())
         stages["all"] = plan.total()
         return {
             "study": prepared.study,
             "experiments": [
-                cast(PlannedExperiment, {"tag": tag, **counts})
+                as_record(PlannedExperiment, {"tag": tag, **counts})
                 for tag, counts in plan.experiments.items()
             ],
             "stages": {name: planned_stage(stage) for name, stage in stages.items()},
@@ -183,9 +204,9 @@ class Runs:
 
     def start(
         self,
-        target: Target | PreparedStudy | None = None,
+        target: Annotated[Target | PreparedStudy | None, Sent(TargetName | None)] = None,
         *,
-        study: str | None = None,
+        study: StudyText = None,
         **options: Unpack[RunKeywords],
     ) -> Sequence[str]:
         """Queues a study or an experiment for a worker and returns the tags at once."""
@@ -280,7 +301,7 @@ class Runs:
 
     # --- one verdict again, and experiments of a window ------------------------------------------
 
-    def rerun_sample(self, sample: int) -> Sequence[str]:
+    def rerun_sample(self, sample: Id) -> Sequence[str]:
         """Queues one fresh verdict of a sample's judge on the same item; returns its tag.
 
         A recorded answer is never replaced. The fresh verdict belongs to an experiment of its own,
@@ -319,9 +340,9 @@ class Runs:
     def start_evidence(
         self,
         *,
-        window_id: int | None = None,
-        tag: str | None = None,
-        limit: int = ARTICLES,
+        window_id: Id | None = None,
+        tag: Tag | None = None,
+        limit: Annotated[int, Field(ge=1, le=1000, description="Articles of a search.")] = ARTICLES,
     ) -> Sequence[str]:
         """Starts W1 of a window's experiments or of one: searches for drafts, then makes views.
 
@@ -338,15 +359,25 @@ class Runs:
 
     def quick_study(
         self,
-        texts: Sequence[str | Mapping[str, Any]],
-        question: str,
-        judges: Sequence[str],
+        texts: Annotated[
+            Sequence[Annotated[str, Field(min_length=1)] | Mapping[str, Any]],
+            Field(min_length=1, max_length=1000, description="Or {text, title?, truth?}."),
+        ],
+        question: Annotated[Name, Field(description="What is judged: politeness.")],
+        judges: Annotated[Sequence[Name], Field(min_length=1, max_length=50)],
         *,
-        vary: Mapping[str, Sequence[Any]] | None = None,
-        stages: Sequence[str] = (),
-        samples: int = 3,
-        name: str | None = None,
-        budget: Mapping[str, Any] | None = None,
+        vary: Annotated[
+            Mapping[str, Sequence[Any]], Field(description="Levels by knob.")
+        ] = NOTHING,
+        stages: Annotated[
+            Sequence[Name],
+            Field(
+                max_length=26, description="`label: criterion`, lowest first; else judges write."
+            ),
+        ] = (),
+        samples: Annotated[int, Field(ge=1, le=1000)] = 3,
+        name: Annotated[str | None, Field(pattern=r"^[\w.-]+$", max_length=100)] = None,
+        budget: Budget = NOTHING,
     ) -> QuickStudy:
         """Has judges judge texts, under each design that varies one knob, and queues the study.
 
@@ -366,11 +397,11 @@ class Runs:
             texts,
             question,
             judges,
-            vary=vary or {},
+            vary=vary,
             stages=stages,
             samples=samples,
             name=name,
-            budget=budget or {},
+            budget=budget,
         )
         plan, prepared = self.estimate(self._studies.prepare_text(text))
         tags = self.start(prepared)
@@ -385,21 +416,21 @@ class Runs:
 
     # --- controlling -----------------------------------------------------------------------------
 
-    def pause(self, target: str) -> Sequence[str]:
+    def pause(self, target: TargetName) -> Sequence[str]:
         """Starts no further call of unfinished runs, in any process; returns their tags."""
         return self._controls.record(target, "paused", f"Paused by {current_actor()}")
 
-    def cancel(self, target: str) -> Sequence[str]:
+    def cancel(self, target: TargetName) -> Sequence[str]:
         """Stops unfinished runs for good: only `run` continues them; returns their tags."""
         return self._controls.record(target, "cancelled", f"Cancelled by {current_actor()}")
 
     def resume(
         self,
-        target: str,
+        target: TargetName,
         *,
-        budget: Mapping[str, Any] | None = None,
+        budget: Budget = NOTHING,
         pause_after: Workflow | None = None,
-        series: str | None = None,
+        series: Annotated[Series, Field(description="By default that of the seed.")] = None,
     ) -> Sequence[str]:
         """Queues what was paused, interrupted or over its budget, and returns the tags."""
         source = self._studies.read(target)
@@ -408,8 +439,8 @@ class Runs:
         if (suite_run := find_suite_run(self._store, source)) is not None:
             [report] = reports(self._store, [suite_run])
             stops = [] if report.ended else [report.event]
-            self._controls.refuse_exhausted(target, study_of(suite_run.suite), stops, budget or {})
-            self._controls.change_budget(study_of(suite_run.suite), budget or {})
+            self._controls.refuse_exhausted(target, study_of(suite_run.suite), stops, budget)
+            self._controls.change_budget(study_of(suite_run.suite), budget)
             self._engine.start_suites([suite_run])
             return [target]
         rows = self._studies.find(source)
@@ -420,8 +451,8 @@ class Runs:
             for run in runs
             if not run.complete and series in (None, run.series)
         ]
-        self._controls.refuse_exhausted(target, str(rows[0]["study"]), stops, budget or {})
-        return self.start(source, budget=budget or {}, pause_after=pause_after, series=series)
+        self._controls.refuse_exhausted(target, str(rows[0]["study"]), stops, budget)
+        return self.start(source, budget=budget, pause_after=pause_after, series=series)
 
     def run_resumed(
         self,
@@ -440,35 +471,50 @@ class Runs:
             source, budget=budget or {}, pause_after=pause_after, series=series, watch=watch
         )
 
-    def retry(self, target: str) -> Sequence[str]:
+    def retry(self, target: TargetName) -> Sequence[str]:
         """Queues the failed calls of runs to be asked again, and returns the tags."""
         return self.start(target, only_failed=True)
 
     def retune(
         self,
-        target: str,
+        target: TargetName,
         *,
-        budget: Mapping[str, Any] | None = None,
-        limits: Mapping[str, int | None] | None = None,
+        budget: Budget = NOTHING,
+        limits: Annotated[Mapping[str, int | None], Sent(CallLimits)] = NOTHING,
     ) -> Retuned:
         """Changes the budget of a study, or limits on calls, while its runs continue."""
         return self._controls.retune(target, budget=budget, limits=limits)
 
-    def reparse(self, target: str, *, write: bool = False) -> Reparsed:
+    def reparse(
+        self,
+        target: TargetName,
+        *,
+        write: Annotated[bool, Field(description="Change the records; else only compare.")] = False,
+    ) -> Reparsed:
         """Reads stored answers with today's parsers and returns what changes; asks nothing."""
         from judge_gym.lab.reparse import reparse
 
         tags = [row["tag"] for row in self._studies.find(target)]
         with self._engine.lock() if write else nullcontext():
-            return cast(Reparsed, reparse(self._store, tags, write=write).to_json())
+            return as_record(Reparsed, reparse(self._store, tags, write=write).to_json())
 
     # --- watching --------------------------------------------------------------------------------
 
-    def status(self, target: str | None = None, *, limit: int = 20) -> LabStatus:
+    def status(
+        self,
+        target: TargetName | None = None,
+        *,
+        limit: Annotated[int, Field(ge=1, le=1000, description="Experiments at most.")] = 20,
+    ) -> LabStatus:
         """Returns the progress of runs, active ones first: of a target, or of the newest."""
         return self._states.status(target, limit=limit)
 
-    def wait(self, target: str, *, timeout: float = 30) -> LabStatus:
+    def wait(
+        self,
+        target: TargetName,
+        *,
+        timeout: Annotated[float, Field(ge=0, le=50, description="Seconds.")] = 30,
+    ) -> LabStatus:
         """Waits until a target has ended, or for some seconds, and returns its progress.
 
         Args:
@@ -477,9 +523,9 @@ class Runs:
         """
         return self._states.wait(target, timeout=timeout)
 
-    def logs(self, target: str | None = None) -> Sequence[LogRow]:
+    def logs(self, target: TargetName | None = None) -> Sequence[LogRow]:
         """Returns events of runs, and attempts at calls that failed and why, newest first."""
-        return cast(Sequence[LogRow], all_rows(partial(self.page_logs, target)))
+        return as_records(LogRow, all_rows(partial(self.page_logs, target)))
 
     def page_logs(
         self, target: str | None = None, *, after: str | None = None, limit: int = 100

@@ -45,7 +45,9 @@ class Studies:
         if Path(target).suffix in STUDY_SUFFIXES:
             return read_study_file(Path(target), self._models, overrides)
         if overrides:
-            raise DesignError("--set changes a study file's base design; a tag has its design")
+            raise DesignError(
+                "overrides (--set) change a study file's base design; a tag has its design"
+            )
         return str(target)
 
     # --- what is stored --------------------------------------------------------------------------

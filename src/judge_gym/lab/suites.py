@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, cast
+from typing import Annotated, Any, TypedDict, Unpack
 from urllib.parse import urlsplit
+
+from pydantic import AwareDatetime, Field
 
 from judge_gym.client.pages import lab_of, run_of
 from judge_gym.engine import JOBS, Engine, Spend, SuiteExecution, enough, study_of
@@ -19,6 +21,7 @@ from judge_gym.errors import (
     DesignError,
     JudgeGymError,
     NotFoundError,
+    Remedy,
     unknown,
 )
 from judge_gym.lab.plan_rows import planned_endpoints, planned_stage
@@ -40,7 +43,26 @@ from judge_gym.records import (
     SuiteRun,
 )
 from judge_gym.records.outcomes import read_outcome
-from judge_gym.records.requests import ConditionSettings
+from judge_gym.records.requests import (
+    LOCAL,
+    Amount,
+    Budget,
+    ConditionName,
+    ConditionSettings,
+    Count,
+    Evals,
+    Files,
+    Id,
+    Long,
+    Name,
+    Outcome,
+    Part,
+    Sent,
+    Step,
+    SuiteName,
+    TaskFiles,
+    Word,
+)
 from judge_gym.records.responses import (
     DueRow,
     EvalDetail,
@@ -51,6 +73,7 @@ from judge_gym.records.responses import (
     SuitePlan,
     SuiteRunDetail,
     SuiteRunRow,
+    as_record,
 )
 from judge_gym.store import Store
 from judge_gym.studies import BudgetSpec
@@ -82,30 +105,34 @@ EXECUTION = ("calls", "reused", "usd")
 class EvalKeywords(TypedDict, total=False):
     """Which evals of a suite are meant, as keyword arguments; an eval must satisfy all of them."""
 
-    evals: Sequence[str]
-    """Parts of paths, or globs such as `*/00[12]-*`."""
-    filter: str | None
-    """A regular expression that is searched in paths."""
-    category: Sequence[str]
+    evals: Annotated[
+        Sequence[Name],
+        Field(default=(), max_length=10_000, description="Parts of paths, or globs; all if empty."),
+    ]
+    filter: Annotated[
+        Name | None, Field(description="A regular expression that is searched in paths.")
+    ]
+    category: Annotated[Sequence[Name], Field(default=(), max_length=1000)]
     """Names of categories, with their number or without."""
-    failed_of: int | None
-    """The number of a run: only evals that did not pass there."""
-    limit: int | None
-    """Only the first of them, this many."""
+    failed_of: Annotated[Id | None, Field(description="A run: only evals that did not pass there.")]
+    limit: Annotated[int | None, Field(ge=1, description="Only the first so many evals.")]
 
 
 class SuiteKeywords(EvalKeywords, total=False):
     """How a suite is run, as keyword arguments of `Suites.run`, `run_each` and `ablate`."""
 
-    replicates: int | None
-    """Answers to each task; by default 1, and 3 of an ablation."""
-    series: str
-    """The series of the draws; another name asks again for everything."""
-    jobs: int
+    replicates: Annotated[
+        int | None,
+        Field(ge=1, le=1000, description="Answers to each task; by default 1."),
+    ]
+    series: Annotated[
+        Name, Field(default=SERIES, description="Another name asks again for everything.")
+    ]
+    budget: Annotated[Budget, Field(default={})]
+    """What all runs of the suite may spend."""
+    jobs: Annotated[int, LOCAL]
     """Evals in sandboxes at once."""
-    budget: Mapping[str, Any]
-    """What all runs of the suite may spend: usd, calls, tokens, minutes, run.usd, ..."""
-    allow_unisolated: bool
+    allow_unisolated: Annotated[bool, LOCAL]
     """Run candidates even where no sandbox works."""
 
 
@@ -246,11 +273,13 @@ class Suites:
 
     def start(
         self,
-        suite: str,
-        model: str,
+        suite: SuiteName,
+        model: Name,
         *,
-        condition: str = "default",
-        guidelines: str | None = None,
+        condition: ConditionName = "default",
+        guidelines: Annotated[
+            Long | None, Field(description="Shown instead of the suite's, as a condition.")
+        ] = None,
         **options: Unpack[SuiteKeywords],
     ) -> SuiteRunRow:
         """Queues a run of a suite for the lab's workers.
@@ -288,12 +317,21 @@ class Suites:
 
     def plan(
         self,
-        suite: str,
-        models: Sequence[str],
+        suite: SuiteName,
+        models: Annotated[Sequence[Name], Field(min_length=1, max_length=200)],
         *,
-        conditions: Sequence[str] = ("default",),
-        ablate: bool = False,
-        sections: Sequence[str] = (),
+        conditions: Annotated[
+            Sequence[Name], Field(min_length=1, max_length=200, description="Their names.")
+        ] = ("default",),
+        ablate: Annotated[
+            bool,
+            Field(
+                description="Plan the ablation of each condition's guidelines; 3 replicates then."
+            ),
+        ] = False,
+        sections: Annotated[
+            Sequence[Name], Field(max_length=500, description="With ablate: only these sections.")
+        ] = (),
         **options: Unpack[SuiteKeywords],
     ) -> SuitePlan:
         """Estimates what a run of a suite would ask and cost, and what is in the ledger already.
@@ -543,12 +581,12 @@ class Suites:
     # --- scores ----------------------------------------------------------------------------------
 
     def list_runs(
-        self, *, suite: str | None = None, model: str | None = None
+        self, *, suite: Name | None = None, model: Name | None = None
     ) -> Sequence[SuiteRunRow]:
         """Returns suite runs with their scores, oldest first."""
         return [_run_row(report) for report in self.reports(suite=suite, model=model)]
 
-    def show_run(self, run: int) -> SuiteRunDetail:
+    def show_run(self, run: Id) -> SuiteRunDetail:
         """Returns a suite run with its score and all its evals."""
         report = self.report(run)
         return {**_run_row(report), "evals": [_eval_row(row) for row in report.results]}
@@ -574,7 +612,7 @@ class Suites:
         if other is not None and urlsplit(other).netloc not in self._addresses:
             raise DesignError(
                 f"run {text} at {urlsplit(other).netloc} may be another run than that of this lab: "
-                "name a run of this lab by its number, or ask that lab (--lab URL)"
+                "name a run of this lab by its number, or ask that lab"
             )
         if _NUMBER.fullmatch(text):
             return self._store.suites.find_run(int(text))
@@ -589,7 +627,7 @@ class Suites:
                 choices=choices,
             )
         raise NotFoundError(
-            f"there is no suite run {text!r}; see judge-gym suite runs", choices=choices
+            f"there is no suite run {text!r}", choices=choices, remedy=Remedy("suites.list_runs")
         )
 
     def results(self, run: int) -> Sequence[SuiteResult]:
@@ -604,18 +642,18 @@ class Suites:
         """Returns the files behind an eval of a run, by its `category/name`."""
         return self._store.suites.source(run, *path.split("/", 1))
 
-    def leaderboard(self, *, suite: str | None = None) -> Sequence[LeaderboardRow]:
+    def leaderboard(self, *, suite: Name | None = None) -> Sequence[LeaderboardRow]:
         """Returns the last complete runs of each model, condition and version; the best first."""
         return leaderboard_rows(self.reports(suite=suite))
 
     def history(
         self,
-        suite: str,
-        version: str,
+        suite: Name,
+        version: Name,
         *,
-        model: str | None = None,
-        condition: str | None = None,
-        category: str | None = None,
+        model: Name | None = None,
+        condition: Name | None = None,
+        category: Name | None = None,
     ) -> Sequence[ScoreRow]:
         """Returns the scores of comparable runs over time: of a whole suite, or of a category.
 
@@ -625,7 +663,7 @@ class Suites:
         chosen = [report for report in found if condition in (None, report.run.condition)]
         return score_rows(chosen, version, self.list_tasks(suite, version), category)
 
-    def list_failed(self, run: int) -> Sequence[EvalRow]:
+    def list_failed(self, run: Id) -> Sequence[EvalRow]:
         """Returns the evals of a run that did not pass, with the step and the reason."""
         return [
             _eval_row(row)
@@ -633,7 +671,7 @@ class Suites:
             if not isinstance(row.result.outcome, Passed)
         ]
 
-    def show_eval(self, eval: int) -> EvalDetail:
+    def show_eval(self, eval: Id) -> EvalDetail:
         """Returns an eval's task, steps, output files, reference answer, grader and gaps.
 
         What a model searched for is the output of the step `search`.
@@ -649,7 +687,7 @@ class Suites:
             "model": run.model,
             "condition": run.condition,
             "task": source.task,
-            "steps": [cast(StepRow, asdict(step)) for step in row.result.steps],
+            "steps": [as_record(StepRow, asdict(step)) for step in row.result.steps],
             "files": dict(row.result.files),
             "answer": dict(source.answer),
             "grader": dict(source.grader),
@@ -678,7 +716,13 @@ class Suites:
     # --- schedule --------------------------------------------------------------------------------
 
     def due(
-        self, suite: str = "python", *, models: Sequence[str] = (), condition: str = "default"
+        self,
+        suite: Annotated[Name, Field(description="Its name.")] = "python",
+        *,
+        models: Annotated[
+            Sequence[Name], Field(max_length=200, description="Ids; else all known.")
+        ] = (),
+        condition: ConditionName = "default",
     ) -> Sequence[DueRow]:
         """Returns when each model is due for another run of a suite; those that are due first.
 
@@ -735,12 +779,19 @@ class Suites:
 
     # --- scores of other labs --------------------------------------------------------------------
 
-    def list_tasks(self, suite: str, version: str) -> Sequence[str]:
+    def list_tasks(self, suite: Name, version: Name) -> Sequence[str]:
         """Returns the evals of a version of a suite whose files are stored, by their paths."""
         return self._store.suites.paths(suite, version)
 
     def save_tasks(
-        self, suite: str, version: str, evals: Sequence[Mapping[str, Any]]
+        self,
+        suite: Name,
+        version: Name,
+        evals: Annotated[
+            Sequence[Mapping[str, Any]],
+            Sent(Sequence[TaskFiles]),
+            Field(min_length=1, max_length=1000),
+        ],
     ) -> Sequence[str]:
         """Stores the files of evals and returns all stored paths; stored files do not change."""
         sources = [EvalSource(**{"answer": {}, "grader": {}, **files}) for files in evals]
@@ -749,16 +800,16 @@ class Suites:
 
     def save_run(
         self,
-        suite: str,
-        version: str,
-        model: str,
-        evals: Sequence[str],
+        suite: Name,
+        version: Name,
+        model: Name,
+        evals: Evals,
         *,
-        condition: str = "default",
-        settings: Mapping[str, Any] = DEFAULT_SETTINGS,
-        series: str = SERIES,
-        replicates: int = 1,
-        created: datetime | None = None,
+        condition: ConditionName = "default",
+        settings: Annotated[Mapping[str, Any], Sent(ConditionSettings)] = DEFAULT_SETTINGS,
+        series: Name = SERIES,
+        replicates: Annotated[int, Field(ge=1, le=1000)] = 1,
+        created: AwareDatetime | None = None,
     ) -> int:
         """Stores a run that another lab makes, or raises its targets, and returns its number."""
         known = set(self.list_tasks(suite, version))
@@ -781,18 +832,20 @@ class Suites:
 
     def save_eval(
         self,
-        run: int,
-        category: str,
-        name: str,
-        outcome: Mapping[str, Any],
-        at: datetime,
+        run: Id,
+        category: Part,
+        name: Part,
+        outcome: Annotated[Mapping[str, Any], Sent(Outcome)],
+        at: Annotated[AwareDatetime, Field(description="When it was made; stored once per time.")],
         *,
-        replicate: int = 0,
-        steps: Sequence[Mapping[str, Any]] = (),
-        files: Mapping[str, str] = NO_FILES,
-        seconds: float = 0.0,
-        usd: float | None = None,
-        isolation: str = "",
+        replicate: Count = 0,
+        steps: Annotated[
+            Sequence[Mapping[str, Any]], Sent(Sequence[Step]), Field(max_length=100)
+        ] = (),
+        files: Files = NO_FILES,
+        seconds: Annotated[Amount, Field(description="Of the generation.")] = 0.0,
+        usd: Amount | None = None,
+        isolation: Word = "",
     ) -> int:
         """Stores a result of a run and returns its number; only an inconclusive one is replaced."""
         found = self._store.suites.find_run(run)
@@ -842,8 +895,8 @@ def _run_row(report: SuiteReport) -> SuiteRunRow:
         for name, value in report.to_json().items()
         if name not in EXECUTION
     }
-    return cast(SuiteRunRow, {**row, "created": report.run.created})
+    return as_record(SuiteRunRow, {**row, "created": report.run.created})
 
 
 def _eval_row(row: SuiteResult) -> EvalRow:
-    return cast(EvalRow, eval_row(row))
+    return as_record(EvalRow, eval_row(row))

@@ -12,7 +12,7 @@ import mcp_types as types
 
 from judge_gym.axes import Design
 from judge_gym.errors import DesignError
-from judge_gym.lab.nouns import describe
+from judge_gym.lab.nouns import argument_names, describe, request_model
 from judge_gym.verbs import VERBS, Verb
 
 TOOLS: Mapping[str, Verb] = {verb.tool: verb for verb in VERBS if verb.agents}
@@ -109,8 +109,10 @@ def summaries(noun: str | None = None) -> dict[str, Any]:
 
 def _arguments(verb: Verb) -> str:
     """Returns the names of a verb's arguments; those with a question mark may be left out."""
-    required = {name for name, field in verb.request.model_fields.items() if field.is_required()}
-    names = [*verb.places(), *(["columns"] if verb.paged else [])]
+    required = {
+        name for name, field in request_model(verb).model_fields.items() if field.is_required()
+    }
+    names = [*argument_names(verb), *(["columns"] if verb.paged else [])]
     return ", ".join(name if name in required else f"{name}?" for name in names)
 
 
@@ -135,7 +137,7 @@ def not_found(what: str, name: object, names: Iterable[str]) -> DesignError:
 
 def arguments_schema(verb: Verb) -> dict[str, Any]:
     """Returns the JSON Schema of a verb's arguments, without titles."""
-    schema = _without_titles(verb.request.model_json_schema())
+    schema = _without_titles(request_model(verb).model_json_schema())
     properties = schema.setdefault("properties", {})
     for name in KNOBS:
         if name in properties:
@@ -175,7 +177,7 @@ def _without_titles(part: Any) -> Any:
 
 def _brief_schema(verb: Verb) -> dict[str, Any]:
     """Returns the schema of a verb's arguments without defaults, limits and inner schemas."""
-    whole = verb.request.model_json_schema()
+    whole = request_model(verb).model_json_schema()
     properties = {
         name: _brief(part, whole.get("$defs", {}))
         for name, part in whole.get("properties", {}).items()

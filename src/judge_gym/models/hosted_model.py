@@ -20,7 +20,7 @@ from judge_gym.models import quota_headers, replies
 from judge_gym.models.event_loops import LoopResources
 from judge_gym.models.http_model import ANSWER
 from judge_gym.models.model_card import ModelCard
-from judge_gym.models.providers import OPENERS, Received, received
+from judge_gym.models.providers import Received, open_provider, received
 from judge_gym.models.redaction import Redactor
 from judge_gym.models.web_search import SETTINGS, charged_searches, joined_text, searches_of
 from judge_gym.records import Completion, Message, Request
@@ -56,9 +56,8 @@ class HostedModel:
             self._cards[True] = card
         if card.searches and card.provider == "openai":  # only its newer API searches
             self._cards[True] = replace(card, api="responses", takes_seed=False)
-        opener = OPENERS[card.provider]
         self._connect = {
-            searches: opener(own, key, base_url) for searches, own in self._cards.items()
+            searches: open_provider(own, key, base_url) for searches, own in self._cards.items()
         }
         self._redact = Redactor(key, base_url)
         self._connections: LoopResources[Model] = LoopResources()

@@ -1,14 +1,14 @@
 """Opens connections to hosted providers: one opener per provider of `registry.toml`.
 
-An opener imports the provider's SDK, so that a missing one is found before any call, and returns
-what connects in the event loop that makes the calls. The SDKs are set to retry nothing and to
+An opener imports the provider's SDK, so that a missing one is found before any call; its client
+connects in the event loop that makes the calls. The SDKs are set to retry nothing and to
 follow no redirect. OpenAI's and Anthropic's use aiohttp, which takes less CPU than their default.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
 from judge_gym.models.body_limits import UnreadableBody, limited
@@ -16,8 +16,8 @@ from judge_gym.models.model_card import ModelCard
 from judge_gym.records import bare_endpoint
 
 if TYPE_CHECKING:
+    from httpx2 import AsyncClient, Response, Timeout
     from httpx2 import Request as HttpRequest
-    from httpx2 import Response, Timeout
     from openai import AsyncOpenAI
     from pydantic_ai.models import Model
 
@@ -25,10 +25,38 @@ SECONDS_TO_CONNECT = 10.0
 OPENROUTER = "https://openrouter.ai/api/v1"
 Connect = Callable[[AsyncExitStack], "Awaitable[Model]"]
 """Returns a model of pydantic-ai whose connections close with the stack."""
-Opener = Callable[[ModelCard, str, str], Connect]
+
+
+class Sdk(NamedTuple):
+    """How calls of a model go through its provider's SDK."""
+
+    model: Callable[..., "Model"]
+    """pydantic-ai's class of models."""
+    provider: Callable[[Any], Any]
+    """Returns pydantic-ai's provider for a client."""
+    client: Callable[[], AbstractAsyncContextManager[Any]]
+    """Returns a client, which closes its connections when it is left."""
+
+
+Opener = Callable[[ModelCard, str, str], Sdk]
 """From what is known about a model, the key, and a base URL (empty for the provider's own)."""
 OPENERS: dict[str, Opener] = {}
 """The openers by provider."""
+
+
+def open_provider(card: ModelCard, key: str, base_url: str) -> Connect:
+    """Imports the SDK of a model's provider and returns what connects to it."""
+    from pydantic_ai.profiles import ModelProfile
+
+    sdk = OPENERS[card.provider](card, key, base_url)
+    # A schema is always enforced by the provider: the registry knows which models can.
+    profile = ModelProfile(supports_json_schema_output=True)
+
+    async def connect(stack: AsyncExitStack) -> "Model":
+        client = await stack.enter_async_context(sdk.client())
+        return sdk.model(card.name, provider=sdk.provider(client), profile=profile)
+
+    return connect
 
 
 def _opens(provider: str) -> Callable[[Opener], Opener]:
@@ -42,94 +70,87 @@ def _opens(provider: str) -> Callable[[Opener], Opener]:
 
 
 @_opens("openai")
-def _openai(card: ModelCard, key: str, base_url: str) -> Connect:
+def _openai(card: ModelCard, key: str, base_url: str) -> Sdk:
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    kind = OpenAIResponsesModel if card.api == "responses" else OpenAIChatModel
-
-    async def connect(stack: AsyncExitStack) -> "Model":
-        client = await stack.enter_async_context(_openai_client(card, key, base_url))
-        return kind(card.name, provider=OpenAIProvider(openai_client=client), profile=_profile())
-
-    return connect
+    return Sdk(
+        OpenAIResponsesModel if card.api == "responses" else OpenAIChatModel,
+        lambda client: OpenAIProvider(openai_client=client),
+        _openai_client(card, key, base_url),
+    )
 
 
 @_opens("openrouter")
-def _openrouter(card: ModelCard, key: str, base_url: str) -> Connect:
+def _openrouter(card: ModelCard, key: str, base_url: str) -> Sdk:
     from pydantic_ai.models.openrouter import OpenRouterModel
     from pydantic_ai.providers.openrouter import OpenRouterProvider
 
-    async def connect(stack: AsyncExitStack) -> "Model":
-        opened = _openai_client(card, key, base_url or OPENROUTER)
-        provider = OpenRouterProvider(openai_client=await stack.enter_async_context(opened))
-        return OpenRouterModel(card.name, provider=provider, profile=_profile())
+    return Sdk(
+        OpenRouterModel,
+        lambda client: OpenRouterProvider(openai_client=client),
+        _openai_client(card, key, base_url or OPENROUTER),
+    )
 
-    return connect
 
-
-def _openai_client(card: ModelCard, key: str, base_url: str) -> "AsyncOpenAI":
+def _openai_client(card: ModelCard, key: str, base_url: str) -> Callable[[], "AsyncOpenAI"]:
     from openai import AsyncOpenAI, DefaultAioHttpClient
 
-    http = DefaultAioHttpClient(**_http(card, base_url))
-    return AsyncOpenAI(api_key=key, base_url=_url(base_url), http_client=http, max_retries=0)
+    def client() -> AsyncOpenAI:
+        http = DefaultAioHttpClient(**_http(card, base_url))
+        return AsyncOpenAI(api_key=key, base_url=_url(base_url), http_client=http, max_retries=0)
+
+    return client
 
 
 @_opens("anthropic")
-def _anthropic(card: ModelCard, key: str, base_url: str) -> Connect:
+def _anthropic(card: ModelCard, key: str, base_url: str) -> Sdk:
     from anthropic import AsyncAnthropic, DefaultAioHttpClient
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    async def connect(stack: AsyncExitStack) -> "Model":
+    def client() -> AsyncAnthropic:
         http = DefaultAioHttpClient(**_http(card, base_url))
-        opened = AsyncAnthropic(
-            api_key=key, base_url=_url(base_url), http_client=http, max_retries=0
-        )
-        provider = AnthropicProvider(anthropic_client=await stack.enter_async_context(opened))
-        return AnthropicModel(card.name, provider=provider, profile=_profile())
+        return AsyncAnthropic(api_key=key, base_url=_url(base_url), http_client=http, max_retries=0)
 
-    return connect
+    return Sdk(AnthropicModel, lambda client: AnthropicProvider(anthropic_client=client), client)
 
 
 @_opens("google")
-def _google(card: ModelCard, key: str, base_url: str) -> Connect:
+def _google(card: ModelCard, key: str, base_url: str) -> Sdk:
     from pydantic_ai.models import create_async_httpx2_client
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
-    async def connect(stack: AsyncExitStack) -> "Model":
-        opened = create_async_httpx2_client(timeout=_timeout(card))
-        http = await stack.enter_async_context(opened)
+    def client() -> "AsyncClient":
+        http = create_async_httpx2_client(timeout=_timeout(card))
         http.auth = _user(base_url)
         http.headers["Accept-Encoding"] = "identity"
         http.event_hooks = {"request": [_send_one_user_agent], "response": [_keep_response]}
-        provider = GoogleProvider(api_key=key, base_url=_url(base_url), http_client=http)
-        return GoogleModel(card.name, provider=provider, profile=_profile())
+        return http
 
-    return connect
+    def provider(client: "AsyncClient") -> GoogleProvider:
+        return GoogleProvider(api_key=key, base_url=_url(base_url), http_client=client)
+
+    return Sdk(GoogleModel, provider, client)
 
 
 @_opens("xai")
-def _xai(card: ModelCard, key: str, base_url: str) -> Connect:
+def _xai(card: ModelCard, key: str, base_url: str) -> Sdk:
     from pydantic_ai.models.xai import XaiModel
     from pydantic_ai.providers.xai import XaiProvider
-    from xai_sdk import AsyncClient
+    from xai_sdk import AsyncClient as XaiClient
 
-    async def connect(stack: AsyncExitStack) -> "Model":
+    @asynccontextmanager
+    async def client() -> AsyncIterator[XaiClient]:
         no_retries = [("grpc.enable_retries", 0)]
-        client = AsyncClient(api_key=key, timeout=card.deadline, channel_options=no_retries)
-        stack.push_async_callback(client.close)
-        return XaiModel(card.name, provider=XaiProvider(xai_client=client), profile=_profile())
+        opened = XaiClient(api_key=key, timeout=card.deadline, channel_options=no_retries)
+        try:
+            yield opened
+        finally:
+            await opened.close()
 
-    return connect
-
-
-def _profile() -> Any:
-    """Returns a profile that enforces a schema: the registry knows which models can."""
-    from pydantic_ai.profiles import ModelProfile
-
-    return ModelProfile(supports_json_schema_output=True)
+    return Sdk(XaiModel, lambda client: XaiProvider(xai_client=client), client)
 
 
 # --- HTTP ----------------------------------------------------------------------------------------

@@ -1,4 +1,9 @@
-"""Limits of what users may send, for modules that do without the request models."""
+"""Limits of what users may send, for modules that do without their types."""
+
+from typing import Literal
+
+Workflow = Literal["evidence", "rubric", "score", "swap", "probe"]
+WORKFLOWS: tuple[Workflow, ...] = ("evidence", "rubric", "score", "swap", "probe")
 
 LARGEST = 2**31 - 1
 """The largest number of a row."""

@@ -1,7 +1,8 @@
 """The response types of all verbs: what Lab and the client return, as plain dictionaries."""
 
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast
 
 from pydantic import JsonValue
 from typing_extensions import TypedDict
@@ -12,12 +13,26 @@ Counts = dict[str, int]
 """Numbers by name: a workflow, a status, a kind of record."""
 UNTRUSTED = "written by others"
 """Marks what comes from evidence, models, providers or raters; agents get it set apart as data."""
-OURS = "written by judge-gym"
-"""Marks a message of ours that may quote others."""
 UntrustedText = Annotated[str, UNTRUSTED]
-QuotingText = Annotated[str, UNTRUSTED, OURS]
 AnyRow = Annotated[dict[str, Any], UNTRUSTED]
 """A row of any table, which may hold what others wrote."""
+
+
+Record = TypeVar("Record")
+
+
+def as_record(kind: type[Record], values: Mapping[str, Any]) -> Record:
+    """Returns values, such as a row of a query, as a response, whose keys they must have."""
+    required, optional = (getattr(kind, f"__{name}_keys__") for name in ("required", "optional"))
+    if not required <= values.keys() <= required | optional:
+        wrong = required ^ (values.keys() - optional)
+        raise TypeError(f"{kind.__name__} with other keys: {', '.join(sorted(wrong))}")
+    return cast(Record, values)
+
+
+def as_records(kind: type[Record], rows: Iterable[Mapping[str, Any]]) -> list[Record]:
+    """Returns rows as responses of a kind, whose keys they must have."""
+    return [as_record(kind, row) for row in rows]
 
 
 # --- evidence ------------------------------------------------------------------------------------
@@ -191,7 +206,7 @@ class RunCounts(TypedDict):
     not_needed: Counts
     failed: Counts
     verdicts: Counts
-    message: QuotingText
+    message: UntrustedText
     actor: UntrustedText
     """Who started, paused or cancelled it last; empty where no person did."""
 
@@ -679,7 +694,7 @@ class LogRow(TypedDict):
     run_id: int | None
     tag: str | None
     kind: NotRequired[str]
-    message: NotRequired[QuotingText]
+    message: NotRequired[UntrustedText]
     detail: NotRequired[Annotated[dict[str, Any], UNTRUSTED]]
     actor: NotRequired[UntrustedText]
     stage: NotRequired[str]
@@ -969,7 +984,7 @@ class AnalysisRow(TypedDict):
     model: str
     suite: str
     status: str
-    message: QuotingText
+    message: UntrustedText
     study: str
     report: str | None
     created: datetime

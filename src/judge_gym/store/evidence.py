@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from judge_gym.errors import ConflictError, NotFoundError, unknown
+from judge_gym.errors import ConflictError, NotFoundError, Remedy, unknown
 from judge_gym.records import (
     STATUSES,
     Evidence,
@@ -46,7 +46,7 @@ class EvidenceRecords:
         """Returns a window by its id."""
         row = self._database.first(sa.select(t.windows).where(t.windows.c.id == id))
         if row is None:
-            raise NotFoundError(f"there is no window {id}; 'judge-gym evidence list' lists them")
+            raise NotFoundError(f"there is no window {id}", remedy=Remedy("evidence.list_windows"))
         return Window(row.country, row.start, row.end, row.search)
 
     def window_id(self, window: Window) -> int | None:
@@ -204,8 +204,9 @@ class EvidenceRecords:
             id = connection.scalar(sa.select(n.pool_id).where(n.name == name))
             names = connection.scalars(sa.select(n.name).order_by(n.name)).all()
         if id is None:
-            hint = "" if names else "; freeze one with: judge-gym pool freeze NAME --window ID"
-            raise NotFoundError(unknown("pool", name, names) + hint, choices=names)
+            freeze = Remedy("evidence.freeze_pool", {"name": name, "window_id": "ID"})
+            remedy = None if names else freeze
+            raise NotFoundError(unknown("pool", name, names), choices=names, remedy=remedy)
         return int(id)
 
     def list_pools(self) -> list[dict[str, Any]]:
@@ -264,7 +265,9 @@ class EvidenceRecords:
         """Returns an item by its id."""
         found = self._evidence(_items(sa.null().label("truth")).where(t.evidence.c.id == id))
         if not found:
-            raise NotFoundError(f"there is no evidence {id}; 'judge-gym evidence list' lists it")
+            raise NotFoundError(
+                f"there is no evidence {id}", remedy=Remedy("evidence.list_windows")
+            )
         return found[0]
 
     def find_views(self, evidence_id: int) -> list[dict[str, Any]]:
@@ -398,7 +401,7 @@ class EvidenceRecords:
                 if kind == "changed" and not replace:
                     raise ConflictError(
                         f"{row['rater']} gave evidence {row['evidence_id']} the stage {stage!r}, "
-                        f"now {row['stage']!r}; nothing was imported: --replace takes the new ones"
+                        f"now {row['stage']!r}; nothing was imported; `replace` takes the new ones"
                     )
                 if kind == "new" or key in new:
                     new[key] = row

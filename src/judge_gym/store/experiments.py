@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from judge_gym.axes import NONE, Design, complete, template_digest
-from judge_gym.errors import NotFoundError
+from judge_gym.errors import NotFoundError, Remedy
 from judge_gym.records import Pool, Rubric, content_hash
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
@@ -27,7 +27,7 @@ NO_EVIDENCE = Pool(()).hash
 class Page(NamedTuple):
     """A page of rows, and the cursors of the pages before and after it."""
 
-    rows: list[dict[str, Any]]
+    rows: Sequence[Mapping[str, Any]]
     next: str | None
     """The cursor of the next page; None on the last."""
     previous: str | None = None
@@ -255,7 +255,9 @@ class Experiments:
             columns = (t.tags.c.tag, t.tags.c.study)
             names = [name for one in columns for name in self._database.scalars(sa.select(one))]
             near = get_close_matches(tag, dict.fromkeys(filter(None, names)), 3)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see judge-gym status"
+        if not near:
+            return NotFoundError(f"there is no experiment {tag!r}", remedy=Remedy("runs.status"))
+        hint = f"did you mean {' or '.join(map(repr, near))}?"
         return NotFoundError(f"there is no experiment {tag!r}; {hint}", choices=near)
 
 

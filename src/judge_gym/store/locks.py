@@ -4,6 +4,7 @@ import hashlib
 import math
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ END = sa.text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
     "WHERE datname = current_database() AND application_name = :session"
 )
+UNLOCK = sa.text("SELECT pg_advisory_unlock_all()")
 HOLDERS = sa.text(
     "SELECT count(DISTINCT pid) FROM pg_locks "
     "WHERE locktype = 'advisory' AND objsubid = 2 AND classid = :space AND granted AND database = "
@@ -124,6 +126,10 @@ class SessionLock:
     def release(self) -> None:
         """Releases the lock."""
         if self._connection is not None:
+            # A server frees what a closed session held a moment later; others look at once.
+            if not self._connection.invalidated:  # a lost connection holds nothing
+                with suppress(sa.exc.DatabaseError):
+                    self._connection.execute(UNLOCK)
             self._connection.close()
             self._connection = None
         self._engine.dispose()

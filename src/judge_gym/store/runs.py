@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from judge_gym.errors import NotFoundError
+from judge_gym.errors import NotFoundError, Remedy
 from judge_gym.records import Rubric
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
@@ -112,7 +112,7 @@ class Runs:
         named = sa.select(t.runs).join(t.tags, t.NAMED_RUNS).where(t.tags.c.tag == tag)
         row = self._database.first(named.where(t.runs.c.id == id))
         if row is None:
-            raise NotFoundError(f"there is no run {id} of {tag!r}; see judge-gym status")
+            raise NotFoundError(f"there is no run {id} of {tag!r}", remedy=Remedy("runs.status"))
         return Run(row.id, experiment, study, row.series, *_targets(row))
 
     def targets(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from judge_gym.errors import ConflictError, NotFoundError
+from judge_gym.errors import ConflictError, NotFoundError, Remedy
 from judge_gym.records import digest, storable
 from judge_gym.records.outcomes import (
     EvalResult,
@@ -125,7 +125,7 @@ class Suites:
         """Returns a run by its number."""
         rows = self._database.rows(sa.select(suite_runs).where(suite_runs.c.id == id))
         if not rows:
-            raise NotFoundError(f"there is no suite run {id}; see judge-gym suite runs")
+            raise NotFoundError(f"there is no suite run {id}", remedy=Remedy("suites.list_runs"))
         return _run(rows[0])
 
     def list_runs(self, *, suite: str | None = None, model: str | None = None) -> list[SuiteRun]:
@@ -273,7 +273,9 @@ class Suites:
         with self._database.read() as connection:
             row = connection.execute(query.where(suite_results.c.id == id)).mappings().first()
             if row is None:
-                raise NotFoundError(f"there is no eval {id}; judge-gym suite show RUN lists some")
+                raise NotFoundError(
+                    f"there is no eval {id}", remedy=Remedy("suites.show_run", {"run": "RUN"})
+                )
             s, f = suite_steps.c, suite_files.c
             columns = [column for column in s if column.name not in ("result_id", "position")]
             query = sa.select(*columns).where(s.result_id == id).order_by(s.position)

@@ -17,9 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from judge_gym.errors import BusyError, JudgeGymError, TokenError, TooLargeError
+from judge_gym.errors import BusyError, JudgeGymError, Remedy, TokenError, TooLargeError
 from judge_gym.records.actors import act_as
-from judge_gym.verbs import VERBS
+from judge_gym.verbs import VERBS, as_command
 from judge_gym.web.rendering import error_page
 from judge_gym.web.security import READ_METHODS, Authenticator, RateLimiter
 
@@ -73,10 +73,17 @@ class Json(JSONResponse):
 
 
 def error_response(
-    status: int, kind: str, message: str, choices: Iterable[str] = (), wait: float = 0
+    status: int,
+    kind: str,
+    message: str,
+    choices: Iterable[str] = (),
+    wait: float = 0,
+    remedy: Remedy | None = None,
 ) -> Response:
     """Returns an error in the one JSON shape that all errors have."""
-    error = {"kind": kind, "message": message, "choices": list(choices)}
+    error: dict[str, Any] = {"kind": kind, "message": message, "choices": list(choices)}
+    if remedy is not None:
+        error["remedy"] = {**remedy._asdict(), "command": as_command(remedy)}
     headers = {"Retry-After": str(math.ceil(wait))} if wait else {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
@@ -88,7 +95,9 @@ def response_to(error: Exception) -> Response:
     match error:
         case JudgeGymError():
             wait = getattr(error, "wait", None) or 0
-            return error_response(error.status, error.kind, error.message, error.choices, wait)
+            return error_response(
+                error.status, error.kind, error.message, error.choices, wait, error.remedy
+            )
         case HTTPException():
             kind = KINDS.get(error.status_code, "request")
             phrase = HTTPStatus(error.status_code).phrase.lower()

@@ -98,6 +98,8 @@ def error_page(scope: Scope, error: Response) -> Response:
     if scope["path"].startswith("/api") or "text/html" not in accepts:
         return error
     content = json.loads(bytes(error.body))["error"]
+    if "remedy" in content:
+        content["message"] += f"; run '{content['remedy']['command']}'"
     page = environment().get_template("error.html.j2")
     caller = scope.get("state", {}).get("caller")  # known callers keep the navigation
     text = page.render(caller=caller, path=scope["path"], error=content, status=error.status_code)

@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from judge_gym.errors import DesignError
+from judge_gym.lab.nouns import canonical
 from judge_gym.verbs import VERBS, Verb
 
 BY_TOOL = {verb.tool: verb for verb in VERBS}
@@ -58,7 +59,8 @@ def _canonical_query(verb: Verb, scope: Mapping[str, Any]) -> bytes:
     values: dict[str, list[str]] = {}
     for name, value in parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True):
         values.setdefault(name, []).append(value)
-    return urlencode(verb.canonical(values), doseq=True).encode("latin-1")
+    files = {"format": values.pop("format")} if verb.paged and "format" in values else {}
+    return urlencode(canonical(verb, values) | files, doseq=True).encode("latin-1")
 
 
 class _ParsedRequest(Request):
@@ -84,7 +86,7 @@ def check(body: bytes, model: type[BaseModel], verb: Verb) -> Any:
         if len(part) > MOST_KEYS:
             raise DesignError(f"an object has at most {MOST_KEYS:,} keys, not {len(part):,}")
     if isinstance(value, dict):
-        value = verb.canonical(value)
+        value = canonical(verb, value)
         for name in model.model_fields:
             items = value.get(name)
             if isinstance(items, list) and len(items) > PART:

@@ -5,12 +5,21 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 
+class Remedy(BaseModel):
+    """A call that helps: a verb with its arguments, and the command that does the same."""
+
+    verb: str
+    arguments: dict[str, Any]
+    command: str
+
+
 class ErrorDetail(BaseModel):
     """What went wrong."""
 
     kind: str
     message: str
     choices: list[str]
+    remedy: Remedy | None = None
 
 
 class Error(BaseModel):

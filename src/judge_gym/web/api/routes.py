@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request
 from pydantic import BaseModel, create_model
+from pydantic.fields import FieldInfo
 from starlette.responses import Response
 
 from judge_gym.errors import DesignError
 from judge_gym.lab import Lab
-from judge_gym.lab.nouns import describe
+from judge_gym.lab.nouns import body_model, describe, request_model, response_type
 from judge_gym.verbs import VERBS, Verb
 from judge_gym.web import tables
 from judge_gym.web.api.bodies import CheckedRoute
@@ -47,8 +48,8 @@ def call(lab: Lab, verb: Verb, method: str, arguments: Mapping[str, Any]) -> Any
 
 def _endpoint(verb: Verb) -> Callable[..., Response]:
     """Returns the function that answers a verb's route; FastAPI reads its signature."""
-    places, fields = verb.places(), verb.request.model_fields
-    body = _body_model(verb)
+    fields = request_model(verb).model_fields
+    body = body_model(verb)
 
     def endpoint(request: Request, **given: Any) -> Response:
         lab: Lab = request.app.state.lab
@@ -67,9 +68,9 @@ def _endpoint(verb: Verb) -> Callable[..., Response]:
         return Json({verb.result: value} if verb.result else value, verb.status)
 
     parameters = [_parameter("request", Request)]
-    for name, place in places.items():
-        if place != "body" and name in fields:
-            parameters.append(_parameter(name, *_taken(verb, name)))
+    for name, field in fields.items():
+        if verb.place(name) != "body":
+            parameters.append(_parameter(name, *_taken(verb, name, field)))
     if body is not None:
         parameters.append(_parameter("body", Annotated[body, Body()]))
     if verb.paged:
@@ -86,40 +87,20 @@ def _parameter(
     )
 
 
-def _taken(verb: Verb, name: str) -> tuple[Any, Any]:
+def _taken(verb: Verb, name: str, field: FieldInfo) -> tuple[Any, Any]:
     """Returns the annotation and the default of an argument in the path or the query."""
-    field = verb.request.model_fields[name]
-    kind = Path if verb.places()[name] == "path" else Query
+    kind = Path if verb.place(name) == "path" else Query
     marks = (*field.metadata, kind(description=field.description))
     annotation = Annotated[(field.annotation, *marks)]  # type: ignore[name-defined]
     return annotation, inspect.Parameter.empty if field.is_required() else field.default
 
 
-def _body_model(verb: Verb) -> type[BaseModel] | None:
-    """Returns the model of a verb's body: its request without what the path holds."""
-    places = verb.places()
-    fields = [name for name, place in places.items() if place == "body"]
-    if not fields:
-        return None
-    if len(fields) == len(verb.request.model_fields):
-        return verb.request
-    chosen: dict[str, Any] = {
-        name: (field.annotation, field)
-        for name, field in verb.request.model_fields.items()
-        if name in fields
-    }
-    made: type[BaseModel] = create_model(
-        f"{verb.request.__name__}Body", __config__=verb.request.model_config, **chosen
-    )
-    return made
-
-
 def _response(verb: Verb) -> dict[str, Any]:
     """Describes the response of a verb."""
     if not verb.result:
-        return {"model": verb.response, "description": "Done"}
+        return {"model": response_type(verb), "description": "Done"}
     name = "".join(part.title() for part in verb.tool.split("_"))
-    fields: dict[str, Any] = {verb.result: (verb.response, ...)}
+    fields: dict[str, Any] = {verb.result: (response_type(verb), ...)}
     if not verb.paged:
         return {"model": create_model(name, **fields), "description": "Done"}
     files = {TYPES["csv"]: {"schema": {"type": "string"}}}

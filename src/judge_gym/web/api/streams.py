@@ -12,7 +12,7 @@ from judge_gym.errors import DatabaseGone, NotReadyError, StoreError
 from judge_gym.lab import Lab
 from judge_gym.lab.suite_files import File, zip_parts
 from judge_gym.records.build import build, version
-from judge_gym.records.requests import Include, Target
+from judge_gym.records.requests import Include, TargetName
 from judge_gym.web import tables
 from judge_gym.web.api.errors import ERRORS, STREAM_ERRORS
 from judge_gym.web.api.parameters import LARGEST, Id, OpenLab, from_app
@@ -25,7 +25,7 @@ router = APIRouter(tags=["server"])
 TEXT = {"schema": {"type": "string"}}
 Watcher = Annotated[RunWatcher, from_app("watcher")]
 Targets = Annotated[
-    list[Target] | None,
+    list[TargetName] | None,
     Query(max_length=1000, description="Tags and studies; everything where none is given."),
 ]
 
@@ -85,7 +85,7 @@ def samples_file(
     responses={200: {"content": {"text/html": TEXT, "text/markdown": TEXT}}},
 )
 def report_file(
-    lab: OpenLab, target: Target, format: Literal["html", "markdown"] = "html"
+    lab: OpenLab, target: TargetName, format: Literal["html", "markdown"] = "html"
 ) -> Response:
     """Returns the report on a study or an experiment as a page or as text."""
     report = lab.reports.build(target)
@@ -120,7 +120,7 @@ def _archive(files: Iterator[File], name: str) -> Response:
     return StreamingResponse(zip_parts(files), media_type=ZIP, headers=attached)
 
 
-def _watched(watcher: Watcher, lab: OpenLab, target: Target | None = None) -> str | None:
+def _watched(watcher: Watcher, lab: OpenLab, target: TargetName | None = None) -> str | None:
     """Refuses an unknown target before the stream starts: later, an error has no status."""
     watcher.check_capacity()
     if target is not None and target.startswith(SUITE_RUN):
