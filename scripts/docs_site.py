@@ -14,9 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "build" / "pages"
 NAV = {
-    "Start": ["index", "install", "concepts", "studies", "own-prompt"],
+    "Start": ["index", "check", "install", "concepts", "studies", "own-prompt"],
     "Which judge?": [
-        "check",
         "judges",
         "benchmarks",
         "published",

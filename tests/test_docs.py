@@ -162,3 +162,9 @@ def test_the_commands_of_the_readme_run_in_a_shell(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
+    quotes = re.findall(r"^> .*(?:\n> .*)*", (ROOT / "README.md").read_text(), flags=re.M)
+    printed = " ".join(done.stdout.split())
+    assert quotes
+    assert [
+        quote for quote in quotes if " ".join(quote.split("\n> ")).removeprefix("> ") not in printed
+    ] == []

@@ -249,6 +249,7 @@ def test_a_setup_is_named_by_the_file_of_its_prompt_where_that_tells_it_apart() 
         return [setup.name for setup in setups_of(tidy(pd.DataFrame(rows)))]
 
     assert names("none", "a.md~0123456789ab") == ["a", "a, template a.md"]
+    assert names("a.md~01", "b.md~23") == ["a, template a.md", "a, template b.md"]
     assert names("none", "a.md~0123456789ab", "a.md~ba9876543210", "b.md~0") == [
         "a",
         "a, template a.md~0123456789ab",

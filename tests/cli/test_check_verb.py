@@ -158,8 +158,9 @@ def test_the_example_of_verdicts_is_checked_without_options(call: Call) -> None:
     assert "hasty is worse than careful in balanced accuracy by" in text
 
 
-def test_the_docs_page_shows_what_the_example_prints(call: Call) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["README.md", "docs/check.md"])
+def test_the_docs_show_what_the_example_prints(call: Call, name: str) -> None:
+    page = (Path(__file__).parents[2] / name).read_text(encoding="utf-8")
     [shown] = re.findall(r"^```text\n(.*?)^```", page, flags=re.S | re.M)
     succeed(call("init", "--example", "verdicts"))
     said = succeed(call("check", "verdicts.csv")).out

@@ -52,6 +52,7 @@ def test_neither_of_two_unknown_words_is_taken_as_positive() -> None:
     assert read("1", "2").scale.positive is None, "a code, not a word"
     with pytest.raises(DesignError, match="unknown label 'bird'"):
         read("cat", "dog", options=FileOptions(positive="bird"))
+    assert not read("cat", "dog").scale.ordered, "the alphabet is no order"
 
 
 def test_an_order_of_words_is_asked_about() -> None:

@@ -288,3 +288,27 @@ def test_texts_of_a_pair_are_told_by_the_labels_that_name_them() -> None:
     assert (layout.responses, layout.text) == (("Antwort links", "Antwort rechts"), "Frage")
     other = find({**texts, "Urteil GPT": VERDICTS, "human": VERDICTS})
     assert other.responses is None
+
+
+def test_truth_values_and_numbers_of_other_columns_are_no_verdicts() -> None:
+    flags = [verdict == "pass" for verdict in VERDICTS]
+    same = [a == b for a, b in zip(flags, flags[::-1], strict=True)]
+    layout = find(
+        {"id": NUMBERS, "llm_label": flags, "human_label": flags[::-1], "match": same, "vip": flags}
+    )
+    assert (set(layout.judges), set(layout.raters)) == ({"llm_label"}, {"human_label"})
+    assert {"match", "vip"} <= set(layout.unused)
+    scores = [1 + n % 5 for n in range(N)]
+    rated = find({"id": NUMBERS, "gpt_score": scores, "human": scores[::-1], "turns": scores})
+    assert (set(rated.judges), set(rated.raters)) == ({"gpt_score"}, {"human"})
+    long = {"ref": LONG["ref"], "judge": LONG["who"], "verdict": flags * 2, "human": flags * 2}
+    vip = [flag for flag in flags for _ in range(2)]
+    assert set(find({**long, "human": vip, "vip": vip}).raters) == {"human"}
+
+
+def test_unnamed_columns_of_truth_values_are_asked_about() -> None:
+    flags = [verdict == "pass" for verdict in VERDICTS]
+    layout = find({"id": NUMBERS, "alpha": flags, "beta": flags[::-1], "human": flags})
+    assert uncertain(layout) == {"alpha", "beta"}
+    words = find({"id": NUMBERS, "alpha": VERDICTS, "beta": VERDICTS[::-1], "human": VERDICTS})
+    assert uncertain(words) == set(), "pass and fail say more than true and false"

@@ -134,12 +134,12 @@ def confirm_reading(reading: "FileReading") -> None:
         reading.refuse_open_questions()
     typer.echo(reading.roles_text(), err=True)
     for question in reading.questions:
-        if not typer.confirm(question.text, default=True, err=True):
+        if not typer.confirm(question.on_command_line, default=True, err=True):
+            kept = "; --same VALUE=VALUE keeps a label" if "--same" in question.option else ""
             raise DesignError(
-                f"say what it is with another option than {question.option}; --same VALUE=VALUE "
-                "keeps a label"
-                if question.option.startswith("--same")
-                else f"say what it is with another option than {question.option}"
+                f"then say so: {question.otherwise}"
+                if question.otherwise
+                else f"say what it is with another option than {question.option}{kept}"
             )
 
 

@@ -288,9 +288,8 @@ def _show(row: Mapping[str, Any]) -> None:
     read = f"stage {row['stages']}" if row["stages"] else row["status"]
     shown = display.console()
     # People count repeats from 1, as pages do; files and the API have the index from 0.
-    about = (
-        f"repeat {row['replicate'] + 1}, {read}; shown as {row['display']}; call {row['call_id']}"
-    )
+    shown_as = f"shown as {row['display']}; " if row["display"] else ""  # own prompts have none
+    about = f"repeat {row['replicate'] + 1}, {read}; {shown_as}call {row['call_id']}"
     shown.print(
         f"--- sample {row['sample']}: {row['judge']} on {row['evidence_title']!r}", style="bold"
     )

@@ -17,6 +17,7 @@ from judge_gym.analysis.report.page import (
 )
 from judge_gym.recorded.check import Check, DisagreedItem
 from judge_gym.recorded.options import FileReading
+from judge_gym.records.numbers import plural
 
 DISAGREEMENTS = "Where do verdicts and labels differ?"
 MISSING = "What does the file not support?"
@@ -84,6 +85,7 @@ def _shortened(text: str) -> str:
 
 
 def _reading(reading: FileReading) -> Section | None:
+    answers = any(value.truths for value in reading.values)
     roles = pd.DataFrame(
         [
             {"column": role.column, "taken for": role.role.replace("_", " "), "why": role.reason}
@@ -97,6 +99,7 @@ def _reading(reading: FileReading) -> Section | None:
                 "means": value.label or "no label",
                 "verdicts": value.verdicts,
                 "labels": value.labels,
+                **({"known answers": value.truths} if answers else {}),
             }
             for value in reading.values
         ]
@@ -119,7 +122,9 @@ def _facts(check: Check) -> Iterator[tuple[str, str]]:
     yield "items", f"{len(recording.items):,}"
     yield "judges", ", ".join(row["setup"] for row in check.table["rows"])
     yield "verdicts", f"{len(recording.verdicts):,}"
-    yield "people's labels", f"{len(recording.labels):,} of {check.table['raters']} raters"
+    count = len(recording.labels)
+    labels = f"{count:,} of {plural(check.table['raters'], 'rater')}" if count else "none"
+    yield "people's labels", labels
     positive = f", “{scale['positive']}” is positive" if scale["positive"] else ""
     yield "scale", f"{scale['kind']}: {', '.join(scale['labels'])}{positive}"
     yield "written by", "judge-gym check"

@@ -635,9 +635,9 @@ def _read_verdicts(
         frame["repeat"] = frame.groupby(key, sort=False).cumcount()
         gathered.questions.append(
             Question(
-                f"A judge has {usual} rows for an item: repeats in the order of the file? "
-                "(--repeat COLUMN names what numbers them)",
+                f"A judge has {usual} rows for an item: repeats in the order of the file?",
                 "--yes",
+                "--repeat COLUMN names what numbers them",
             )
         )
     frame = _without_conflicts(frame, key, gathered, "judge")
@@ -720,15 +720,15 @@ def _role_questions(roles: Sequence[Role]) -> list[Question]:
     for option, uncertain in by_option.items():
         first = uncertain[0]
         columns = {role.option: role.column for role in reversed(uncertain)}
-        text = f"{', '.join([*columns.values()][::-1])}: {first.words}?"
+        text, other = f"{', '.join([*columns.values()][::-1])}: {first.words}?", ""
         if _holds_labels(first):
             whose, flag, otherwise = (
                 ("a person's are", "--judge", "--human")
                 if first.role == "judge"
                 else ("a judge's are", "--human", "--judge")
             )
-            text = f"{text} ({whose} {first.option.replace(flag, otherwise, 1)})"
-        questions.append(Question(text, option))
+            other = f"{whose} {first.option.replace(flag, otherwise, 1)}"
+        questions.append(Question(text, option, other))
     return questions
 
 

@@ -106,6 +106,13 @@ class Question:
     text: str
     option: str
     """The option that answers it as proposed."""
+    otherwise: str = ""
+    """What to do if it is not so: `a person's are --human ann`."""
+
+    @property
+    def on_command_line(self) -> str:
+        """The question for those who can give options."""
+        return f"{self.text} ({self.otherwise})" if self.otherwise else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +212,9 @@ class FileReading:
     def refuse_open_questions(self) -> None:
         """Refuses a reading that needs a word of the user, with all questions at once."""
         if self.questions:
-            listed = "".join(f"\n- {asked.text} {asked.option}" for asked in self.questions)
+            listed = "".join(
+                f"\n- {asked.on_command_line} {asked.option}" for asked in self.questions
+            )
             raise DesignError(
                 f"{self.roles_text()}\nSay whether this is right: --yes accepts it, and an option "
                 f"says so or otherwise:{listed}"

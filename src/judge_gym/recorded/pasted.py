@@ -1,5 +1,6 @@
 """Reads texts that a user pastes: one per line, or a table, which is asked where both fit."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -73,7 +74,7 @@ def read_pasted(
     except DesignError as error:
         known = roles or {}
         shown = [column._replace(role=known.get(column.name, "")) for column in columns]
-        return nothing._replace(columns=shown, error=error.message)
+        return nothing._replace(columns=shown, error=_without_options(error.message))
 
 
 def _nothing(table: bool, certain: bool) -> PastedTexts:
@@ -106,16 +107,31 @@ def _read_table(
         stages=items.stages,
         ordered=items.ordered,
         questions=[question.text for question in reading.questions],
-        notes=[*reading.recording.notes, *reading.conflicts, *items.notes],
+        notes=[
+            *map(_without_options, reading.recording.notes),
+            *reading.conflicts,
+            *map(_without_options, items.notes),
+        ],
     )
+
+
+def _without_options(message: str) -> str:
+    """Returns what a message says, without the options of commands, which a form has not.
+
+    >>> _without_options("Which of a and b is positive is not known: --positive a says so.")
+    'Which of a and b is positive is not known.'
+    """
+    return re.sub(r"[:;] (?:(?:say|make|name)\b[^\n;:]*)?--[^\n]*", ".", message)
 
 
 def _options(roles: Mapping[str, str]) -> FileOptions:
     """Returns what the user says about columns."""
     by_role = {role: name for name, role in roles.items() if role}
     first, second = by_role.get("response_a"), by_role.get("response_b")
+    # Parts are found beside a text that nobody names; one that is named stands alone.
+    single = [role for role in SINGLE if role != "text" or "part" not in by_role]
     return FileOptions(
-        **{role: by_role.get(role) for role in SINGLE},  # type: ignore[arg-type]  # of columns
+        **{role: by_role.get(role) for role in single},  # type: ignore[arg-type]  # of columns
         responses=(first, second) if first and second else None,
         people=tuple(name for name, role in roles.items() if role == "person"),
     )

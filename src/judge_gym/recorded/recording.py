@@ -102,8 +102,8 @@ class LabelScale(NamedTuple):
 
     @property
     def ordered(self) -> bool:
-        """Whether labels are stages of an ordinal rubric; two labels are."""
-        return self.kind != "nominal"
+        """Whether labels are stages of an ordinal rubric; two are if one of them is positive."""
+        return self.kind == "ordinal" or (self.kind == "binary" and self.positive is not None)
 
 
 @dataclass(frozen=True, eq=False)

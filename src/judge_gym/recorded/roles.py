@@ -79,6 +79,9 @@ TRUTH_OR_TEXT_NAMES = (
     *({"expected"}, {"target"}, {"reference"}, {"ideal"}, {"y", "true"}, {"y", "test"}),
 )
 """The words of names of known answers, if other columns have the same labels."""
+LABEL_NOUNS = frozenset("label labels labeled labelled annotation annotations".split())
+"""Words for labels, whoever gave them."""
+TRUTH_VALUES = frozenset("true false t f yes no y n 0 1".split())
 WRITER_WORDS = frozenset({"model", "llm"})
 """Words in the name of a column that names who judged, or who wrote what is judged."""
 MODEL_NAME = re.compile(
@@ -145,8 +148,16 @@ class Column:
         return frozenset(words) | {word.rstrip("0123456789") for word in words} - {""}
 
     def named(self, role: str) -> bool:
-        """Whether its name suggests a role."""
-        return bool(self.words & NAMES[role])
+        """Whether its name suggests a role; labels are a person's, but gpt_label is a judge's."""
+        words = self.words & NAMES[role]
+        if role == "person" and (self.words & NAMES["judge"] or MODEL_NAME.search(self.name)):
+            words -= LABEL_NOUNS
+        return bool(words)
+
+    @property
+    def generic(self) -> bool:
+        """Whether its labels are numbers or truth values, which columns of any kind may hold."""
+        return self.numeric or self.labels <= TRUTH_VALUES
 
 
 def fold(value: str) -> str:
@@ -807,6 +818,11 @@ class _Finder:
             )
             judges = any(_names_judge(other) for other in rest)
             known = people or (self.layout.truth is not None and not rest)
+            if column.generic and any(
+                other.generic and not other.named("person") and other.full >= NEARLY_FULL
+                for other in rest
+            ):
+                known = False  # one of them may be neither
             role = "person" if not self.judged or (judges and not known) else "judge"
             self._propose_labels(column, role, share, certain=known and self.judged)
 
@@ -862,7 +878,22 @@ class _Finder:
                 )
             ]
             group = self._with_alike(group, found)
-        return [column for column in found if column in group]
+        return [
+            column for column in found if column in group and not self._is_metadata(column, group)
+        ]
+
+    def _is_metadata(self, column: Column, group: Sequence[Column]) -> bool:
+        """Whether a column shares mere numbers or truth values with those that names tell.
+
+        Where judges and people are named, a full column such as is_vip or priority is neither.
+        """
+        if not column.generic or column.full < NEARLY_FULL:
+            return False
+        if any(column.named(role) for role in ("judge", "person", "verdict")):
+            return False
+        judges = self.layout.who is not None or any(map(_names_judge, group))
+        people = self.layout.truth is not None or any(other.named("person") for other in group)
+        return judges and people and not MODEL_NAME.search(column.name)
 
     def _with_alike(self, group: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
         """Adds the columns that hold the same labels as one of a group."""

@@ -509,8 +509,9 @@ def _words(found: _Findings, labels: list[str], options: FileOptions) -> LabelSc
         shown = " < ".join(order)
         found.questions.append(
             Question(
-                f"The labels in this order: {shown}? (--order none: they have no order)",
+                f"The labels in this order: {shown}?",
                 f"--order {shlex.quote(','.join(order))}",
+                "--order none: they have no order",
             )
         )
         return LabelScale("ordinal", tuple(order))

@@ -54,8 +54,7 @@ def study_items(recording: Recording, *, rubric: bool = False) -> StudyItems:
         judges = ", ".join(sorted(recording.verdicts["judge"].unique()))
         notes += (f"Verdicts of {judges} are no part of the study; judge-gym check shows them.",)
     names = list(PAIR_STAGES) if recording.paired and not rubric else list(stages.values())
-    unordered = recording.scale.kind == "binary" and recording.scale.positive is None
-    ordered = recording.scale.ordered and not recording.paired and not unordered
+    ordered = recording.scale.ordered and not recording.paired
     return StudyItems(rows, sorted(recording.labels["rater"].unique()), names, ordered, notes)
 
 

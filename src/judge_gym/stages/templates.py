@@ -298,7 +298,7 @@ def _check_pattern(pattern: str, name: str) -> None:
     except TimeoutError:
         raise DesignError(
             f"{name}: the pattern {pattern!r} takes too long on some answers: a repeat within a "
-            "repeat, such as (a+)+"
+            "repeat, such as (a+)+$"
         ) from None
 
 

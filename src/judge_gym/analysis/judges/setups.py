@@ -17,7 +17,7 @@ from judge_gym.analysis.frames import (
     usual_levels,
     varied_knobs,
 )
-from judge_gym.axes import TEMPLATE, TaskTrait, find_knob, template_file
+from judge_gym.axes import NONE, TEMPLATE, TaskTrait, find_knob, template_file
 
 NOT_ASKED = ("probe.", "rubric.critic", "prompt.slots.prober.", "prompt.slots.critic.")
 """Knobs that act after the verdict, or beside it: they make no other setup."""
@@ -146,7 +146,8 @@ def _prompt_names(levels: Collection[Any]) -> dict[Any, str]:
 def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any]) -> list[str]:
     """Returns a name for each setup: its model, and the levels that are not the usual ones.
 
-    What others recorded has no usual level, so that its levels are always named.
+    What others recorded has no usual level, and a user's own prompts neither, so that they are
+    always named.
     """
     models = short_names(str(key[0]) for key in keys)
     ends = Counter(knob.rpartition(".")[2] for knob in knobs)
@@ -157,7 +158,7 @@ def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any
         parts = [models[str(model)]]
         for knob, level in zip(knobs, levels, strict=True):
             is_usual = level_name(level) == level_name(usual[knob]) and not is_foreign(knob)
-            if level is None or is_usual:
+            if level is None or (is_usual and (knob != TEMPLATE or level == NONE)):
                 continue
             end = knob.rpartition(".")[2]
             text = prompts[level] if knob == TEMPLATE else level_name(level)

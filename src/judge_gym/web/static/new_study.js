@@ -270,7 +270,7 @@ function changed() {
 // --- what the form shows -------------------------------------------------------------------------
 
 /** What a column may be taken for; the server proposes, the user corrects. */
-const ROLES = [["", "not used"], ["text", "the text that is judged"], ["response_a", "first response of a pair"], ["response_b", "second response of a pair"],
+const ROLES = [["", "not used"], ["text", "the text that is judged"], ["part", "a named part, such as the input"], ["response_a", "first response of a pair"], ["response_b", "second response of a pair"],
   ["person", "a person's labels"], ["truth", "known answers"], ["item", "names the item"], ["cluster", "what makes items dependent"]];
 
 /** Has the server read the pasted texts, if they or what is said about them have changed. */
