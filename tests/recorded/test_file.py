@@ -101,6 +101,21 @@ def test_scores_of_a_long_file_become_labels_of_their_own() -> None:
     assert reading.recording.scale.positive == ">=0.5"
 
 
+def test_a_comparison_is_of_a_known_column_and_says_what_its_labels_mean() -> None:
+    scores = [1 + n % 10 for n in range(N)]
+    with pytest.raises(DesignError, match="unknown column 'gtp' for --score"):
+        read({**WIDE, "gpt": scores}, score="gtp>=7")
+    reading = read({**WIDE, "gpt": scores}, score="gpt>=7", positive="fail")
+    passed = [label for *_, label in verdicts(reading)].count("pass")
+    assert passed == sum(score >= 7 for score in scores), "a high score passes, whatever is counted"
+    assert "Where gpt >= 7, the label is pass; else it is fail." in reading.recording.notes
+    words = [{"pass": "gut", "fail": "schlecht"}.get(label, "") for label in LABELS]
+    with pytest.raises(DesignError, match="say which of them is positive"):
+        read({**WIDE, "gpt": scores, "ann": words}, score="gpt>=7", people=("ann",))
+    both = read({"id": IDS, "gpt": scores, "human": scores[::-1]}, score="gpt>=7,human>=5")
+    assert both.recording.scale.labels == ("negative", "positive")
+
+
 @pytest.mark.parametrize("form", ["wide", "long", "by text"])
 def test_labels_in_a_second_file_are_joined_by_item(tmp_path: Path, form: str) -> None:
     frame = pd.DataFrame(WIDE)

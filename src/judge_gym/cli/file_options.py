@@ -16,6 +16,7 @@ import typer
 from judge_gym.cli.options import NONE
 from judge_gym.errors import DesignError
 from judge_gym.records.inputs import STUDY_SUFFIXES
+from judge_gym.records.numbers import plural
 
 if TYPE_CHECKING:
     from judge_gym.recorded.options import FileOptions, FileReading
@@ -111,7 +112,9 @@ def read_pair(text: str) -> tuple[str, str] | None:
     if not words:
         return None
     if len(words) != 2:
-        raise DesignError(f"--responses {text!r} names {len(words)} columns; a pair has two")
+        raise DesignError(
+            f"--responses {text!r} names {plural(len(words), 'column')}; a pair has two"
+        )
     return words[0], words[1]
 
 

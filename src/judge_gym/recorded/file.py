@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import knob_columns
-from judge_gym.errors import DesignError
+from judge_gym.errors import DesignError, unknown
 from judge_gym.recorded.exports import is_export, read_export
 from judge_gym.recorded.options import FileOptions, FileReading, Question, Role, ValueCount
 from judge_gym.recorded.recording import (
@@ -24,6 +24,7 @@ from judge_gym.recorded.recording import (
 from judge_gym.recorded.roles import GENERIC, NEARLY_FULL, Layout, find_layout, name_words
 from judge_gym.recorded.scales import (
     MISSING_WORDS,
+    Comparison,
     ScaleReading,
     as_number,
     positive_of,
@@ -108,7 +109,8 @@ def read_file(
         roles += further.roles
     _refuse(table.name, gathered.problems)
     options = _read_statuses(verdicts, labels, items, options, gathered)
-    options = _compare_scores(verdicts, labels, items, options)
+    options = _compare_scores(verdicts, labels, items, options, gathered)
+    _refuse(table.name, gathered.problems)
     scale = read_scale(
         Counter(verdicts.loc[verdicts["status"] == "scored", "raw"]),
         Counter(labels["raw"]),
@@ -525,7 +527,11 @@ def _shared_column(
 
 
 def _compare_scores(
-    verdicts: pd.DataFrame, labels: pd.DataFrame, items: pd.DataFrame, options: FileOptions
+    verdicts: pd.DataFrame,
+    labels: pd.DataFrame,
+    items: pd.DataFrame,
+    options: FileOptions,
+    gathered: _Gathered,
 ) -> FileOptions:
     """Makes labels of numbers by the comparisons that the user declares.
 
@@ -534,33 +540,57 @@ def _compare_scores(
     comparisons = read_comparisons(options.score)
     if not comparisons:
         return options
-    scored = {part.column for part in comparisons}
     frames = [frame for frame in (verdicts, labels) if not frame.empty]
-    columns = {str(name) for frame in frames for name in frame["column"].unique()}
+    compared = [[_is_compared(frame, part.column) for frame in frames] for part in comparisons]
+    for part, rows in zip(comparisons, compared, strict=True):
+        if not any(is_compared.any() for is_compared in rows):
+            columns = [str(name) for frame in frames for name in frame["column"].unique()]
+            gathered.problems.append(unknown("column", part.column, columns, "--score"))
     words: set[str] = {value for value in items["truth"] if value and as_number(value) is None}
-    for frame in frames:
-        others = frame.loc[~frame["column"].isin(scored), "raw"]
+    for frame, rows in zip(frames, zip(*compared, strict=True), strict=True):
+        others = frame.loc[~np.logical_or.reduce(rows), "raw"]
         words |= {value for value in others.unique() if value and as_number(value) is None}
     words -= {word for word in words if word.casefold() in MISSING_WORDS}
-    positive = options.positive or positive_of(sorted(words))
-    for part in comparisons:
-        yes, no = (
-            f"{part.sign}{part.number:g}",
-            f"not {part.sign}{part.number:g}",
+    yes, no = _compared_labels(comparisons, words, options.positive)
+    if words and yes not in words:
+        labels_text = _listed(sorted(words))
+        which = "which of them is positive, with --positive LABEL"
+        gathered.problems.append(
+            f"--score makes two labels of numbers, and others are {labels_text}; "
+            + (f"say {which}" if len(words) == 2 else "compare columns without words")
         )
-        if len(words) == 2 and positive in words:
-            yes, no = str(positive), next(word for word in words if word != positive)
-        for frame in frames:
-            rows = frame["column"] == part.column
-            if part.column not in columns:  # of whatever column has numbers
-                rows = pd.Series(True, frame.index)
+    for part, rows in zip(comparisons, compared, strict=True):
+        for frame, is_compared in zip(frames, rows, strict=True):
             meanings = {
                 value: (yes if part.holds(number) else no)
-                for value in frame.loc[rows, "raw"].unique()
+                for value in frame.loc[is_compared, "raw"].unique()
                 if (number := as_number(value)) is not None
             }
-            frame.loc[rows, "raw"] = frame.loc[rows, "raw"].replace(meanings)
+            frame.loc[is_compared, "raw"] = frame.loc[is_compared, "raw"].replace(meanings)
+        text = f"{part.column} {part.sign} {part.number:g}"
+        gathered.notes.append(f"Where {text}, the label is {yes}; else it is {no}.")
     return options if options.positive else replace(options, positive=yes)
+
+
+def _is_compared(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Says which rows a comparison names: by their column, its repeats, or who gave them."""
+    who = frame["judge"] if "judge" in frame else frame["rater"]
+    return (frame["column"] == name) | (who == name)
+
+
+def _compared_labels(
+    comparisons: Sequence[Comparison], words: set[str], positive: str | None
+) -> tuple[str, str]:
+    """Returns the labels of numbers for which comparisons hold, and do not."""
+    if len(words) == 2:
+        usual = positive_of(sorted(words)) or positive
+        if usual in words:
+            return str(usual), next(word for word in words if word != usual)
+    texts = {f"{part.sign}{part.number:g}" for part in comparisons}
+    if len(texts) > 1:
+        return "positive", "negative"
+    [text] = texts
+    return text, f"not {text}"
 
 
 def _columns_of_numbers(verdicts: pd.DataFrame, labels: pd.DataFrame) -> tuple[str, ...]:

@@ -67,7 +67,9 @@ RESPONSE_NAME = re.compile(
     r"(?:response|model|output|answer|assistant|candidate|option|system|text|reply)[\s_.-]*(\w+)"
 )
 """The name of a response, which ends in a word for its place: `model_a`, `Response 1`."""
-COMPARISON = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign>>=|<=|==|>|<)\s*(?P<number>-?\d+(\.\d+)?)\s*")
+COMPARISON = re.compile(
+    r"\s*(?P<name>.*?[^\s<>=])\s*(?P<sign>>=|<=|==|>|<)\s*(?P<number>-?\d+(\.\d+)?)\s*"
+)
 LEADING_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)\s*[^\d.\s].*")
 
 
