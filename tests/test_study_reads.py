@@ -18,7 +18,7 @@ from judge_gym.studies.yaml_lines import load_yaml
 
 COMMANDS = """
 run FILE
-start FILE
+run FILE --background
 plan FILE
 plan FILE --power 0.1
 plan FILE --next

@@ -220,8 +220,8 @@ def unknown(what: str, value: object, choices: Iterable[str], where: str = "") -
     """
     *most, last = [repr(str(choice)) for choice in choices] or [""]
     listed = f"{', '.join(most)} or {last}" if most else last
-    place = f" for {where}" if where else ""
-    return f"unknown {what} {value!r}{place}" + (f"; choose {listed}" if listed else "")
+    scope = f" for {where}" if where else ""
+    return f"unknown {what} {value!r}{scope}" + (f"; choose {listed}" if listed else "")
 
 
 def nearest(value: str, choices: Iterable[str], count: int = 5) -> list[str]:

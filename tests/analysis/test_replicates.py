@@ -115,6 +115,10 @@ def test_neighbours_that_agree_more_than_shuffled_replicates_are_warned_of() -> 
     samples["stages"] = halves.add(1).astype(str).where(sticky, samples["stages"])
     found = independence(tidy(samples)).set_index(JUDGE)
     assert found["note"].to_dict() == {"openai:a": ALIKE, "openai:b": ""}
+    brief = independence(tidy(samples), notes_only=True).set_index(JUDGE)
+    assert brief["note"].to_dict() == found["note"].to_dict()
+    assert brief.loc["openai:a", "p"] == found.loc["openai:a", "p"]
+    assert brief.loc["openai:b", "p"] >= 0.05 <= found.loc["openai:b", "p"]
     a = found.loc["openai:a"]
     assert a["neighbours"] == pytest.approx(2 / 3) and a["shuffled"] == pytest.approx(
         1 / 3, abs=0.05

@@ -106,7 +106,10 @@ def pooled_variance(
 
     `keys` are the columns that define each sample's group, its cell among them.
     """
-    code = keys.groupby(list(keys.columns), observed=True).ngroup().to_numpy().astype(np.int64)
+    code = np.zeros(len(keys), dtype=np.int64)
+    for name in keys.columns:  # numbers, of which any order will do
+        number, names = pd.factorize(keys[name])
+        code = pd.factorize(code * len(names) + number)[0]
     first = first_rows(code)
     n = np.bincount(code, minlength=len(first))
     gaps: FloatArray = values - ratio(np.bincount(code, values, len(first)), n)[code]
@@ -258,8 +261,9 @@ def endpoints_by_cell(verdicts: Verdicts) -> dict[str, FloatArray]:
     known_stage = np.where(mean(ordered.astype(float)) == 1, read, np.nan)
     least = np.nan_to_num(means["stage"]) * known_stage
     drawn = np.where(mean(rows["repeats"].to_numpy(dtype=float)) > 0, np.nan, 1.0)
-    codes = pd.Categorical(rows["status"], STATUSES).codes
-    counts = {status: codes == code for code, status in enumerate(STATUSES)}
+    codes, seen = pd.factorize(rows["status"])
+    numbers = pd.Index(seen).get_indexer(list(STATUSES))  # -1, of no row, where it never occurs
+    counts = {status: codes == number for status, number in zip(STATUSES, numbers, strict=True)}
     return {
         "n": n,
         "stage_lowest": least,

@@ -339,41 +339,61 @@ def task_slices(
     # Selecting columns first makes it fast to select rows.
     own = frame[[name for name in dict.fromkeys([*by, *CELL_COLUMNS]) if name in frame]]
     own = once_per_call(own if kept is None else select_rows(own, kept), by)
-    tasks: list[tuple[Any, pd.DataFrame]] = []
-    if "task" in by:
-        tasks = list(own.groupby("task", observed=True))
     others = [name for name in by if name != "task"]
-    for task, rows in tasks or [(None, own)]:
-        setup = np.zeros(len(rows), dtype=np.int64)
-        if others:
-            setup = rows.groupby(others, observed=True).ngroup().to_numpy().astype(np.int64)
-        unit, evidence = pd.factorize(rows["evidence"].to_numpy(), sort=True)
+    # Numbers of all tasks together: grouping each task by its texts takes several times as long.
+    task, tasks = np.zeros(len(own), dtype=np.int64), pd.Index([None])
+    if "task" in by:
+        task, tasks = pd.factorize(own["task"], sort=True)
+    group = np.zeros(len(own), dtype=np.int64)
+    if others:
+        group = own.groupby(others, observed=True).ngroup().to_numpy().astype(np.int64)
+    item, evidence = pd.factorize(own["evidence"].to_numpy(), sort=True)
+    for number, name in enumerate(tasks):
+        here = np.flatnonzero(task == number)
+        rows = own.take(here) if len(tasks) > 1 else own
+        setup, (items, unit) = _used_numbers(group[here])[1], _used_numbers(item[here])
         names = rows[others].iloc[first_rows(setup)].itertuples(index=False, name=None)
         yield Verdicts(
-            key={"task": task} if "task" in by else {},
+            key={"task": name} if "task" in by else {},
             setups=tuple(names),
-            units=tuple(evidence.tolist()),
+            units=tuple(evidence[items].tolist()),
             n_stages=int(rows["n_stages"].max()) if len(rows) else 0,
             ordinal=bool((rows["rubric_kind"] != "nominal").all())
             if "rubric_kind" in rows
             else True,
             rows=rows,
             setup=setup,
-            unit=unit.astype(np.int64),
+            unit=unit,
             mask=rows["mask"].to_numpy(),
             clusters=cluster_codes(rows.iloc[first_rows(unit)]),
         )
+
+
+def _used_numbers(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """Returns the numbers that occur, and those of each row among them; without a sort."""
+    occurs = np.bincount(codes) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
+
+
+def cell_names(
+    verdicts: Verdicts, by: Sequence[str]
+) -> tuple[pd.DataFrame, tuple[IntArray, IntArray]]:
+    """Names the cells of a slice that have samples, and says where values of cells have them.
+
+    Columns: `by`, evidence, cluster.
+    """
+    first = first_rows(verdicts.setup * len(verdicts.units) + verdicts.unit)
+    names = verdicts.rows[[*dict.fromkeys([*by, "evidence", "cluster"])]].take(first)
+    return names.reset_index(drop=True), (verdicts.unit[first], verdicts.setup[first])
 
 
 def list_cells(
     verdicts: Verdicts, by: Sequence[str], values: Mapping[str, FloatArray]
 ) -> pd.DataFrame:
     """Lists the cells of a slice that have samples: `by`, evidence, cluster, then their values."""
-    _, first = np.unique(verdicts.setup * len(verdicts.units) + verdicts.unit, return_index=True)
-    names = verdicts.rows[[*dict.fromkeys([*by, "evidence", "cluster"])]].take(first)
-    unit, setup = verdicts.unit[first], verdicts.setup[first]
-    columns = pd.DataFrame({name: of_cells[unit, setup] for name, of_cells in values.items()})
-    return pd.concat([names.reset_index(drop=True), columns], axis=1)
+    names, cells = cell_names(verdicts, by)
+    columns = pd.DataFrame({name: of_cells[cells] for name, of_cells in values.items()})
+    return pd.concat([names, columns], axis=1)
 
 
 def without_draws(verdicts: Verdicts) -> Iterator[tuple[int, IntArray, Verdicts]]:

@@ -105,10 +105,10 @@ class Design(Axes):
 
     def identity(self) -> dict[str, Any]:
         """Returns the knobs that a digest covers, which a new knob does not change."""
-        chosen = self.chosen()
-        if TEMPLATE in chosen:  # a renamed file is the same prompt
-            chosen[TEMPLATE] = template_digest(self.prompt.template)
-        return chosen
+        levels = self.chosen()
+        if TEMPLATE in levels:  # a renamed file is the same prompt
+            levels[TEMPLATE] = template_digest(self.prompt.template)
+        return levels
 
     def _own_knobs(self) -> Mapping[str, Knob]:
         """Returns every knob by its path, those that were recorded of this judge included."""

@@ -85,8 +85,8 @@ class EvidenceAxes(Axes):
     def resolve(self) -> EvidenceStrategy:
         """Returns the strategy of the evidence stage."""
         if self.view == "raw":
-            chosen = FIELD_NAMES if self.fields == ALL_FIELDS else tuple(self.fields.split("+"))
-            return EvidenceStrategy(editor=None, fields=chosen)
+            fields = FIELD_NAMES if self.fields == ALL_FIELDS else tuple(self.fields.split("+"))
+            return EvidenceStrategy(editor=None, fields=fields)
         if self.editor is None:
             raise DesignError("evidence.view neutralized needs an evidence.editor")
         return EvidenceStrategy(editor=self.editor)

@@ -151,5 +151,5 @@ class PromptAxes(Axes):
     def remarks(self, stage: StageName) -> tuple[str, ...]:
         """Returns a stage's framing and language, if a study gives them."""
         slots: BaseModel = getattr(self.slots, stage)
-        given = slots.model_dump()
-        return tuple(given[name] for name in ("framing", "language") if given[name])
+        slot_texts = slots.model_dump()
+        return tuple(slot_texts[name] for name in ("framing", "language") if slot_texts[name])

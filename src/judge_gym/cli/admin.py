@@ -93,19 +93,19 @@ def status(
 
     while True:
         with _database() as database:
-            found = Deployment(database).status()
+            state = Deployment(database).status()
         if json:
-            display.print_json(found)
+            display.print_json(state)
         else:
-            typer.echo(f"{found['database']} ({found['profile']})")
-            typer.echo(f"schema {found['revision'] or 'none'}, newest {found['newest']}")
-            if found["serves"]:
-                typer.echo(f"it serves versions from schema {found['serves']} on")
-            _show_identity(found["identity"])
+            typer.echo(f"{state['database']} ({state['profile']})")
+            typer.echo(f"schema {state['revision'] or 'none'}, newest {state['newest']}")
+            if state["serves"]:
+                typer.echo(f"it serves versions from schema {state['serves']} on")
+            _show_identity(state["identity"])
             for name in ("pending", "data"):
-                if found[name]:
-                    display.table(name, found[name])
-        if not watch or all(row["status"] == "finished" for row in found["data"]):
+                if state[name]:
+                    display.table(name, state[name])
+        if not watch or all(row["status"] == "finished" for row in state["data"]):
             return
         time.sleep(WATCH_SECONDS)
 
@@ -116,8 +116,8 @@ def _show_identity(identity: Mapping[str, Any] | None) -> None:
         return
     typer.echo("it is a copy, or was moved: nothing is paid here before 'judge-gym db adopt'")
     typer.echo(f"  here: {', '.join(identity['here'].values())}")
-    for place in identity["known"]:
-        typer.echo(f"  used: {', '.join(place.values())}")
+    for location in identity["known"]:
+        typer.echo(f"  used: {', '.join(location.values())}")
 
 
 @contextmanager
@@ -155,11 +155,11 @@ def create(
     """Create a token and print it, once: only its hash is stored."""
     from judge_gym.store import SCOPES
 
-    chosen = next((known for known in SCOPES if known == scope), None)
-    if chosen is None:
+    valid_scope = next((candidate for candidate in SCOPES if candidate == scope), None)
+    if valid_scope is None:
         raise DesignError(unknown("scope", scope, SCOPES), choices=SCOPES)
     with open_lab() as lab:
-        token, secret = lab.tokens.create(name, chosen)
+        token, secret = lab.tokens.create(name, valid_scope)
     if json:
         display.print_json({**asdict(token), "token": secret})
         return
@@ -196,8 +196,10 @@ def show(call_id: int, json: AsJson = False) -> None:
     with read_lab() as lab:
         messages, attempts = lab.pages.transcript(call_id)
     if json:
-        asked = [{"role": message.role, "content": message.content} for message in messages]
-        display.print_json({"call": call_id, "messages": asked, "attempts": attempts})
+        request_messages = [
+            {"role": message.role, "content": message.content} for message in messages
+        ]
+        display.print_json({"call": call_id, "messages": request_messages, "attempts": attempts})
         return
     for message in messages:
         typer.echo(f"--- {message.role}\n{message.content}\n")

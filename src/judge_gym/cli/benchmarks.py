@@ -148,7 +148,7 @@ def _json(
         name: {
             "read": judgments.read,
             "unread": judgments.unread,
-            "disagreements": [asdict(found) for found in judgments.disagreements],
+            "disagreements": [asdict(disagreement) for disagreement in judgments.disagreements],
         }
         for name, judgments in recorded.items()
     }
@@ -200,7 +200,7 @@ def _show_reading(name: str, judgments: "Judgments") -> None:
     )
     display.table(
         "read differently than recorded (–: two verdicts in one place count as none)",
-        [asdict(found) for found in judgments.disagreements[:LISTED]],
+        [asdict(disagreement) for disagreement in judgments.disagreements[:LISTED]],
         note=f"and {differ - LISTED} more; --json lists all" if differ > LISTED else "",
     )
 
@@ -267,8 +267,8 @@ def check(
     if json:
         display.print_json(content)
         return
-    shown = {**content, "truths": ", ".join(f"{n} {label}" for label, n in truths.items())}
-    display.facts("", {name: display.cell(value) for name, value in shown.items()})
+    facts = {**content, "truths": ", ".join(f"{n} {label}" for label, n in truths.items())}
+    display.facts("", {name: display.cell(value) for name, value in facts.items()})
     persona = experiment.design.prompt.slots.scorer.persona
     if persona == Design.knobs()["prompt.slots.scorer.persona"].default:
         notes(f"the prompt tells judges that they are {persona}; change it in [design]")

@@ -53,12 +53,12 @@ def console(*, stderr: bool = False) -> "Console":
 
 def _live(*, stderr: bool) -> "Live | None":
     """Returns a live display, or None if the console is no terminal."""
-    shown = console(stderr=stderr)
-    if not shown.is_terminal:
+    terminal = console(stderr=stderr)
+    if not terminal.is_terminal:
         return None
     from rich.live import Live
 
-    return Live(console=shown, refresh_per_second=4, transient=True)
+    return Live(console=terminal, refresh_per_second=4, transient=True)
 
 
 def print_json(value: Any) -> None:
@@ -128,8 +128,8 @@ def table(
     """
     if rows:
         grid = _grid(rows, compact=compact, optional=optional, essential=essential)
-        shown = _table(title, grid, note=note, one_line=one_line)
-        console().print(shown, end="\n\n")
+        grid_table = _table(title, grid, note=note, one_line=one_line)
+        console().print(grid_table, end="\n\n")
 
 
 def show_rows(
@@ -144,8 +144,10 @@ def show_rows(
     if as_json:
         print_json(rows)
     elif rows:
-        chosen = [{k: v for k, v in row.items() if columns is None or k in columns} for row in rows]
-        table("", chosen, **options)
+        selected = [
+            {k: v for k, v in row.items() if columns is None or k in columns} for row in rows
+        ]
+        table("", selected, **options)
     elif empty:
         print(empty)
 
@@ -193,9 +195,9 @@ def _grid(
 
 def _numeric(values: Sequence[Any]) -> bool:
     """Returns whether a column is aligned to the right: most of its values are numbers."""
-    known = [value for value in values if value is not None]
-    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in known]
-    return 2 * sum(numbers) > len(known)
+    present = [value for value in values if value is not None]
+    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in present]
+    return 2 * sum(numbers) > len(present)
 
 
 def width() -> int:
@@ -217,11 +219,11 @@ def side_by_side(columns: Mapping[str, str]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    shown = Table(box=SIMPLE_HEAD, padding=(0, 1))
+    grid_table = Table(box=SIMPLE_HEAD, padding=(0, 1))
     for name in columns:
-        shown.add_column(name, ratio=1, overflow="fold")
-    shown.add_row(*columns.values())
-    console().print(shown)
+        grid_table.add_column(name, ratio=1, overflow="fold")
+    grid_table.add_row(*columns.values())
+    console().print(grid_table)
 
 
 def _cell(name: str, value: Any) -> str:
@@ -369,9 +371,9 @@ def _progress_lines(runs: "Sequence[RunProgress]", now: float) -> str:
     """Returns steps, costs and time left in one line, and below it a line for each model."""
     from judge_gym.engine import WORKFLOWS
 
-    others = (step for run in runs for step in list(run.targets))
+    other_steps = (step for run in runs for step in list(run.targets))
     parts = []
-    for step in dict.fromkeys([*WORKFLOWS, *others]):
+    for step in dict.fromkeys([*WORKFLOWS, *other_steps]):
         total = sum(run.targets.get(step, 0) for run in runs)
         if total:
             done = min(total, sum(run.done.get(step, 0) for run in runs))

@@ -105,10 +105,10 @@ def _spec(
 
     origin = search or ("feeds" if addresses else None)
     if bool(paths) == bool(origin):
-        given = f"files and {origin}" if origin else "none"
+        origins_text = f"files and {origin}" if origin else "none"
         raise DesignError(
             "evidence comes from one origin at a time: files, --feed URL or --search NAME; given: "
-            f"{given}"
+            f"{origins_text}"
         )
     if origin:
         options: dict[str, Any] = {"limit": limit} if limit else {}
@@ -160,8 +160,8 @@ def _end(results: "Mapping[str, CollectionResult]", *, quiet: bool) -> None:
             raise typer.Exit(INTERRUPTED)
         if result.found.error:
             if not quiet:
-                kept = "; items found before are kept" if result.held else ""
-                print(f"judge-gym: {result.found.error}{kept}", file=sys.stderr)
+                what_is_kept = "; items found before are kept" if result.held else ""
+                print(f"judge-gym: {result.found.error}{what_is_kept}", file=sys.stderr)
             raise typer.Exit(FAILED)
 
 
@@ -267,8 +267,8 @@ def list_pools(json: AsJson = False) -> None:
     with read_lab() as lab:
         rows = lab.evidence.list_pools()
     empty = "no pools yet; freeze one with: judge-gym pool freeze NAME --window ID"
-    shown = rows if json else [{**row, "hash": row["hash"][:12]} for row in rows]
-    display.show_rows(shown, json, empty=empty)
+    listed = rows if json else [{**row, "hash": row["hash"][:12]} for row in rows]
+    display.show_rows(listed, json, empty=empty)
 
 
 @pool_app.command("show")
@@ -338,11 +338,11 @@ def split_labels(
 ) -> None:
     """Split a study's items by cluster: train for choices, test for estimates alone."""
     with read_lab() as lab:
-        made = lab.labels.split(study, test=test, seed=seed, replace=replace)
+        split = lab.labels.split(study, test=test, seed=seed, replace=replace)
     if json:
-        display.print_json(made)
+        display.print_json(split)
     else:
-        _show_split(made)
+        _show_split(split)
 
 
 @labels_app.command("status")

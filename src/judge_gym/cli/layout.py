@@ -47,11 +47,11 @@ class Grid:
 
     def without(self, left_out: Sequence[int], note: str) -> "Grid":
         """Returns the table without some columns, and with a note on them."""
-        kept = [at for at in range(len(self.names)) if at not in left_out]
+        columns = [at for at in range(len(self.names)) if at not in left_out]
         return Grid(
-            tuple(self.names[at] for at in kept),
-            tuple(tuple(row[at] for at in kept) for row in self.rows),
-            tuple(self.numeric[at] for at in kept),
+            tuple(self.names[at] for at in columns),
+            tuple(tuple(row[at] for at in columns) for row in self.rows),
+            tuple(self.numeric[at] for at in columns),
             (*self.notes, note),
             self.optional,
             self.essential,
@@ -59,10 +59,12 @@ class Grid:
 
     def narrower(self) -> "Iterator[Grid]":
         """Yields the table with ever fewer columns, down to two (or the one that it has)."""
-        known = [self.names.index(name) for name in self.optional if name in self.names]
+        optional_columns = [self.names.index(name) for name in self.optional if name in self.names]
         essential = [at for at, name in enumerate(self.names) if name in self.essential]
-        others = [at for at in range(len(self.names) - 1, 0, -1) if at not in known + essential]
-        order = [*known, *others]
+        other_columns = [
+            at for at in range(len(self.names) - 1, 0, -1) if at not in optional_columns + essential
+        ]
+        order = [*optional_columns, *other_columns]
         for count in range(max(1, min(len(order) + 1, len(self.names) - 1))):
             left_out = sorted(order[:count])
             names = ", ".join(self.names[at] for at in left_out)
@@ -343,11 +345,11 @@ def _pieces(text: str, most: int) -> list[tuple[str, bool]]:
     pieces = []
     for word in re.split(r"[ \t\r\n]+", text.strip()):
         parts = [word]
-        for places in BREAKS:
+        for breaks in BREAKS:
             parts = [
                 piece
                 for part in parts
-                for piece in (places.split(part) if _length(part) > LONG else [part])
+                for piece in (breaks.split(part) if _length(part) > LONG else [part])
             ]
         cut = [part for whole in parts if whole for part in _cut(whole, most)]
         pieces += [(part, at > 0) for at, part in enumerate(cut)]

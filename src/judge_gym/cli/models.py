@@ -100,23 +100,23 @@ def check_models(
     if not ids:
         display.print_json({"here": here}) if json else _show_here(here)
         return
-    asked = [registry.resolve(id) for id in ids]
-    for id in asked:
+    model_ids = [registry.resolve(id) for id in ids]
+    for id in model_ids:
         registry.open(id)  # refuses a model that cannot be called before any call is made
     if suite is not None:
         with open_lab() as lab:
-            for id in asked:
+            for id in model_ids:
                 lab.suites.check_model(suite, id, condition=condition, limit=evals)
 
     async def ask() -> list[dict[str, Any]]:
-        return [asdict(await check_model(registry, id)) for id in asked]
+        return [asdict(await check_model(registry, id)) for id in model_ids]
 
     checks = asyncio.run(ask())
     reports = []
     if suite is not None:
         from judge_gym.lab.suite_schedule import CHECK
 
-        rows = dict(zip(asked, checks, strict=True))
+        rows = dict(zip(model_ids, checks, strict=True))
         with open_lab() as lab:
             reports = [
                 lab.suites.run(
@@ -151,9 +151,9 @@ def check_models(
                 if row["readable"] is False
             )
         )
-        notes(*(note for id in asked if (note := registry.card(id).unpinned)))
+        notes(*(note for id in model_ids if (note := registry.card(id).unpinned)))
         today = datetime.now(UTC).date()
-        notes(*(note for id in asked if (note := registry.card(id).retirement(today))))
+        notes(*(note for id in model_ids if (note := registry.card(id).retirement(today))))
         show_reports(reports)
     if not all(row["works"] for row in checks) or any(report.failed for report in reports):
         raise typer.Exit(FAILED)
@@ -192,19 +192,19 @@ def get_model(
 
 def _show_here(rows: "list[ModelHere]") -> None:
     """Shows the models that run on this machine."""
-    shown = [{**row, "ready": "yes" if row["ready"] else row["to_use_it"]} for row in rows]
-    for row in shown:
+    listed = [{**row, "ready": "yes" if row["ready"] else row["to_use_it"]} for row in rows]
+    for row in listed:
         del row["to_use_it"]
-    display.table("on this machine", shown)
+    display.table("on this machine", listed)
 
 
 def _listed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     today = datetime.now(UTC).date()
-    shown = [_with_free({name: row[name] for name in LISTED}) for row in rows]
-    for row in shown:
+    listed = [_with_free({name: row[name] for name in LISTED}) for row in rows]
+    for row in listed:
         if row["retires"] is not None and row["retires"] <= today:
             row["retires"] = f"retired {row['retires']}"
-    return shown
+    return listed
 
 
 def _with_free(row: dict[str, Any]) -> dict[str, Any]:
@@ -214,8 +214,8 @@ def _with_free(row: dict[str, Any]) -> dict[str, Any]:
 
 def _check_row(row: dict[str, Any]) -> dict[str, Any]:
     """Returns a check as the terminal shows it: readable or not is said where it works."""
-    shown = {name: value for name, value in row.items() if name != "readable"}
-    return _with_free(shown | ({"works": "unreadable"} if row["readable"] is False else {}))
+    columns = {name: value for name, value in row.items() if name != "readable"}
+    return _with_free(columns | ({"works": "unreadable"} if row["readable"] is False else {}))
 
 
 def _facts(card: "ModelCard") -> dict[str, Any]:

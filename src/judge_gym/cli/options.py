@@ -140,9 +140,9 @@ def workflow(name: str | None) -> "Workflow | None":
     """
     from judge_gym.engine import WORKFLOWS
 
-    for known in WORKFLOWS:
-        if name == known:
-            return known
+    for valid_name in WORKFLOWS:
+        if name == valid_name:
+            return valid_name
     if name is not None:
         raise DesignError(unknown("step", name, WORKFLOWS), choices=WORKFLOWS)
     return None

@@ -103,8 +103,8 @@ def _below(table: "JudgeTable", printed: int, fits: bool) -> "Iterator[str]":
         )
     if is_corrected(table):
         yield CORRECTED
-    others = "" if fits else "; --json has those of the other columns"
-    yield f"Intervals: 95 %, over {interval_units(table)}, for all rows of a column{others}."
+    other_columns = "" if fits else "; --json has those of the other columns"
+    yield f"Intervals: 95 %, over {interval_units(table)}, for all rows of a column{other_columns}."
     if counts := differing_counts(table):
         yield counts
 
@@ -137,8 +137,8 @@ def print_chosen(table: "JudgeTable") -> None:
 
 def print_summary(report: "Report") -> None:
     """Prints which judge to use, what each knob does, and the checks of a protocol."""
-    shown = ("experiments", "evidence items", "samples", "scored")
-    counts = [_counted(report.facts[name].split(" (")[0], name) for name in shown]
+    fact_names = ("experiments", "evidence items", "samples", "scored")
+    counts = [_counted(report.facts[name].split(" (")[0], name) for name in fact_names]
     cost = report.facts.get("cost", FREE)
     display.text(f"{report.title}: {', '.join([*counts, *([cost] if cost != FREE else [])])}")
     if report.judge_table is not None:
@@ -146,13 +146,13 @@ def print_summary(report: "Report") -> None:
     for line in report.summary.choices[:SUMMARY_LINES]:
         display.text(line)
     for part in report.sections:
-        if any(found.frame.columns[0] in CHECKS for found in part.tables):
+        if any(report_table.frame.columns[0] in CHECKS for report_table in part.tables):
             display.text(part.lead)
-    for found in report.tables:
-        head = str(found.frame.columns[0])
+    for report_table in report.tables:
+        head = str(report_table.frame.columns[0])
         if head in CHECKS:
-            columns = [head, *(name for name in CHECKS[head] if name in found.frame)]
-            display.table("", display.records(found.frame[columns]), one_line=True)
+            columns = [head, *(name for name in CHECKS[head] if name in report_table.frame)]
+            display.table("", display.records(report_table.frame[columns]), one_line=True)
     notes(*first(report.warnings, SUMMARY_LINES))
 
 
@@ -174,9 +174,9 @@ def print_report(report: "Report") -> None:
             display.heading(question.title if repeated else section.title, section.lead)
             for line in section.lines:
                 display.text(f"- {line}")
-            for found in section.tables:
-                if found.title != "Judges":  # is printed above
-                    _print_cells(found)
+            for report_table in section.tables:
+                if report_table.title != "Judges":  # is printed above
+                    _print_cells(report_table)
             for case in section.cases:
                 display.text(f"“{case.item}”:")
                 for quote in case.quotes:

@@ -137,10 +137,10 @@ def command_with_budget(limits: Mapping[str, float], other: str) -> str:
     left: list[str] = []
     rest = iter(words)
     for word in rest:
-        given = next(rest, "") if word == "--budget" else word.removeprefix("--budget=")
+        value = next(rest, "") if word == "--budget" else word.removeprefix("--budget=")
         if word.startswith("--budget"):
-            if given.partition("=")[0] not in limits:
-                left += ["--budget", given]
+            if value.partition("=")[0] not in limits:
+                left += ["--budget", value]
         else:
             left.append(word)
     raised = [w for name, limit in limits.items() for w in ("--budget", f"{name}={_plain(limit)}")]
@@ -153,12 +153,12 @@ def _plain(limit: float) -> str:
 
 def same_command(arguments: Sequence[str] | None = None) -> str:
     """Returns this command line, or other arguments, without what may be secret in a URL."""
-    given = sys.argv[1:] if arguments is None else arguments
+    command_words = sys.argv[1:] if arguments is None else arguments
     words = []
-    for word in given:
+    for word in command_words:
         flag, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
         words.append(flag + equals + (bare_endpoint(value) if REMOTE.match(value) else value))
-    hidden = " (with the whole URL)" if words != [*given] else ""
+    hidden = " (with the whole URL)" if words != [*command_words] else ""
     return shlex.join(["judge-gym", *words]) + hidden
 
 
@@ -181,10 +181,10 @@ def collect_missing(lab: "Lab", study: "Target", allow_private: bool, *, quiet: 
 
 def collection_summary(result: "CollectionResult") -> str:
     """Returns what a search found, in one line."""
-    found = len(result.found.items) + sum(result.found.dropped.values())
+    total = len(result.found.items) + sum(result.found.dropped.values())
     left_out = ", ".join(f"{count} {reason}" for reason, count in result.found.dropped.items())
     return (
-        f"{found} found, {result.added} added to window {result.window_id}, which holds "
+        f"{total} found, {result.added} added to window {result.window_id}, which holds "
         f"{result.held}" + (f"; left out: {left_out}" if left_out else "")
     )
 

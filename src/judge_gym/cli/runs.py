@@ -228,8 +228,8 @@ def worker(
     On Postgres, any number of workers may share the work.
     """
     with open_lab() as lab:
-        if others := lab.workers.other_versions():
-            notes(f"left for workers of another version: {', '.join(others)}")
+        if other_versions := lab.workers.other_versions():
+            notes(f"left for workers of another version: {', '.join(other_versions)}")
         with display.run_progress(quiet=False) as watch:
             done = lab.workers.execute(
                 until_idle=until_idle,

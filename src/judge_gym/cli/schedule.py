@@ -61,7 +61,7 @@ def schedule(
 
     registry, now = Registry(), datetime.now(UTC)
     entry = registry.entries.schedule
-    chosen = condition or (entry.condition if entry else "default")
+    condition_name = condition or (entry.condition if entry else "default")
     models = [registry.resolve(id) for id in model]
     scheduled = [registry.resolve(id) for id in entry.models] if entry else []
     listed = models or scheduled or registry.proposed(now.date())
@@ -69,12 +69,16 @@ def schedule(
         listed = [*dict.fromkeys([*scheduled, *listed])]
     with open_lab() as lab, _runs_of(lab, remote, suite) as list_runs:
         runs = list_runs()
-        rows = lab.suites.schedule(suite, listed, condition=chosen, runs=runs) if listed else []
+        rows = (
+            lab.suites.schedule(suite, listed, condition=condition_name, runs=runs)
+            if listed
+            else []
+        )
         if not json:
             notes(*(n for id in listed if (n := registry.card(id).retirement(now.date()))))
         if write:
             least = entry.usd_per_month if entry else 0.0
-            _write(rows, chosen, usd_per_month, least, json)
+            _write(rows, condition_name, usd_per_month, least, json)
             return
         if not json:
             proposed = (
@@ -184,7 +188,7 @@ def _run(
 
 
 def _show(rows: "Sequence[DueRow]", title: str) -> None:
-    shown = [
+    listed = [
         {
             "model": row["model"],
             "condition": row["condition"],
@@ -198,7 +202,7 @@ def _show(rows: "Sequence[DueRow]", title: str) -> None:
     ]
     estimated = any(row["estimated"] for row in rows)
     note = "Costs are estimates until a run of the model has measured them." if estimated else ""
-    display.table(title, shown, note=note)
+    display.table(title, listed, note=note)
 
 
 def _nothing_scheduled(

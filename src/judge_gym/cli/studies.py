@@ -234,8 +234,8 @@ def plan(
         raise DesignError("--for and --target belong to --next")
     if next:
         with read_lab() as lab:
-            found = lab.reports.plan_next(target, quantity=quantity, half_width=half_width)
-        display.print_json(found) if json else _print_next(found)
+            purchase = lab.reports.plan_next(target, quantity=quantity, half_width=half_width)
+        display.print_json(purchase) if json else _print_next(purchase)
         return
     if power is not None:
         in_file = Path(target).suffix in STUDY_SUFFIXES  # which needs no lab yet
@@ -304,11 +304,15 @@ def _print_next(found: "NextPurchase") -> None:
             for row in found["variance"]
         ],
     )
-    others = found["quantities"]
-    more = f" and {len(others) - OTHER_QUANTITIES} more" if len(others) > OTHER_QUANTITIES else ""
+    quantities = found["quantities"]
+    more = (
+        f" and {len(quantities) - OTHER_QUANTITIES} more"
+        if len(quantities) > OTHER_QUANTITIES
+        else ""
+    )
     notes(
         *(f"{row['option']}: {row['note']}" for row in found["purchases"] if row["note"]),
-        f"--for also knows: {'; '.join(others[:OTHER_QUANTITIES])}{more}",
+        f"--for also knows: {'; '.join(quantities[:OTHER_QUANTITIES])}{more}",
     )
 
 

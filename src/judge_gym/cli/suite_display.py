@@ -52,13 +52,13 @@ def show_runs(runs: Sequence[Mapping[str, Any]]) -> None:
     ]
     title = ", ".join(f"{name} {rows[0][name]}" for name in shared)
     hidden = {*shared, *(["inconclusive"] if not any(row["inconclusive"] for row in rows) else [])}
-    shown = [{name: row[name] for name in row if name not in hidden} for row in rows]
+    listed = [{name: row[name] for name in row if name not in hidden} for row in rows]
     note = "pass rate: with its 95 % interval over evals"
     if any(run["in_process"] for run in runs):
         note += (
             f"; {IN_PROCESS}: the graders import candidate code, which could change their verdict"
         )
-    display.table(title, shown, note=note)
+    display.table(title, listed, note=note)
 
 
 def _interval(
@@ -129,7 +129,7 @@ def show_plan(plan: "SuitePlan") -> None:
 def show_leaderboard(rows: Sequence[Mapping[str, Any]]) -> None:
     """Prints a leaderboard."""
     note = "Compare within one version and condition. usd: per run; seconds: per answer."
-    shown = [
+    listed = [
         {
             "suite": row["suite"],
             "version": row["version"][:8],
@@ -146,7 +146,7 @@ def show_leaderboard(rows: Sequence[Mapping[str, Any]]) -> None:
         }
         for row in rows
     ]
-    display.table("leaderboard", shown, note=note)
+    display.table("leaderboard", listed, note=note)
     if not rows:
         notes("no complete run of a whole suite yet")
 
@@ -201,8 +201,8 @@ def _show_text(title: str, text: str) -> None:
     if text.strip():
         lines = text.rstrip().split("\n")
         more = len(lines) - PRINTED_LINES
-        shown = "\n".join(lines[:PRINTED_LINES]) + (f"\n[{more} more lines]" if more > 0 else "")
-        display.heading(title, shown)
+        excerpt = "\n".join(lines[:PRINTED_LINES]) + (f"\n[{more} more lines]" if more > 0 else "")
+        display.heading(title, excerpt)
 
 
 def _number(value: float) -> float | None:

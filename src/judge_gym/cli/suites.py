@@ -133,8 +133,8 @@ def show(
     if json:
         facts = {"suite": suite.name, "version": version_of(suite), "steps": list(suite.steps)}
         sections = list(suite.guidelines)
-        known = {"conditions": list(suite.conditions), "guidelines": sections}
-        display.print_json({**facts, **known, "evals": rows})
+        choices = {"conditions": list(suite.conditions), "guidelines": sections}
+        display.print_json({**facts, **choices, "evals": rows})
         return
     display.table(f"{suite.name}, version {version_of(suite) or 'unknown'}", rows)
     notes(
@@ -500,11 +500,13 @@ def failed(
     with lab_or_remote(remote) as lab:
         rows = lab.suites.list_failed(run)
     columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason")
-    shown = rows if json else [{**row, "reason": display.shortened(row["reason"])} for row in rows]
-    display.show_rows(shown, json, columns=columns)
+    listed = rows if json else [{**row, "reason": display.shortened(row["reason"])} for row in rows]
+    display.show_rows(listed, json, columns=columns)
     if not json:
-        asked = f" --lab {remote}" if remote else ""
-        debug = f"inspect one with: judge-gym suite debug {rows[0]['eval']}{asked}" if rows else ""
+        lab_option = f" --lab {remote}" if remote else ""
+        debug = (
+            f"inspect one with: judge-gym suite debug {rows[0]['eval']}{lab_option}" if rows else ""
+        )
         notes(debug or "every eval passed")
 
 
@@ -549,17 +551,17 @@ def export(
     from judge_gym.lab.suite_files import write_folder, zip_parts
 
     with read_lab() as lab:
-        found = lab.suites.find_run(run).id
-        chosen = None
+        run_id = lab.suites.find_run(run).id
+        result_id = None
         if eval is not None:
-            chosen = find_eval(lab, eval, run=found, replicate=replicate)
-        files = lab.suites.files(found, eval=chosen)
+            result_id = find_eval(lab, eval, run=run_id, replicate=replicate)
+        files = lab.suites.files(run_id, eval=result_id)
         if to.suffix == ".zip":
             with to.open("wb") as archive:
                 archive.writelines(zip_parts(files))
         else:
             write_folder(files, to)
     if json:
-        display.print_json({"run": found, "eval": chosen, "path": str(to)})
+        display.print_json({"run": run_id, "eval": result_id, "path": str(to)})
     else:
         typer.echo(to)

@@ -62,8 +62,8 @@ class LabSearch:
 
     def spec(self, concept: str, window: Window, limit: int) -> PoolSpec:
         """Returns the search for a concept in a window; each concept has a search of its own."""
-        chosen = WindowSpec(country=window.country, start=window.start, end=window.end)
-        return PoolSpec.for_search(self.origin, concept, self.addresses, limit=limit, window=chosen)
+        dates = WindowSpec(country=window.country, start=window.start, end=window.end)
+        return PoolSpec.for_search(self.origin, concept, self.addresses, limit=limit, window=dates)
 
 
 def window_of(spec: PoolSpec) -> Window | None:

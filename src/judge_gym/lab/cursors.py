@@ -11,11 +11,11 @@ from judge_gym.store import Page
 
 def all_rows(page: Callable[..., Page]) -> list[Mapping[str, Any]]:
     """Returns the rows of all pages, which the function returns by cursor and size."""
-    found = page(after=None, limit=1000)
-    rows = [*found.rows]
-    while found.next is not None:
-        found = page(after=found.next, limit=1000)
-        rows += found.rows
+    listed = page(after=None, limit=1000)
+    rows = [*listed.rows]
+    while listed.next is not None:
+        listed = page(after=listed.next, limit=1000)
+        rows += listed.rows
     return rows
 
 

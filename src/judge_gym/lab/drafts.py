@@ -80,9 +80,9 @@ class Drafts:
         task = Task(
             task_type, concept, _pool_name(window_id), pool, truth=truth, protocol=CONTESTED
         )
-        chosen = {**knobs, "judge.model": self._models.resolve(model_id)}
+        levels = {**knobs, "judge.model": self._models.resolve(model_id)}
         if task_type == "benchmark":  # its rubric is loaded next
-            chosen["rubric.author"] = "provided"
+            levels["rubric.author"] = "provided"
         for row in self._store.experiments.rows():
             if row["tag"] == tag:
                 forget = Remedy("experiments.cleanup", {"tag": tag, "forget": True})
@@ -90,7 +90,7 @@ class Drafts:
                     f"there is an experiment {tag!r} already",
                     remedy=forget if row["cleaned_up"] is not None else None,
                 )
-        experiment = self._design_experiment(tag, task, chosen, seed)
+        experiment = self._design_experiment(tag, task, levels, seed)
         saved = self._studies.save("", experiment)
         return None if saved.draft else saved.digest
 
@@ -132,9 +132,9 @@ class Drafts:
         task = with_rubric(experiment.task, rubric)
         if (path.parent / "benchmark.toml").exists():  # it says how to ask
             task = replace(task, defaults=load_benchmark(path.parent).design)
-        chosen = _chosen(experiment)
-        design = self._design(task, chosen)
-        check_roles([design.judge.model], task, design, chosen=chosen)
+        levels = _chosen(experiment)
+        design = self._design(task, levels)
+        check_roles([design.judge.model], task, design, chosen=levels)
         new = replace(experiment, task=task, design=design)
         if experiment.task.rubric is None:
             return self._replace(experiment, new, study).digest

@@ -92,7 +92,7 @@ class Analysis:
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns the findings as flat rows."""
-        return [_row(self.results.name(found.case.result), found) for found in self.findings]
+        return [_row(self.results.name(finding.case.result), finding) for finding in self.findings]
 
     def to_json(self) -> dict[str, Any]:
         """Returns the analysis as `--json` prints it."""
@@ -428,24 +428,24 @@ class Failures:
     def _end(
         self, number: int, work: _Work, findings: Sequence[triage.Finding], report: Path | None
     ) -> None:
-        shown = work.analysis(findings, None, report).to_json()
-        shown["report"] = report.relative_to(self._folder).as_posix() if report else None
-        self._store.analyses.end(number, shown)
+        document = work.analysis(findings, None, report).to_json()
+        document["report"] = report.relative_to(self._folder).as_posix() if report else None
+        self._store.analyses.end(number, document)
 
     def show(self, analysis: Id) -> AnalysisDetail:
         """Returns what a queued analysis found, its report, and the question to end with."""
         record = self._store.analyses.find(analysis)
-        found = record.result or {}
-        report = self._folder / found["report"] if found.get("report") else None
+        result = record.result or {}
+        report = self._folder / result["report"] if result.get("report") else None
         return {
             **self._row(record),
-            "counts": found.get("counts", {}),
-            "verdicts": found.get("verdicts", {}),
-            "findings": found.get("findings", []),
-            "recorded_fixes": found.get("recorded_fixes", []),
-            "notes": found.get("notes", []),
+            "counts": result.get("counts", {}),
+            "verdicts": result.get("verdicts", {}),
+            "findings": result.get("findings", []),
+            "recorded_fixes": result.get("recorded_fixes", []),
+            "notes": result.get("notes", []),
             "bytes": report.stat().st_size if report and report.is_file() else None,
-            "ask_user": QUESTION if found.get("findings") else None,
+            "ask_user": QUESTION if result.get("findings") else None,
         }
 
     def _row(self, record: AnalysisRecord) -> AnalysisRow:
@@ -488,7 +488,9 @@ class Failures:
                         "version": report.version,
                         "pass_rate": report.pass_rate,
                         "failures": len(report.failures),
-                        "classes": dict(Counter(one.classification for one in report.failures)),
+                        "classes": dict(
+                            Counter(failure.classification for failure in report.failures)
+                        ),
                         "actions": [*report.actions],
                         "bytes": len(text.encode()),
                     }
@@ -508,13 +510,13 @@ class Failures:
             eval: an eval's path, `category/name`.
         """
         text = self._report(path).read_text("utf-8", "replace")
-        shown = triage.without_rows(text)
+        excerpt = triage.without_rows(text)
         if eval is not None:
             parts = triage.read_failure_sections(text)
             named = {part.eval: part.text for part in parts}
             if eval not in named:
                 raise NotFoundError(unknown("eval", eval, named, path), choices=named)
-            shown = named[eval]
+            excerpt = named[eval]
         report = triage.read_report(text, path)
         return {
             "path": path,
@@ -522,7 +524,7 @@ class Failures:
             "date": report.date,
             "mismatches": [str(mismatch) for mismatch in triage.lint_report(text)],
             "actions": [*report.actions],
-            "text": shown,
+            "text": excerpt,
         }
 
     def record_action(
@@ -552,19 +554,19 @@ class Failures:
         head, heading, actions = text.rpartition(_ACTIONS)  # a model may have written the words
         if not heading:
             raise ConflictError(f"{path} has no section on actions; is it a report of analyze?")
-        kept = re.sub(r"\A\s*None\.?\s*\Z", "", actions).strip()
-        if line not in kept.splitlines():
-            kept = "\n".join(filter(None, (kept, line)))
-        file.write_text(f"{head}{heading}\n\n{kept}\n", encoding="utf-8")
+        recorded = re.sub(r"\A\s*None\.?\s*\Z", "", actions).strip()
+        if line not in recorded.splitlines():
+            recorded = "\n".join(filter(None, (recorded, line)))
+        file.write_text(f"{head}{heading}\n\n{recorded}\n", encoding="utf-8")
         [row] = [row for row in self.list_reports() if row["path"] == path]
         return row
 
     def _report(self, path: str) -> Path:
         """Returns the file of a report below the folder of reports."""
         refuse_outside(path, self._folder)
-        known = [row["path"] for row in self.list_reports()]
-        if path not in known:
-            raise NotFoundError(unknown("report", path, known), choices=known)
+        paths = [row["path"] for row in self.list_reports()]
+        if path not in paths:
+            raise NotFoundError(unknown("report", path, paths), choices=paths)
         return self._folder / path
 
     # --- facts -----------------------------------------------------------------------------------
@@ -577,18 +579,18 @@ class Failures:
             raise DesignError(
                 f"name one or more judges of {run.model}: --judge MODEL; two show where they differ"
             )
-        found = list(dict.fromkeys(map(self._models.resolve, named or SIMULATED_JUDGES)))
-        if run.model in found and not allow_self:
+        judge_ids = list(dict.fromkeys(map(self._models.resolve, named or SIMULATED_JUDGES)))
+        if run.model in judge_ids and not allow_self:
             raise DesignError(
                 f"{run.model} would judge its own failures; name another judge, or --allow-self"
             )
         try:
             family = self._models.card(run.model).family
         except JudgeGymError:  # its registry entry was removed
-            return found
-        same_family = [judge for judge in found if self._models.card(judge).family == family]
+            return judge_ids
+        same_family = [judge for judge in judge_ids if self._models.card(judge).family == family]
         notes += [f"the judge {judge} is of the family of {run.model}" for judge in same_family]
-        return found
+        return judge_ids
 
     def _references(
         self,
@@ -650,7 +652,7 @@ class Failures:
 
     def _verdicts(self, runs: Mapping[str, int]) -> dict[str, list[triage.JudgeVerdict]]:
         """Returns the verdicts of runs by the hash of their evidence, failed calls included."""
-        found: defaultdict[str, list[triage.JudgeVerdict]] = defaultdict(list)
+        by_evidence: defaultdict[str, list[triage.JudgeVerdict]] = defaultdict(list)
         for run in self._store.runs.active([*runs]):
             if run.id not in runs.values():
                 continue
@@ -658,7 +660,7 @@ class Failures:
             for page in self._store.completed.samples(run):
                 for sample, answer in page:
                     verdict = triage.JudgeVerdict(judge, sample, answer.text)
-                    found[sample.evidence.hash].append(verdict)
+                    by_evidence[sample.evidence.hash].append(verdict)
             items = {item.id: item for item in run.experiment.task.pool.items}
             for id, rubric in self._store.runs.rubrics(run).items():
                 keys = self._store.verdicts.sample_keys(run, id, False, 0, run.samples)
@@ -667,8 +669,10 @@ class Failures:
                         failed = Sample(
                             rubric, items[item], replicate, Display((), ()), "provider_error"
                         )
-                        found[failed.evidence.hash].append(triage.JudgeVerdict(judge, failed, ""))
-        return found
+                        by_evidence[failed.evidence.hash].append(
+                            triage.JudgeVerdict(judge, failed, "")
+                        )
+        return by_evidence
 
     # Defined last, since annotations after it could not name the type.
     def list(self, *, run: Id | None = None) -> Sequence[AnalysisRow]:
@@ -706,7 +710,7 @@ def _cases(
     prior: Sequence[triage.PriorReport],
 ) -> Sequence[triage.Case]:
     """Returns the failures as judges read them."""
-    others = source.others()
+    other_results = source.others()
     cases = []
     for result in failed:
         files = source.source(result)
@@ -714,7 +718,7 @@ def _cases(
             result,
             files,
             reference=answers.get(result.path),
-            others={model: by_eval[result.path] for model, by_eval in others.items()},
+            others={model: by_eval[result.path] for model, by_eval in other_results.items()},
             prior=prior,
             version=source.run.version,
             before=source.sources_before(prior, result),

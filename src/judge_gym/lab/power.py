@@ -46,7 +46,7 @@ def study_sizes(prepared: PreparedStudy) -> "dict[str, Size]":
     if smallest.task.protocol != CONTESTED:
         return sizes
     every = list(tasks.values())
-    whole = Size(sum(map(_items, every)), sum(map(_clusters, every)), repeats)
+    total = Size(sum(map(_items, every)), sum(map(_clusters, every)), repeats)
     kinds = [
         [experiment for experiment in every if experiment.task.type == kind]
         for kind in ("ecc", "control")
@@ -58,11 +58,11 @@ def study_sizes(prepared: PreparedStudy) -> "dict[str, Size]":
         if least < MIN_CONCEPTS:
             sizes["H1 on these concepts"] = Size(tested, tested, repeats, arms=2)
     if probed:
-        sizes["H2 consensus hallucination"] = whole
+        sizes["H2 consensus hallucination"] = total
     if probed and any(target.rivals for target in targets):
-        sizes["H3 framework sensitivity"] = whole
+        sizes["H3 framework sensitivity"] = total
     if {"single", "subset"} <= {experiment.design.verdict.method for experiment in experiments}:
-        sizes["H4 forced-choice inflation"] = whole
+        sizes["H4 forced-choice inflation"] = total
     return sizes
 
 

@@ -152,20 +152,22 @@ def _answer_columns(
             "probe_label": "; ".join(names[stage - 1] for stage in stages) if probed else None,
             "probe_model": design.judge.model if probed else None,
         }
-    asked = prompted(display, stages, flipped=flipped)
+    prompted_labels = prompted(display, stages, flipped=flipped)
     strategy = design.verdict.resolve()
-    shown = zip(display.labels, display.stages, strict=True)
+    labels = zip(display.labels, display.stages, strict=True)
     line = answer and verdict_line(
         answer,
         display.labels,
         json_output=strategy.json,
         method=strategy.method,
         abstain=strategy.abstain,
-        names=None if flipped else {label: names[stage - 1] for label, stage in shown},
+        names=None if flipped else {label: names[stage - 1] for label, stage in labels},
     )
     return {
         "verdict_line": line or None,
-        "probe_label": "; ".join(names[stage - 1] for _, stage in asked) if probed else None,
+        "probe_label": "; ".join(names[stage - 1] for _, stage in prompted_labels)
+        if probed
+        else None,
         "probe_model": design.judge.model if probed else None,
     }
 
@@ -251,10 +253,10 @@ def _downloaded(lab: "Client", target: str) -> "pd.DataFrame":
 
 
 def _known(name: str, studies: Iterable[str]) -> None:
-    found = sorted({*studies} - {""})
-    if name not in found:
-        known = f"choose {', '.join(found)}" if found else "there is none yet"
-        raise NotFoundError(f"there is no study {name!r}; {known}", choices=found)
+    names = sorted({*studies} - {""})
+    if name not in names:
+        choice_text = f"choose {', '.join(names)}" if names else "there is none yet"
+        raise NotFoundError(f"there is no study {name!r}; {choice_text}", choices=names)
 
 
 @contextmanager
@@ -279,12 +281,12 @@ def _reading(url: str | None) -> Iterator[Store]:
 def file_format(file: Path, format: str | None = None) -> str:
     """Returns the format of a file, csv or parquet, and refuses one that contradicts its name."""
     suffix = file.suffix.lower().removeprefix(".")
-    chosen = suffix if format is None else format
-    if chosen not in FORMATS:
-        raise DesignError(unknown("format", chosen, FORMATS, str(file)), choices=FORMATS)
-    if suffix not in ("", chosen):
-        raise DesignError(f"{file} does not end in .{chosen}, the requested format")
-    return chosen
+    format_name = suffix if format is None else format
+    if format_name not in FORMATS:
+        raise DesignError(unknown("format", format_name, FORMATS, str(file)), choices=FORMATS)
+    if suffix not in ("", format_name):
+        raise DesignError(f"{file} does not end in .{format_name}, the requested format")
+    return format_name
 
 
 def write_csv(frame: "pd.DataFrame", out: Path | IO[str]) -> None:
@@ -389,8 +391,8 @@ def people_of(samples: "pd.DataFrame") -> "pd.DataFrame":
             what = f"label of {rater} for {item}"
             raise DesignError(unknown(what, str(label), choices), choices=choices)
         stages.append(stage)
-    found = labels[["tag", "evidence"]].assign(rater=raters, stage=pd.Series(stages, labels.index))
-    return found.reset_index(drop=True)
+    people = labels[["tag", "evidence"]].assign(rater=raters, stage=pd.Series(stages, labels.index))
+    return people.reset_index(drop=True)
 
 
 def _csv_table(file: Path) -> Any:
@@ -426,8 +428,8 @@ def _parquet_table(file: Path) -> Any:
     """Reads a parquet file, with knobs as categories."""
     from pyarrow import parquet
 
-    known = set(parquet.read_schema(file).names) - {"judge.model"}
-    return parquet.read_table(file, read_dictionary=[n for n in _text_knobs() if n in known])
+    columns = set(parquet.read_schema(file).names) - {"judge.model"}
+    return parquet.read_table(file, read_dictionary=[n for n in _text_knobs() if n in columns])
 
 
 def _text_knobs() -> list[str]:

@@ -92,9 +92,9 @@ def write_folder(files: Iterable[File], folder: Path) -> None:
             raise DesignError(f"{folder} exists and holds no suite run; choose another folder")
         shutil.rmtree(folder)
     for path, content in files:
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
 
 
 def zip_parts(files: Iterable[File]) -> Iterator[bytes]:

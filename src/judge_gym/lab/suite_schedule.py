@@ -42,12 +42,12 @@ def due_rows(
     for run in sorted(runs, key=lambda run: run["created"]):
         if run["whole"] and run["condition"] == condition and run["series"] != CHECK:
             attempts.setdefault(run["model"], []).append(run)
-    known = dict.fromkeys(models or attempts)
-    costs = {model: _last_cost(attempts.get(model, ())) for model in known}
+    model_ids = dict.fromkeys(models or attempts)
+    costs = {model: _last_cost(attempts.get(model, ())) for model in model_ids}
     expected = {
         model: estimates.get(model) if cost is None else cost for model, cost in costs.items()
     }
-    found = due(
+    due_models = due(
         [
             Attempt(
                 model,
@@ -55,7 +55,7 @@ def due_rows(
                 max((run["created"] for run in attempts.get(model, ())), default=None),
                 expected[model],
             )
-            for model in known
+            for model in model_ids
         ],
         now,
     )
@@ -71,7 +71,7 @@ def due_rows(
             "estimated": costs[row.model] is None,
             "retires": _retires(registry, row.model),
         }
-        for row in found
+        for row in due_models
     ]
 
 
@@ -86,10 +86,10 @@ def estimated_cost(
 ) -> float | None:
     """Returns the expected US dollars of a run that was never made; None at unknown prices."""
     card = registry.card(model)
-    asked = requests(suite, suite.evals, model, condition=condition, series=CHECK)
-    prices = [card.price(input_tokens(request), CODE_TOKENS) for request in asked]
-    known = [usd for usd in prices if usd is not None]
-    return sum(known) if len(known) == len(prices) else None
+    sent = requests(suite, suite.evals, model, condition=condition, series=CHECK)
+    prices = [card.price(input_tokens(request), CODE_TOKENS) for request in sent]
+    known_prices = [usd for usd in prices if usd is not None]
+    return sum(known_prices) if len(known_prices) == len(prices) else None
 
 
 def _last_cost(runs: Sequence[SuiteRunRow]) -> float | None:

@@ -176,8 +176,8 @@ class Suites:
         try:
             return load_suite(suite)
         except NotFoundError as error:
-            own = sorted(str(file.parent) for file in Path().glob("*/suite.toml"))
-            choices = ["python", *own]
+            own_suites = sorted(str(file.parent) for file in Path().glob("*/suite.toml"))
+            choices = ["python", *own_suites]
             raise NotFoundError(
                 f"{error.message}; choose {' or '.join(choices)}", choices=choices
             ) from error
@@ -294,8 +294,8 @@ class Suites:
             guidelines: a text that is shown instead of the suite's guidelines.
             options: see `SuiteKeywords`.
         """
-        chosen = condition if guidelines is None else own_guidelines(condition, guidelines)
-        command = self._command(self._named(suite), [model], [chosen], options)
+        selected = condition if guidelines is None else own_guidelines(condition, guidelines)
+        command = self._command(self._named(suite), [model], [selected], options)
         self._refuse(command)
         before = self._same_run(command, *command.points[0])
         if before is not None:
@@ -310,7 +310,7 @@ class Suites:
 
     def _named(self, suite: str) -> Suite:
         """Returns the included suite or one in the working folder by its name alone."""
-        by_name = {found.name: found for found in self.list()}
+        by_name = {loaded.name: loaded for loaded in self.list()}
         if suite not in by_name:
             raise NotFoundError(unknown("suite", suite, by_name), choices=by_name)
         return by_name[suite]
@@ -452,12 +452,12 @@ class Suites:
             raise DesignError("a suite is run with at least one model")
         tasks = self._select(suite, options)
         limits, replicates = options.get("budget") or {}, options.get("replicates")
-        chosen = [_condition(suite, condition) for condition in conditions]
+        selected = [_condition(suite, condition) for condition in conditions]
         ids = [self._models.resolve(model) for model in models]
         return SuiteCommand(
             suite,
             tasks,
-            tuple(dict.fromkeys(itertools.product(ids, chosen))),
+            tuple(dict.fromkeys(itertools.product(ids, selected))),
             options.get("series", SERIES),
             1 if replicates is None else replicates,
             limits,
@@ -532,9 +532,9 @@ class Suites:
         watch: WatchProgress = lambda progress: None,
     ) -> SuiteReport:
         """Continues a run that was paused, interrupted or over its budget, and follows it."""
-        found = self.find_run(run)
-        self._change_budget(found.suite, budget)
-        [report] = self._executed(self._engine.execute_suites([found], watch=watch))
+        suite_run = self.find_run(run)
+        self._change_budget(suite_run.suite, budget)
+        [report] = self._executed(self._engine.execute_suites([suite_run], watch=watch))
         return report
 
     def budget(self, suite: str) -> Mapping[str, Any]:
@@ -574,9 +574,11 @@ class Suites:
         compared = tuple(report.narrowed(paths, replicates) for report in executed)
         if any(report.stopped is not None for report in compared):
             return compared, ()
-        base_results, *others = [[row.result for row in report.results] for report in compared]
+        base_results, *other_results = [
+            [row.result for row in report.results] for report in compared
+        ]
         names = [removed.name for removed in conditions[1:]]
-        return compared, ablate(base_results, dict(zip(names, others, strict=True)))
+        return compared, ablate(base_results, dict(zip(names, other_results, strict=True)))
 
     # --- scores ----------------------------------------------------------------------------------
 
@@ -616,11 +618,11 @@ class Suites:
             )
         if _NUMBER.fullmatch(text):
             return self._store.suites.find_run(int(text))
-        known = self._store.suites.list_runs()
-        matches = [run for run in known if text and run.key.startswith(text.lower())]
+        runs = self._store.suites.list_runs()
+        matches = [run for run in runs if text and run.key.startswith(text.lower())]
         if len(matches) == 1:
             return matches[0]
-        choices = [str(run.id) for run in matches or known]
+        choices = [str(run.id) for run in matches or runs]
         if matches:
             raise ConflictError(
                 f"{text!r} begins the keys of {len(matches)} runs; choose {' or '.join(choices)}",
@@ -659,9 +661,9 @@ class Suites:
 
         Only runs with a result of every eval count, of the suite or of the category.
         """
-        found = self.reports(suite=suite, model=model)
-        chosen = [report for report in found if condition in (None, report.run.condition)]
-        return score_rows(chosen, version, self.list_tasks(suite, version), category)
+        reports = self.reports(suite=suite, model=model)
+        selected = [report for report in reports if condition in (None, report.run.condition)]
+        return score_rows(selected, version, self.list_tasks(suite, version), category)
 
     def list_failed(self, run: Id) -> Sequence[EvalRow]:
         """Returns the evals of a run that did not pass, with the step and the reason."""
@@ -700,13 +702,13 @@ class Suites:
         Each result has a folder with its task, the model's reply, the output files, the log of
         each step, the reference answer and the grader.
         """
-        found = self.find_run(run)
-        rows = [row.id for row in self.results(found.id)] if eval is None else [eval]
-        yield RUN_FILE, as_json(self.show_run(found.id))
+        suite_run = self.find_run(run)
+        rows = [row.id for row in self.results(suite_run.id)] if eval is None else [eval]
+        yield RUN_FILE, as_json(self.show_run(suite_run.id))
         for row in rows:
             detail = self.show_eval(row)
             reply = self._last_attempt(detail["call_id"]).get("body")
-            yield from eval_files(detail, reply, replicates=found.replicates)
+            yield from eval_files(detail, reply, replicates=suite_run.replicates)
 
     def _last_attempt(self, call: int | None) -> Mapping[str, Any]:
         """Returns the newest attempt at a call; empty if the call is in another lab's ledger."""
@@ -729,8 +731,8 @@ class Suites:
         Without models, those that are scheduled or were run.
         """
         runs = self.list_runs(suite=suite)
-        known = [*models] or [*self._scheduled_models(), *(run["model"] for run in runs)]
-        return due_rows(self._models, runs, known, condition=condition, now=datetime.now(UTC))
+        model_ids = [*models] or [*self._scheduled_models(), *(run["model"] for run in runs)]
+        return due_rows(self._models, runs, model_ids, condition=condition, now=datetime.now(UTC))
 
     def schedule(
         self,
@@ -751,7 +753,7 @@ class Suites:
             now: the time, if it is another.
         """
         loaded = self.find(suite)
-        chosen = _condition(loaded, condition)
+        selected = _condition(loaded, condition)
         ids = [self._models.resolve(model) for model in models]
         return due_rows(
             self._models,
@@ -759,7 +761,7 @@ class Suites:
             ids,
             condition=condition,
             now=now or datetime.now(UTC),
-            estimates={id: estimated_cost(self._models, loaded, id, chosen) for id in ids},
+            estimates={id: estimated_cost(self._models, loaded, id, selected) for id in ids},
         )
 
     def _scheduled_models(self) -> Sequence[str]:
@@ -812,8 +814,8 @@ class Suites:
         created: AwareDatetime | None = None,
     ) -> int:
         """Stores a run that another lab makes, or raises its targets, and returns its number."""
-        known = set(self.list_tasks(suite, version))
-        if unknown_paths := sorted({*evals} - known):
+        valid_paths = set(self.list_tasks(suite, version))
+        if unknown_paths := sorted({*evals} - valid_paths):
             raise NotFoundError(
                 f"there is no eval {unknown_paths[0]!r} in version {version!r} of the suite "
                 f"{suite!r} here; its files come first"
@@ -848,7 +850,7 @@ class Suites:
         isolation: Word = "",
     ) -> int:
         """Stores a result of a run and returns its number; only an inconclusive one is replaced."""
-        found = self._store.suites.find_run(run)
+        suite_run = self._store.suites.find_run(run)
         result = EvalResult(
             category=category,
             name=name,
@@ -860,9 +862,9 @@ class Suites:
             usd=usd,
             isolation=isolation,
         )
-        if not 0 <= replicate < found.replicates_of.get(result.path, 0):
+        if not 0 <= replicate < suite_run.replicates_of.get(result.path, 0):
             raise DesignError(f"run {run} asks for no replicate {replicate} of {result.path!r}")
-        return self._store.suites.save_posted_result(found, result, at)
+        return self._store.suites.save_posted_result(suite_run, result, at)
 
 
 def _condition(suite: Suite, name: str | Condition) -> Condition:

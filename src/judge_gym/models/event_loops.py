@@ -17,11 +17,11 @@ class LoopResources(Generic[T]):
 
     async def get(self, open_: Callable[[AsyncExitStack], Awaitable[T]], key: Hashable = None) -> T:
         """Returns the running loop's resource; the first call opens it in the given stack."""
-        place = (asyncio.get_running_loop(), key)
-        if place not in self._opened:
-            lifetime = self._lifetime(place, open_)
-            self._opened[place] = (await anext(lifetime), lifetime)
-        return self._opened[place][0]
+        loop_and_key = (asyncio.get_running_loop(), key)
+        if loop_and_key not in self._opened:
+            lifetime = self._lifetime(loop_and_key, open_)
+            self._opened[loop_and_key] = (await anext(lifetime), lifetime)
+        return self._opened[loop_and_key][0]
 
     async def _lifetime(
         self, place: _Place, open_: Callable[[AsyncExitStack], Awaitable[T]]

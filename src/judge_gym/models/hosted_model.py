@@ -57,7 +57,8 @@ class HostedModel:
         if card.searches and card.provider == "openai":  # only its newer API searches
             self._cards[True] = replace(card, api="responses", takes_seed=False)
         self._connect = {
-            searches: open_provider(own, key, base_url) for searches, own in self._cards.items()
+            searches: open_provider(model_card, key, base_url)
+            for searches, model_card in self._cards.items()
         }
         self._redact = Redactor(key, base_url)
         self._connections: LoopResources[Model] = LoopResources()
@@ -206,10 +207,10 @@ class HostedModel:
 
 def _sum(bills: Sequence[Bill | None]) -> Bill | None:
     """Returns the sum of bills; its price is unknown where one of theirs is."""
-    known = [bill for bill in bills if bill is not None]
-    if not known:
+    bills_with_usage = [bill for bill in bills if bill is not None]
+    if not bills_with_usage:
         return None
-    read, wrote, cached, prices = zip(*known, strict=True)
+    read, wrote, cached, prices = zip(*bills_with_usage, strict=True)
     usd = sum(prices) if None not in prices else None
     return Bill(sum(read), sum(wrote), sum(cached), usd)
 

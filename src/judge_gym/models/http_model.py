@@ -155,8 +155,8 @@ class HttpModel:
         if self.seeded:
             body["seed"] = request.draw.seed
         if native and self.structured == "native":
-            asked = {"name": ANSWER, "schema": request.schema, "strict": True}
-            body["response_format"] = {"type": "json_schema", "json_schema": asked}
+            json_schema = {"name": ANSWER, "schema": request.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
         elif native and self.structured == "tool":
             tool = {"name": ANSWER, "parameters": request.schema}
             body["tools"] = [{"type": "function", "function": tool}]

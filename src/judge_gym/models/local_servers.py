@@ -37,22 +37,22 @@ class ModelHere(TypedDict):
 
 async def models_here(registry: Registry) -> list[ModelHere]:
     """Lists the models that run here; every port gets one GET without a key."""
-    asked = await asyncio.gather(*map(_names, SERVERS.values()))
+    model_names = await asyncio.gather(*map(_names, SERVERS.values()))
     rows = [model_file_here(name) for name in DOWNLOADS]
-    own = {
+    endpoint_names = {
         bare_endpoint(endpoint.base_url).rstrip("/"): name
         for name, endpoint in registry.entries.endpoints.items()
     }
-    for (server, port), names in zip(SERVERS.items(), asked, strict=True):
+    for (server, port), names in zip(SERVERS.items(), model_names, strict=True):
         urls = [f"http://{host}:{port}/v1" for host in ("127.0.0.1", "localhost")]
-        known = next((own[url] for url in urls if url in own), None)
+        own_endpoint = next((endpoint_names[url] for url in urls if url in endpoint_names), None)
         entry = f'put [endpoints.{server}] base_url = "{urls[0]}" into {USER_FILE}'
         rows += [
             ModelHere(
-                model=f"{known or server}:{name}",
+                model=f"{own_endpoint or server}:{name}",
                 runs=urls[0],
-                ready=known is not None,
-                to_use_it="" if known else entry,
+                ready=own_endpoint is not None,
+                to_use_it="" if own_endpoint else entry,
             )
             for name in names
         ]

@@ -44,10 +44,10 @@ class ModelCheck:
 async def check_model(registry: Registry, id: str) -> ModelCheck:
     """Asks a model one question, outside of the ledger: no result depends on it."""
     model = registry.open(id)
-    asked = Request(id, (Message("user", (QUESTION,)),), Draw("check"), max_tokens=MAX_TOKENS)
+    request = Request(id, (Message("user", (QUESTION,)),), Draw("check"), max_tokens=MAX_TOKENS)
     started = time.monotonic()
     try:
-        done = await model.complete(asked)
+        done = await model.complete(request)
     except ProviderError as error:
         return ModelCheck(id, False, None, time.monotonic() - started, error=error.message)
     return ModelCheck(

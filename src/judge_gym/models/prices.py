@@ -27,8 +27,8 @@ class Prices:
             return None
         cached = self.input if self.cached is None else self.cached
         fresh = input_tokens - cached_tokens
-        whole = fresh * self.input + cached_tokens * cached + output_tokens * self.output
-        return whole / 1e6 + searches * (self.search or 0.0) / 1e3
+        millionths = fresh * self.input + cached_tokens * cached + output_tokens * self.output
+        return millionths / 1e6 + searches * (self.search or 0.0) / 1e3
 
 
 FREE = Prices(0.0, 0.0, search=0.0)
@@ -63,7 +63,7 @@ def context_data(provider: str, model: str) -> int | None:
     from genai_prices.data_snapshot import get_snapshot
 
     try:
-        _, found = get_snapshot().find_provider_model(model, None, provider, None)
+        _, info = get_snapshot().find_provider_model(model, None, provider, None)
     except LookupError:
         return None
-    return found.context_window
+    return info.context_window

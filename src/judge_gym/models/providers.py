@@ -223,35 +223,35 @@ _received: ContextVar[Received] = ContextVar("received")
 async def received() -> AsyncIterator[Received]:
     """Keeps the response to the call within; calls of one model run concurrently."""
     async with AsyncExitStack() as turn:
-        kept = Received(turn)
-        token = _received.set(kept)
+        reply = Received(turn)
+        token = _received.set(reply)
         try:
-            yield kept
+            yield reply
         finally:
             _received.reset(token)
-            kept.response = None  # its stream refers to what is kept
+            reply.response = None  # its stream refers to what is kept
 
 
 async def _keep_response(response: "Response") -> None:
     """Keeps a response and limits its body."""
     from httpx2 import AsyncByteStream
 
-    kept, body = _received.get(), cast("AsyncByteStream", response.stream)
-    kept.response = response
+    reply, body = _received.get(), cast("AsyncByteStream", response.stream)
+    reply.response = response
 
     class Limited(AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             try:
-                async for chunk in limited(aiter(body), kept.turn):
+                async for chunk in limited(aiter(body), reply.turn):
                     yield chunk
             except UnreadableBody as error:
-                kept.unreadable = error.message
+                reply.unreadable = error.message
                 raise
 
         async def aclose(self) -> None:
             await body.aclose()
 
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        kept.unreadable = "its reply is compressed, which was not asked for"
-        raise UnreadableBody(kept.unreadable)
+        reply.unreadable = "its reply is compressed, which was not asked for"
+        raise UnreadableBody(reply.unreadable)
     response.stream = Limited()

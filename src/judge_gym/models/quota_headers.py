@@ -69,15 +69,15 @@ def read_quota(headers: Mapping[str, str]) -> Quota:
     >>> read_quota({"x-ratelimit-remaining-requests": "59", "x-ratelimit-reset-requests": "6m0s"})
     {'requests': Remaining(amount=59.0, seconds=360.0)}
     """
-    found: dict[str, Remaining] = {}
+    quotas: dict[str, Remaining] = {}
     for kind, remaining, reset in HEADERS:
         amount = headers.get(remaining)
-        if amount is None or kind in found:
+        if amount is None or kind in quotas:
             continue
         seconds = _seconds(headers.get(reset, ""), headers.get("date"))
         if seconds is not None and AMOUNT.fullmatch(amount):
-            found[kind] = Remaining(float(amount), seconds)
-    return found
+            quotas[kind] = Remaining(float(amount), seconds)
+    return quotas
 
 
 def _seconds(reset: str, date: str | None) -> float | None:

@@ -23,8 +23,8 @@ class Redactor:
         parts = urlsplit(base_url)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         header = base64.b64encode(f"{user}:{password}".encode()).decode() if user else ""
-        given = [pair.partition("=")[2] for pair in parts.query.split("&")]
-        values = [value for value in given if len(value) >= SHORTEST_VALUE]
+        query_values = [pair.partition("=")[2] for pair in parts.query.split("&")]
+        values = [value for value in query_values if len(value) >= SHORTEST_VALUE]
         written = (parts.password or "", *values)  # as the URL has them
         meant = (key, password, header, *map(unquote_plus, values))
         secrets = [secret for secret in (*written, *meant) if secret]

@@ -92,19 +92,21 @@ class Registry:
 
     def _card(self, id: str) -> ModelCard:
         provider, _, name = id.partition(":")
-        known = {} if provider == "sim" else {**self.entries.providers, **self.entries.endpoints}
-        if provider != "sim" and provider not in known:
-            choices = ["sim", *known]
+        endpoints = (
+            {} if provider == "sim" else {**self.entries.providers, **self.entries.endpoints}
+        )
+        if provider != "sim" and provider not in endpoints:
+            choices = ["sim", *endpoints]
             raise DesignError(unknown("provider", provider, choices, id), choices=choices)
         if not name:
             raise DesignError(f"{id!r} names no model; an id is provider:name")
         if provider == "sim":
             from judge_gym.models.simulated import CoderProfile, profile  # most labs only read
 
-            own = profile(name)
-            writes = isinstance(own, CoderProfile)
+            sim_profile = profile(name)
+            writes = isinstance(sim_profile, CoderProfile)
             return ModelCard(
-                id, provider, name, own.family, simulated=True, dated=True, searches=writes
+                id, provider, name, sim_profile.family, simulated=True, dated=True, searches=writes
             )
         facts, scope = self.entries.facts(provider, id)
         if provider == LOCAL:
@@ -207,9 +209,9 @@ class Registry:
         theirs = self._priced_as(provider)
         return [
             f"{provider}:{model.id}"
-            for known in get_snapshot().providers
-            if known.id == theirs
-            for model in known.models
+            for entry in get_snapshot().providers
+            if entry.id == theirs
+            for model in entry.models
             if not model.deprecated
         ]
 
@@ -294,8 +296,8 @@ class Registry:
     def _searching(self) -> list[str]:
         """Lists the providers of which models can search the web."""
         named = {id.partition(":")[0] for id in self.entries.searching}
-        found = [name for name in self.entries.providers if name in named]
-        return [f"{name}:NAME" for name in found] + ["sim:coder-NAME"]
+        providers = [name for name in self.entries.providers if name in named]
+        return [f"{name}:NAME" for name in providers] + ["sim:coder-NAME"]
 
     def _keys(self, name: str) -> list[str]:
         """Returns the environment variables that may hold a provider's or an endpoint's key."""
@@ -306,7 +308,7 @@ class Registry:
 
     def _key(self, card: ModelCard) -> str:
         names = self._keys(card.provider)
-        key = next((found for name in names if (found := os.environ.get(name, "").strip())), "")
+        key = next((value for name in names if (value := os.environ.get(name, "").strip())), "")
         if names and not key:
             where = f" (key_env of endpoints.{card.provider} in {USER_FILE})" if card.own else ""
             raise _uncallable(card.id, f"set {' or '.join(names)}{where}")
@@ -327,9 +329,9 @@ def _uncallable(id: str, why: str) -> DesignError:
 
 def _date_in(version: str) -> date | None:
     """Returns the date in a version's name."""
-    found = DAY.search(version)
+    match = DAY.search(version)
     try:
-        return date(*map(int, found.groups())) if found else None
+        return date(*map(int, match.groups())) if match else None
     except ValueError:
         return None
 

@@ -224,9 +224,9 @@ def _read(path: Path, packaged: Packaged) -> Users:
                 "a provider has it, or it is not a valid name; choose another"
             )
     _refuse_unknown(path.name, "providers", users.providers, packaged.providers)
-    known = [*packaged.providers, *users.endpoints]
+    owner_names = [*packaged.providers, *users.endpoints]
     owners = {id.partition(":")[0]: None for id in users.models}
-    _refuse_unknown(path.name, "models", owners, known)
+    _refuse_unknown(path.name, "models", owners, owner_names)
     return users
 
 

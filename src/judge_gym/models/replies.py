@@ -84,10 +84,10 @@ def text(content: Any) -> str:
 def arguments(message: Mapping[str, Any]) -> str:
     """Returns the arguments of the tool call; empty without one."""
     try:
-        given = message["tool_calls"][0]["function"]["arguments"]
+        call_arguments = message["tool_calls"][0]["function"]["arguments"]
     except (LookupError, TypeError):
         return ""
-    return given if isinstance(given, str) else json.dumps(given)
+    return call_arguments if isinstance(call_arguments, str) else json.dumps(call_arguments)
 
 
 def usage(data: Any) -> tuple[int | None, int | None, int]:

@@ -106,11 +106,11 @@ class SharedThrottle(Throttle):
 
     async def _hold_round(self) -> Pause:
         before = self.slots.limit
-        asked = [(call, self._expected(call.max_tokens)) for call in self._waiting]
-        sizes = [amounts_of(call.input_tokens, expected) for call, expected in asked]
+        waiting = [(call, self._expected(call.max_tokens)) for call in self._waiting]
+        sizes = [amounts_of(call.input_tokens, expected) for call, expected in waiting]
         change = self._round(sizes)
         result = await asyncio.to_thread(self._leases.change, self._scope, change)
-        for (call, expected), size in zip(asked[: result.started], sizes, strict=False):
+        for (call, expected), size in zip(waiting[: result.started], sizes, strict=False):
             if call in self._waiting:  # otherwise all waits were ended meanwhile
                 self._waiting.remove(call)
             if not call.started.done():
@@ -122,7 +122,7 @@ class SharedThrottle(Throttle):
             self.slots.limit = result.share
             self.slots.fill()
         least = GAP * result.processes
-        if result.started < len(asked):
+        if result.started < len(waiting):
             return Pause(max(least, min(result.wait, RENEW)), 0.0)
         if not self.slots.waiting:
             return Pause(least, RENEW)
@@ -190,7 +190,9 @@ def fair_share(whole: int, wanted: int, others: Sequence[Mapping[str, Any]]) -> 
     (4, 0)
     """
     even = whole / (len(others) + 1)
-    kept = [max(other["holds"], min(math.floor(even), other["wants"])) for other in others]
+    held_by_others = [
+        max(other["holds"], min(math.floor(even), other["wants"])) for other in others
+    ]
     crowded = any(other["wants"] > other["holds"] for other in others)
-    left: int = whole - sum(kept)
+    left: int = whole - sum(held_by_others)
     return max(0, min(wanted, left, math.ceil(even) if crowded else whole))

@@ -26,13 +26,13 @@ def searches_of(response: "ModelResponse") -> tuple[Search, ...]:
     from pydantic_ai.messages import NativeToolCallPart, NativeToolReturnPart
 
     calls = [p for p in response.parts if isinstance(p, NativeToolCallPart) and p.tool_name == TOOL]
-    found = {
+    returns = {
         part.tool_call_id: part.content
         for part in response.parts
         if isinstance(part, NativeToolReturnPart) and part.tool_name == TOOL
     }
     searches = [
-        Search(_query(call.args), _addresses(got := found.get(call.tool_call_id)), _error(got))
+        Search(_query(call.args), _addresses(got := returns.get(call.tool_call_id)), _error(got))
         for call in calls
     ]
     # A router reports the sources of the answer, and no query.
@@ -71,15 +71,15 @@ def joined_text(parts: "Sequence[ModelResponsePart]") -> str:
 
 def _query(args: Any) -> str:
     """Returns the query; for a page that was opened, its URL."""
-    given = args
+    query = args
     if isinstance(args, str):
         try:
-            given = json.loads(args)
+            query = json.loads(args)
         except ValueError:
             return args
-    if not isinstance(given, Mapping):
+    if not isinstance(query, Mapping):
         return ""
-    queries = given.get("query") or given.get("queries") or given.get("pattern") or given.get("url")
+    queries = query.get("query") or query.get("queries") or query.get("pattern") or query.get("url")
     return "; ".join(map(str, queries)) if isinstance(queries, list) else str(queries or "")
 
 

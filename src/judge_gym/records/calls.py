@@ -63,8 +63,8 @@ class Request:
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters; `web_search` only if it is set, so that older keys stay the same."""
-        given = {"temperature": self.temperature, "max_tokens": self.max_tokens}
-        return {**given, "web_search": True} if self.web_search else given
+        parameters = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        return {**parameters, "web_search": True} if self.web_search else parameters
 
     def key(self, endpoint: str = "") -> str:
         """Returns the ledger's key: a hash of request, model and endpoint.

@@ -64,7 +64,7 @@ def search_origins() -> Mapping[str, Origin]:
 
 def find_origin(name: str) -> Origin:
     """Returns the search of a name, or raises an error with the choices."""
-    known = search_origins()
-    if name not in known:
-        raise DesignError(unknown("search", name, known), choices=known)
-    return known[name]
+    origins = search_origins()
+    if name not in origins:
+        raise DesignError(unknown("search", name, origins), choices=origins)
+    return origins[name]

@@ -111,14 +111,16 @@ def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | No
 def graded(items: Sequence[Evidence], rubric: Rubric) -> tuple[Evidence, ...]:
     """Returns items with their truths, numbers or labels, as stage numbers of a rubric."""
     numbers = {stage.label: number for number, stage in enumerate(rubric.stages, 1)}
-    known = {str(number): number for number in numbers.values()} | numbers
+    number_of = {str(number): number for number in numbers.values()} | numbers
     graded_items = []
     for item in items:
         truth = None
         if item.truth is not None:
-            truth = None if isinstance(item.truth, bool) else known.get(str(item.truth))
+            truth = None if isinstance(item.truth, bool) else number_of.get(str(item.truth))
             if truth is None:
-                raise DesignError(unknown("truth", item.truth, known, item.title), choices=known)
+                raise DesignError(
+                    unknown("truth", item.truth, number_of, item.title), choices=number_of
+                )
         graded_items.append(replace(item, truth=truth))
     return tuple(graded_items)
 

@@ -42,16 +42,16 @@ def split_searches(text: str) -> tuple[tuple[Search, ...], str]:
     if not text.startswith(HEAD):
         return (), text
     head, _, answer = text.partition("\n\n")
-    found: list[Search] = []
+    searches: list[Search] = []
     for line in head.split("\n")[1:]:
         mark, content = line[: len(QUERY)], line[len(QUERY) :]
         if mark == QUERY:
-            found.append(Search(content))
+            searches.append(Search(content))
         elif mark == SOURCE:
-            found[-1] = replace(found[-1], sources=(*found[-1].sources, content))
+            searches[-1] = replace(searches[-1], sources=(*searches[-1].sources, content))
         elif mark == ERROR:
-            found[-1] = replace(found[-1], error=content)
-    return tuple(found), answer
+            searches[-1] = replace(searches[-1], error=content)
+    return tuple(searches), answer
 
 
 def _line(text: str) -> str:

@@ -55,9 +55,9 @@ def open_search(
 
     origin = find_origin(name)
     implementation = EntryPoint(origin.name, origin.source, GROUP).load()
-    given = [addresses] if origin.takes == "addresses" else []
+    positional = [addresses] if origin.takes == "addresses" else []
     source: Source = implementation(
-        *given,
+        *positional,
         Fetcher(allow_private=allow_private),
         known=known,
         on_progress=on_progress,

@@ -34,7 +34,7 @@ def extract_article(html: bytes | str, url: str = "") -> Evidence | None:
 
     The title may be empty. Without a `url`, the page's own is taken.
     """
-    found = _extraction()(
+    document = _extraction()(
         html,
         url=url or None,
         include_comments=False,
@@ -47,16 +47,16 @@ def extract_article(html: bytes | str, url: str = "") -> Evidence | None:
             "max_date": "2100-01-01",
         },
     )
-    text = (getattr(found, "text", "") or "").strip()
+    text = (getattr(document, "text", "") or "").strip()
     if not text:
         return None
-    url = url or getattr(found, "url", "") or ""
+    url = url or getattr(document, "url", "") or ""
     return Evidence(
-        title=getattr(found, "title", "") or "",
+        title=getattr(document, "title", "") or "",
         text=text,
         url=url,
-        date=getattr(found, "date", "") or "",
-        source=getattr(found, "sitename", "") or urlsplit(url).hostname or "",
+        date=getattr(document, "date", "") or "",
+        source=getattr(document, "sitename", "") or urlsplit(url).hostname or "",
     )
 
 
@@ -174,13 +174,13 @@ def _extract(result: FetchResult) -> Evidence | str:
 def _add(hit: SearchHit, found: Evidence | str, kept: EvidenceFilter) -> None:
     """Adds an article to a filter, completed with what the hit reports about it."""
     if isinstance(found, str):
-        shown = bare_endpoint(hit.url) or repr(hit.title)
+        name = bare_endpoint(hit.url) or repr(hit.title)
         text = hit.text()
         if not text:
             kept.drop(found)
-            kept.notes.append(f"{shown}: {found}")
+            kept.notes.append(f"{name}: {found}")
             return
-        kept.notes.append(f"{shown}: {found}; the text is the feed's own")
+        kept.notes.append(f"{name}: {found}; the text is the feed's own")
         found = Evidence(hit.title, text, _without_secrets(hit.url), source=hit.source)
     moved = canonical_url(found.url) != canonical_url(hit.url)
     link = {"link": _without_secrets(hit.url)} if moved else {}

@@ -100,14 +100,14 @@ def outlet_country(url: str) -> str:
 def _atlas() -> tuple[Country, ...]:
     """Returns every country with the names that occur in texts."""
     listed = {row.alpha_2: list(_iso_names(row)) for row in pycountry.countries}
-    found = []
+    countries = []
     for code in dict.fromkeys([*listed, *EVERYDAY]):
         # "Bolivia, Plurinational State of" is a form for lists and does not occur in texts.
         iso = [name for name in listed.get(code, ()) if not re.search(r"[,(]", name)]
         everyday, further = (table.get(code, "").split("|") for table in (EVERYDAY, FURTHER))
         names = dict.fromkeys(name for name in [*everyday, *iso, *further] if name)
-        found.append(Country(code, tuple(names) or tuple(listed[code])))
-    return tuple(found)
+        countries.append(Country(code, tuple(names) or tuple(listed[code])))
+    return tuple(countries)
 
 
 @cache
@@ -135,14 +135,16 @@ def _iso_names(row: object) -> Iterator[str]:
 def _pattern(country: Country) -> re.Pattern[str]:
     """Returns a pattern with own names in the group `own`, after longer foreign names."""
     foreign = [name for other in _atlas() if other != country for name in other.names]
-    own = [_whole(name) for name in country.names]
+    name_patterns = [_whole(name) for name in country.names]
     masks = [
         name
         for name in (*foreign, *DECOYS)
-        if name not in country.names and any(re.search(pattern, name) for pattern in own)
+        if name not in country.names and any(re.search(pattern, name) for pattern in name_patterns)
     ]
-    others = "|".join(_whole(name) for name in sorted(masks, key=len, reverse=True))
-    return re.compile(f"{others + '|' if others else ''}(?P<own>{'|'.join(own)})")
+    other_names = "|".join(_whole(name) for name in sorted(masks, key=len, reverse=True))
+    return re.compile(
+        f"{other_names + '|' if other_names else ''}(?P<own>{'|'.join(name_patterns)})"
+    )
 
 
 def _whole(name: str) -> str:

@@ -103,8 +103,10 @@ class NearDuplicates:
 
     def _keys(self, signature: Hashes) -> Iterator[tuple[defaultdict[bytes, list[int]], bytes]]:
         """Returns the bands, each with its part of a signature."""
-        whole, size = signature.tobytes(), ROWS * signature.itemsize
-        parts = (whole[start : start + size] for start in range(0, len(whole), size))
+        signature_bytes, size = signature.tobytes(), ROWS * signature.itemsize
+        parts = (
+            signature_bytes[start : start + size] for start in range(0, len(signature_bytes), size)
+        )
         return zip(self._bands, parts, strict=True)
 
     def _sketch(self, item: Evidence) -> tuple[Hashes, Hashes]:

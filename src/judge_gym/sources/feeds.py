@@ -40,7 +40,7 @@ class FeedSource:
 
     def search(self, window: Window | None, query: str, limit: int) -> SearchResult:
         """Returns the articles in the order of feeds and entries; a limit of 0 means no limit."""
-        kept = EvidenceFilter(
+        evidence = EvidenceFilter(
             window, searched=True, query=query, known=self.known, limit=limit, on_item=self.on_item
         )
         read: dict[str, Page | FetchFailure] = {}
@@ -48,7 +48,7 @@ class FeedSource:
             with closing(self.fetcher.fetch(self.urls, html=False)) as results:
                 read.update((result.url, result) for result in results)
         except KeyboardInterrupt:
-            return kept.result(interrupted=True)
+            return evidence.result(interrupted=True)
         hits: list[SearchHit] = []
         errors = []
         for url in dict.fromkeys(self.urls):
@@ -56,13 +56,13 @@ class FeedSource:
             if isinstance(result, FetchFailure):
                 error = result.reason
             else:
-                found, error = _read_feed(result)
-                hits += found
+                entries, error = _read_feed(result)
+                hits += entries
             if error:
                 hint = "; --allow-private allows it" if error == PRIVATE else ""
                 errors.append(f"{bare_endpoint(url)}: {error}{hint}")
-        complete = read_articles(hits, self.fetcher, kept, self.on_progress)
-        return kept.result("; ".join(errors), interrupted=not complete)
+        complete = read_articles(hits, self.fetcher, evidence, self.on_progress)
+        return evidence.result("; ".join(errors), interrupted=not complete)
 
 
 def _read_feed(page: Page) -> tuple[list[SearchHit], str]:
@@ -113,9 +113,9 @@ def _own_text(entry: Any) -> str:
     """Returns the longest text in an entry if it is long enough to be the article."""
     parts = [part.get("value") for part in entry.get("content", ())] + [entry.get("summary")]
     html = max((str(part or "") for part in parts), key=len)
-    found = (
+    article = (
         extract_article(f"<html><body><article>{html}</article></body></html>") if html else None
     )
-    text = found.text if found else ""
+    text = article.text if article else ""
     words = len(text.split()) + len(UNSPACED.findall(text)) // 2
     return text if words >= FULL_TEXT_WORDS else ""

@@ -153,8 +153,8 @@ class Fetcher:
         >>> Fetcher(backoff=1.0).wait(2), Fetcher().wait(1, {"Retry-After": "7"})
         (2.0, 7.0)
         """
-        asked = retry_after(headers or {})
-        return self.backoff * 2.0 ** (attempt - 1) if asked is None else asked
+        retry_seconds = retry_after(headers or {})
+        return self.backoff * 2.0 ** (attempt - 1) if retry_seconds is None else retry_seconds
 
 
 _Results = queue.SimpleQueue[FetchResult | BaseException | None]
@@ -233,11 +233,11 @@ class _FetchJob:
             if refusal:
                 return await self._deliver(replace(refusal, url=url), robots_file)
             async with self._slot(current):
-                found = await self._attempts(current, html=self.html and not robots_file)
-                if isinstance(found, str):
-                    current = found
+                reply = await self._attempts(current, html=self.html and not robots_file)
+                if isinstance(reply, str):
+                    current = reply
                     continue
-                return await self._deliver(replace(found, url=url), robots_file)
+                return await self._deliver(replace(reply, url=url), robots_file)
         failure = FetchFailure(url, f"more than {MAX_REDIRECTS} redirects")
         return await self._deliver(failure, robots_file)
 
@@ -391,7 +391,9 @@ def private_socket(info: tuple[Any, ...]) -> socket.socket:
     """Creates a socket for any resolved address except those of cloud metadata services."""
     family, kind, protocol, _, address = info
     ip = ipaddress.ip_address(address[0].partition("%")[0])
-    if any(one.is_link_local or one in METADATA for one in (ip, _embedded(ip) or ip)):
+    if any(
+        candidate.is_link_local or candidate in METADATA for candidate in (ip, _embedded(ip) or ip)
+    ):
         raise PrivateAddressError(PRIVATE)
     return socket.socket(family, kind, protocol)
 

@@ -62,8 +62,10 @@ class FileSource:
         """Returns the evidence in the files in their order; a limit of 0 means no limit."""
         from judge_gym.sources.filters import EvidenceFilter
 
-        kept = EvidenceFilter(window, searched=False, query=query, known=self.known, limit=limit)
-        paths, others = self.paths()
+        evidence = EvidenceFilter(
+            window, searched=False, query=query, known=self.known, limit=limit
+        )
+        paths, unreadable = self.paths()
         items: list[Evidence] = []
         errors = []
         for path in paths:
@@ -78,30 +80,30 @@ class FileSource:
             more = f"; and {len(errors) - LISTED} more" if len(errors) > LISTED else ""
             raise DesignError(f"{len(errors)} files cannot be read: {listed}{more}")
         for item in items:
-            kept.add(item)
-        kept.drop("other kinds of file", others)
-        return kept.result()
+            evidence.add(item)
+        evidence.drop("other kinds of file", unreadable)
+        return evidence.result()
 
     def paths(self) -> tuple[list[Path], int]:
         """Returns the files, and the number of files in folders that cannot have evidence."""
-        paths, others = [], 0
+        paths, unreadable = [], 0
         for pattern in self.patterns:
             named = self.folder / pattern
             if named.is_dir():
                 inside = [path for path in sorted(named.rglob("*")) if not _hidden(path, named)]
-                found = [path for path in inside if path.suffix in READERS and path.is_file()]
-                others += sum(path.is_file() for path in inside) - len(found)
+                matching = [path for path in inside if path.suffix in READERS and path.is_file()]
+                unreadable += sum(path.is_file() for path in inside) - len(matching)
                 kinds = f"; a file is {', '.join(READERS)}"
             else:
                 matches = sorted(glob.glob(pattern, root_dir=self.folder, recursive=True))
-                found = [path for match in matches if (path := self.folder / match).is_file()]
+                matching = [path for match in matches if (path := self.folder / match).is_file()]
                 kinds = ""
-            if not found:
+            if not matching:
                 raise MissingFileError(
                     f"no file matches {pattern!r} in {self.folder.resolve()}{kinds}"
                 )
-            paths += found
-        return paths, others
+            paths += matching
+        return paths, unreadable
 
 
 def _hidden(path: Path, folder: Path) -> bool:
@@ -132,11 +134,11 @@ def load_items(
     """Loads evidence that is given as texts or as items, each text and each address once."""
     from judge_gym.sources.filters import EvidenceFilter
 
-    kept = EvidenceFilter(window, searched=False)
+    evidence = EvidenceFilter(window, searched=False)
     for number, row in enumerate(rows, 1):
         fields = {"text": row} if isinstance(row, str) else _with_metadata(row, columns)
-        kept.add(_evidence(fields, where=f"item {number}", title=f"text {number}"))
-    return kept.result()
+        evidence.add(_evidence(fields, where=f"item {number}", title=f"text {number}"))
+    return evidence.result()
 
 
 def load_rubric(path: Path, concept: str, country: str) -> Rubric:
@@ -171,22 +173,22 @@ def _text(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
         fields, body = _front_matter(text, path)
         for name in fields:
             _refuse_misspelt(str(name), str(path))
-        own = {name: value for name, value in fields.items() if name in ABOUT}
+        about = {name: value for name, value in fields.items() if name in ABOUT}
         other = {str(name): str(value) for name, value in fields.items() if name not in ABOUT}
-        given = own.get("metadata") or {}
-        metadata = {**other, **given} if isinstance(given, dict) else given
+        nested = about.get("metadata") or {}
+        metadata = {**other, **nested} if isinstance(nested, dict) else nested
         yield _evidence(
-            {**own, "metadata": metadata, "text": body}, where=str(path), title=path.stem
+            {**about, "metadata": metadata, "text": body}, where=str(path), title=path.stem
         )
 
 
 def _html(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
     from judge_gym.sources.articles import extract_article
 
-    found = extract_article(_bytes(path))
-    if found is None:
+    article = extract_article(_bytes(path))
+    if article is None:
         raise DesignError(f"{path} holds no article text")
-    yield replace(found, title=found.title or path.stem)
+    yield replace(article, title=article.title or path.stem)
 
 
 def _json(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
@@ -208,9 +210,12 @@ def _with_metadata(row: Any, columns: Sequence[str]) -> Any:
     named = {name: row[name] for name in columns if name in row} if isinstance(row, dict) else {}
     if not named:
         return row
-    own = {name: value for name, value in row.items() if name not in named}
-    metadata = own.get("metadata") or {}
-    return {**own, "metadata": {**metadata, **named} if isinstance(metadata, dict) else metadata}
+    item_columns = {name: value for name, value in row.items() if name not in named}
+    metadata = item_columns.get("metadata") or {}
+    return {
+        **item_columns,
+        "metadata": {**metadata, **named} if isinstance(metadata, dict) else metadata,
+    }
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -234,17 +239,17 @@ def _csv(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
     names, rows = csv_table(path, required=("text",), known=COLUMNS, instead=FIELD_NAMES)
     # Beside a text, columns such as `reference` are metadata, as any other.
     parts = () if "text" in names else tuple(n for n in FIELD_NAMES if n not in columns)
-    own = (*COLUMNS, *parts)
+    read_columns = (*COLUMNS, *parts)
     for name in names:
         if name not in columns:
             _refuse_misspelt(name, f"{path}:1", (*ABOUT, *parts))
     for number, row in rows:
-        given: dict[str, Any] = {name: row[name] for name in own if row.get(name)}
-        if "truth" in given and str(given["truth"]).strip().isdigit():
-            given["truth"] = int(given["truth"])
-        other = {name: value for name, value in row.items() if name not in own}
+        item: dict[str, Any] = {name: row[name] for name in read_columns if row.get(name)}
+        if "truth" in item and str(item["truth"]).strip().isdigit():
+            item["truth"] = int(item["truth"])
+        other = {name: value for name, value in row.items() if name not in read_columns}
         yield _evidence(
-            {**given, "metadata": other}, where=f"{path}:{number}", title=f"{path.stem} {number}"
+            {**item, "metadata": other}, where=f"{path}:{number}", title=f"{path.stem} {number}"
         )
 
 
@@ -372,7 +377,9 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
         truth=fields.get("truth"),
         metadata=metadata,
         responses=tuple(texts[1:]),
-        cluster=str(given if (given := fields.get("cluster")) is not None else "").strip(),
+        cluster=str(
+            cluster_name if (cluster_name := fields.get("cluster")) is not None else ""
+        ).strip(),
         fields={} if responses else parts,
     )
 

@@ -77,8 +77,8 @@ class EvidenceFilter:
         """Keeps an item, or counts why not."""
         item = _storable(item)
         twin = None
-        own = set(keys(item))
-        reason = self._reason_to_drop(item, own)
+        item_keys = set(keys(item))
+        reason = self._reason_to_drop(item, item_keys)
         if not reason:
             twin = self._near_duplicates.find(item)
             if twin and self.searched:
@@ -93,7 +93,7 @@ class EvidenceFilter:
         if (self._start or self._end) and _days(item.date) is None:
             odd = f"the date {item.date!r}, which is not understood: write YYYY-MM-DD"
             self.notes.append(f"{_name(item)} has {odd if item.date.strip() else 'no date'}")
-        self._kept |= own
+        self._kept |= item_keys
         self._near_duplicates.add(item)
         self.items.append(item)
         if self.on_item:
@@ -111,8 +111,8 @@ class EvidenceFilter:
         """Returns why an item does not belong, or an empty text; the cheapest checks first."""
         if not item.body.strip():
             return "empty text"
-        if known := own & self._known:
-            same = any(not key.startswith("url") for key in known)
+        if shared := own & self._known:
+            same = any(not key.startswith("url") for key in shared)
             return "already there" if same or self.searched else "same address, another text"
         if seen := own & self._kept:
             return "same address" if any(key.startswith("url") for key in seen) else "same text"
@@ -190,7 +190,7 @@ class Query:
     @property
     def groups(self) -> list[list[str]]:
         """Groups of alternatives; a text needs one of each group."""
-        found: list[list[str]] = []
+        groups: list[list[str]] = []
         joined = after_word = False
         for term in self._terms():
             if term == "OR":
@@ -199,11 +199,11 @@ class Query:
                 joined = after_word = False
             else:
                 if joined:
-                    found[-1].append(term)
+                    groups[-1].append(term)
                 else:
-                    found.append([term])
+                    groups.append([term])
                 joined, after_word = False, True
-        return found
+        return groups
 
     @property
     def excluded(self) -> list[str]:
@@ -228,8 +228,8 @@ class Query:
 def _contains(plain: str, term: str) -> bool:
     words = folded(term).replace('"', " ").split()
     phrase = r"\s+".join(re.escape(word) for word in words)
-    whole = phrase if UNSPACED.search(phrase) else rf"(?<!\w){phrase}(?!\w)"
-    return bool(words) and re.search(whole, plain) is not None
+    pattern = phrase if UNSPACED.search(phrase) else rf"(?<!\w){phrase}(?!\w)"
+    return bool(words) and re.search(pattern, plain) is not None
 
 
 def _storable(item: Evidence) -> Evidence:

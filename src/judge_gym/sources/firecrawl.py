@@ -57,7 +57,7 @@ class FirecrawlSource:
         if not query.strip():
             raise DesignError("Firecrawl needs a query: what to search for, such as 'court ruling'")
         window = window or Window("")
-        kept = EvidenceFilter(
+        evidence = EvidenceFilter(
             window,
             searched=True,
             known=self.known,
@@ -66,18 +66,18 @@ class FirecrawlSource:
             on_item=self.on_item,
         )
         if limit > MOST:
-            kept.notes.append(f"Firecrawl gives at most {MOST} results a search")
+            evidence.notes.append(f"Firecrawl gives at most {MOST} results a search")
         try:
-            found = self._request(window, query, min(limit or MOST, MOST))
+            results = self._request(window, query, min(limit or MOST, MOST))
         except KeyboardInterrupt:
-            return kept.result(interrupted=True)
-        if isinstance(found, str):  # the service may echo the key
-            return kept.result(f"Firecrawl: {found}".replace(self._key, "..."))
-        for number, result in enumerate(found, 1):
-            self._add(result, kept)
+            return evidence.result(interrupted=True)
+        if isinstance(results, str):  # the service may echo the key
+            return evidence.result(f"Firecrawl: {results}".replace(self._key, "..."))
+        for number, result in enumerate(results, 1):
+            self._add(result, evidence)
             if self.on_progress:
-                self.on_progress(number, len(found))
-        return kept.result()
+                self.on_progress(number, len(results))
+        return evidence.result()
 
     def _request(self, window: Window, query: str, limit: int) -> list[dict[str, Any]] | str:
         """Returns the results, or an error."""
@@ -136,16 +136,16 @@ class FirecrawlSource:
             kept.drop(f"larger than {self.fetcher.max_bytes / 1e6:g} MB")
             return
         metadata = result.get("metadata")
-        known = {**metadata, **result} if isinstance(metadata, dict) else result
-        url = _first(known, "url", "sourceURL")
-        language = _first(known, "language")
+        fields = {**metadata, **result} if isinstance(metadata, dict) else result
+        url = _first(fields, "url", "sourceURL")
+        language = _first(fields, "language")
         kept.add(
             Evidence(
-                title=_first(known, "title", "ogTitle") or url,
+                title=_first(fields, "title", "ogTitle") or url,
                 text=text,
                 url=url,
-                date=_first(known, "publishedTime", "article:published_time", "date"),
-                source=_first(known, "ogSiteName"),
+                date=_first(fields, "publishedTime", "article:published_time", "date"),
+                source=_first(fields, "ogSiteName"),
                 metadata={"language": language} if language else {},
             )
         )

@@ -47,7 +47,7 @@ class GdeltSource:
             raise DesignError("GDELT needs a query: words of the articles, such as 'court'")
         window = window or Window("")
         # GDELT matches query and dates; its index is translated, so the words need not occur.
-        kept = EvidenceFilter(
+        evidence = EvidenceFilter(
             window,
             searched=True,
             known=self.known,
@@ -59,16 +59,16 @@ class GdeltSource:
         hits: list[SearchHit] = []
         error = ""
         try:
-            for start, end in _parts(window, -(-kept.limit // MOST)):
-                found = self._request(words, start, end)
-                if isinstance(found, str):
-                    error = f"GDELT: {found}"
+            for start, end in _parts(window, -(-evidence.limit // MOST)):
+                articles = self._request(words, start, end)
+                if isinstance(articles, str):
+                    error = f"GDELT: {articles}"
                     break
-                hits += found
+                hits += articles
         except KeyboardInterrupt:
-            return kept.result(interrupted=True)
-        complete = read_articles(hits, self.fetcher, kept, self.on_progress)
-        return kept.result(error, interrupted=not complete)
+            return evidence.result(interrupted=True)
+        complete = read_articles(hits, self.fetcher, evidence, self.on_progress)
+        return evidence.result(error, interrupted=not complete)
 
     def _request(self, words: str, start: date | None, end: date | None) -> list[SearchHit] | str:
         """Returns the hits of one request, or an error."""

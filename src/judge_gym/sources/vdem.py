@@ -44,9 +44,10 @@ def vdem_truth(
             f"{path} holds {len(values)} rows for {name} {year}; the country-year file has one"
         )
     if values[0] is None:
-        given = _spans(row[YEAR] for row in rows if row[index] is not None)
+        available = _spans(row[YEAR] for row in rows if row[index] is not None)
         raise DesignError(
-            f"{index} is missing for {name} {year} in {path}; it is given for {given or 'no year'}"
+            f"{index} is missing for {name} {year} in {path}; "
+            f"it is given for {available or 'no year'}"
         )
     return {
         "source": f"v-dem {index} {name} {year}",
@@ -92,12 +93,12 @@ def _header(path: Path) -> list[str]:
 
 def _of_country(rows: list[dict[str, Any]], country: str) -> list[dict[str, Any]]:
     name = country.strip().casefold()
-    found = [row for row in rows if name in (row[COUNTRY].casefold(), row[CODE].casefold())]
-    if not found:
+    country_rows = [row for row in rows if name in (row[COUNTRY].casefold(), row[CODE].casefold())]
+    if not country_rows:
         names = {row[key].casefold(): row[key] for key in (CODE, COUNTRY) for row in rows}
         near = [names[key] for key in get_close_matches(name, names, n=5)]
         raise DesignError(unknown("country", country, near), choices=near)
-    return found
+    return country_rows
 
 
 def _spans(years: Iterable[int]) -> str:

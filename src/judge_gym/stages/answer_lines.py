@@ -168,9 +168,9 @@ def labelled_lines(lines: list[str], word: str) -> Iterator[LabelledLine]:
 def mentions(lines: list[str], word: str) -> Iterator[str]:
     """Yields what follows the word in a line that is no quotation, as `So my verdict is C` does."""
     for line in lines:
-        found = list(_mention(word).finditer(line))
-        if found and not QUOTED.match(line):
-            yield line[found[-1].end() :]
+        matches = list(_mention(word).finditer(line))
+        if matches and not QUOTED.match(line):
+            yield line[matches[-1].end() :]
 
 
 @lru_cache(maxsize=16)
@@ -225,12 +225,12 @@ def read_probability(text: str, name: str = "probability") -> float | None:
     True
     """
     lines = clean_lines(split_turn(text)[0])
-    found = [line for line in labelled_lines(lines, name) if not line.heading]
-    if not found:
+    labelled = [line for line in labelled_lines(lines, name) if not line.heading]
+    if not labelled:
         return None
-    turns = (n for n, line in enumerate(lines) if n > found[0].line and NEXT_TURN.match(line))
+    turns = (n for n, line in enumerate(lines) if n > labelled[0].line and NEXT_TURN.match(line))
     end = next(turns, len(lines))
-    deciding = adjacent_lines(lines, [line for line in found if line.line < end])
+    deciding = adjacent_lines(lines, [line for line in labelled if line.line < end])
     values = {_value(line.payload) for line in deciding}
     later = map(_value, mentions(lines[deciding[0].line + 1 : end], name))
     values |= {value for value in later if value is not None}
@@ -244,13 +244,13 @@ def _value(payload: str) -> float | None:
     value = float(match["number"].replace(",", "."))
     if match["whole"] and value + int(match["whole"]) == 100:
         return None  # "50/50" and "40/60" are odds, not fractions
-    whole = 100 if match["percent"] else int(match["whole"] or 1)
-    if whole == 0 or value > whole:
+    scale = 100 if match["percent"] else int(match["whole"] or 1)
+    if scale == 0 or value > scale:
         return None
-    share = value / whole
+    share = value / scale
     # "0.8 (80%)" says it twice, "0.8 (or 0.3)" says something else.
-    others = (_share(number) for number in _SHARE.finditer(match["rest"]))
-    return share if all(abs(other - share) < 0.01 for other in others) else None
+    other_shares = (_share(number) for number in _SHARE.finditer(match["rest"]))
+    return share if all(abs(other - share) < 0.01 for other in other_shares) else None
 
 
 def _share(number: re.Match[str]) -> float:

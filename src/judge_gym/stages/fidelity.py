@@ -77,15 +77,15 @@ def check_view(text: str, source: str, max_words: int) -> dict[str, Any]:
     """
     words, of = len(text.split()), len(source.split())
     codes = {match.start(): match for match in _codes(text)}
-    known, numbers = _known_words(source), _source_numbers(source)
+    known_words, numbers = _known_words(source), _source_numbers(source)
     return {
         "words": words,
         "length_ratio": round(words / of, 4) if of else None,
         "too_long": words > max_words,
         "numbers": sorted(_view_numbers(text, codes, numbers) - numbers),
         "names": [
-            *_unknown_names(text, codes, known),
-            *_unknown_codes(codes.values(), source, known, numbers),
+            *_unknown_names(text, codes, known_words),
+            *_unknown_codes(codes.values(), source, known_words, numbers),
         ],
     }
 
@@ -119,20 +119,20 @@ def marked(text: str, checks: Mapping[str, Any]) -> list[tuple[str, bool]]:
 def _source_numbers(text: str) -> set[str]:
     """Returns every number of a text, however it is written, in a normalised form."""
     text = _latin_digits(text)
-    found = set(_written(text)) | {str(number) for number in _spelled(text)}
-    found |= {_plain(match[0].replace(" ", "")) for match in SPACED.finditer(text)}
+    numbers = set(_written(text)) | {str(number) for number in _spelled(text)}
+    numbers |= {_plain(match[0].replace(" ", "")) for match in SPACED.finditer(text)}
     months = [month[:3].casefold() for month in MONTHS]
-    return found | {str(months.index(m[0][:3].casefold()) + 1) for m in MONTH.finditer(text)}
+    return numbers | {str(months.index(m[0][:3].casefold()) + 1) for m in MONTH.finditer(text)}
 
 
 def _view_numbers(text: str, codes: Mapping[int, re.Match[str]], known: set[str]) -> set[str]:
     """Returns the numbers that a view writes in digits, without those of names and of lists."""
-    kept = []
+    parts = []
     end = 0
     for start, match in sorted(codes.items()):
-        kept += [text[end:start], " "]
+        parts += [text[end:start], " "]
         end = match.end()
-    plain = NUMBERING.sub(" ", _latin_digits("".join([*kept, text[end:]])))
+    plain = NUMBERING.sub(" ", _latin_digits("".join([*parts, text[end:]])))
     joined = SPACED.sub(lambda m: " " if _plain(m[0].replace(" ", "")) in known else m[0], plain)
     return set(_written(joined))
 
@@ -194,8 +194,8 @@ def _codes(text: str) -> Iterator[re.Match[str]]:
     """Yields the names that contain digits, such as COVID-19."""
     for chunk in CHUNK.finditer(text):
         match = CODE.match(text, chunk.start() + len(chunk[0]) - len(chunk[0].lstrip(AROUND)))
-        whole = chunk[0].strip(AROUND)
-        if match and match[0] == whole and re.search(r"\d", whole) and whole != whole.lower():
+        word = chunk[0].strip(AROUND)
+        if match and match[0] == word and re.search(r"\d", word) and word != word.lower():
             yield match
 
 
@@ -203,7 +203,7 @@ def _unknown_codes(
     codes: Iterable[re.Match[str]], source: str, known: set[str], numbers: set[str]
 ) -> list[str]:
     chunks = {_folded(chunk.strip(AROUND)) for chunk in source.split()}
-    found: dict[str, None] = {}
+    codes_found: dict[str, None] = {}
     for match in codes:
         parts = re.findall(r"\d+|[^\W\d_]+", _latin_digits(match[0]))
         apart = all(
@@ -211,15 +211,15 @@ def _unknown_codes(
             for part in parts
         )
         if _folded(match[0]) not in chunks and not apart:
-            found.setdefault(match[0])
-    return list(found)
+            codes_found.setdefault(match[0])
+    return list(codes_found)
 
 
 def _unknown_names(text: str, codes: Mapping[int, re.Match[str]], known: set[str]) -> list[str]:
     """Returns the capitalised words of a view that do not occur in its source."""
     starts = {match.end() for match in OPENING.finditer(text)}
     words = [match for match in WORD.finditer(text) if match.start() not in codes]
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for match, after in zip(words, [*words[1:], None], strict=False):
         parts = [part for part in re.split(r"[-'’]", match[0]) if part[:1].isupper()]
         if not parts or len(match[0]) < 2 or match[0].casefold() in CALENDAR:
@@ -229,8 +229,8 @@ def _unknown_names(text: str, codes: Mapping[int, re.Match[str]], known: set[str
         if opens and (match[0].casefold() in OPENERS or not _continues_name(text, match, after)):
             continue
         if not _occurs_in(match[0], known) and not all(_occurs_in(part, known) for part in parts):
-            found.setdefault(match[0])
-    return list(found)
+            names.setdefault(match[0])
+    return list(names)
 
 
 def _continues_name(text: str, word: re.Match[str], after: re.Match[str] | None) -> bool:

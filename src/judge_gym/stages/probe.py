@@ -29,9 +29,9 @@ def prompted(display: Display, stages: Sequence[int], *, flipped: bool) -> list[
 
     They are in display order, so that the list does not reveal the order of the scale.
     """
-    shown = display.flipped() if flipped else display
-    places = zip(shown.labels, shown.stages, display.stages, strict=True)
-    return [(label, named) for label, named, decoded in places if decoded in stages]
+    prompt_display = display.flipped() if flipped else display
+    pairs = zip(prompt_display.labels, prompt_display.stages, display.stages, strict=True)
+    return [(label, named) for label, named, decoded in pairs if decoded in stages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +61,28 @@ class Prober:
     def _request(self, target: ProbeTarget, system: Message) -> Request:
         sample, slots, judge = target.sample, self.design.prompt.slots.prober, self.design.judge
         decoded = self._display(sample)
-        shown = decoded.flipped() if sample.flipped else decoded
-        chosen = prompted(decoded, sample.stages, flipped=sample.flipped)
+        prompt_display = decoded.flipped() if sample.flipped else decoded
+        labelled = prompted(decoded, sample.stages, flipped=sample.flipped)
         noun = "stage" if sample.rubric.kind == "ordinal" else "option"
-        labels = [label for label, _ in chosen]
+        labels = [label for label, _ in labelled]
         named = ", ".join(
             f'{noun.capitalize()} {label} ("{sample.rubric.stages[s - 1].label}")'
-            for label, s in chosen
+            for label, s in labelled
         )
         event = f"{noun} {labels[0]}" if len(labels) == 1 else f"one of {', '.join(labels)}"
         question = QUESTION.format(panel=slots.panel, noun=noun, event=event)
         if self.design.probe.resolve().same_context:
-            asked = Scorer(self.design, self.seed, self.series).requests([_score_target(target)])[0]
+            request = Scorer(self.design, self.seed, self.series).requests([_score_target(target)])[
+                0
+            ]
             reviewed = ABOVE.format(stages=named)
             messages = (
-                *asked.messages,
+                *request.messages,
                 Message("assistant", (target.answer,)),
                 Message("user", ("\n\n".join([reviewed, *self.design.notes("prober"), question]),)),
             )
         else:
-            rubric = rubric_block(sample.rubric, shown)
+            rubric = rubric_block(sample.rubric, prompt_display)
             evidence = shown_evidence(
                 self.design, sample.evidence, target.text, flipped=sample.flipped
             )
@@ -102,8 +104,8 @@ class Prober:
         if sample.display.labels:
             return sample.display
         target = ScoreTarget(sample.rubric, sample.evidence, "", sample.replicate)
-        shown = Scorer(self.design, self.seed, self.series).display(target)
-        return shown.flipped() if sample.flipped else shown
+        display = Scorer(self.design, self.seed, self.series).display(target)
+        return display.flipped() if sample.flipped else display
 
     def read(self, target: ProbeTarget, completion: Completion | None) -> Probe:
         """Returns the probability; null if it could not be read."""

@@ -77,14 +77,14 @@ def _enclosed(text: str, heading: str, tag: str = "evidence") -> str:
 
 def rubric_block(rubric: Rubric, display: Display) -> str:
     """Returns the rubric under the labels and in the order of a display."""
-    place = f" in {rubric.country}" if rubric.country else ""
+    country = f" in {rubric.country}" if rubric.country else ""
     noun = "Stage" if rubric.kind == "ordinal" else "Option"
-    shown = []
+    blocks = []
     for label, number in zip(display.labels, display.stages, strict=True):
         stage = rubric.stages[number - 1]
         criteria = "\n".join(f"  - {criterion}" for criterion in stage.criteria)
-        shown.append(f'{noun} {label}: "{stage.label}"\n{criteria}')
-    return f'RUBRIC for "{rubric.concept}"{place}\n' + "\n".join(shown)
+        blocks.append(f'{noun} {label}: "{stage.label}"\n{criteria}')
+    return f'RUBRIC for "{rubric.concept}"{country}\n' + "\n".join(blocks)
 
 
 def instructions(design: Design, stage: StageName, persona: str, text: str) -> Message:

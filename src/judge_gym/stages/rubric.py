@@ -166,14 +166,14 @@ def parse_rubric(text: str) -> tuple[tuple[RubricStage, ...], str]:
             reasoning = [match["text"]]
         elif stages:
             criteria = stages[-1][1]
-            found = list(_criteria(line))
-            if not found and criteria and line[:1].isspace() and line.strip():
+            line_criteria = list(_criteria(line))
+            if not line_criteria and criteria and line[:1].isspace() and line.strip():
                 criteria[-1] += " " + line.strip(" *_`\t")  # a criterion that continues
-            criteria += found
+            criteria += line_criteria
     if not stages or not all(label and criteria for label, criteria in stages):
         return (), ""
-    kept = tuple(RubricStage(label, tuple(criteria)) for label, criteria in stages)
-    return kept, "\n".join(reasoning or []).strip()
+    rubric_stages = tuple(RubricStage(label, tuple(criteria)) for label, criteria in stages)
+    return rubric_stages, "\n".join(reasoning or []).strip()
 
 
 def _criteria(line: str) -> Iterator[str]:
@@ -248,7 +248,7 @@ class Critic:
 
 
 def _listed(rubric: Rubric) -> str:
-    place = f" in {rubric.country}" if rubric.country else ""
+    country = f" in {rubric.country}" if rubric.country else ""
     stages = [
         "\n".join(
             [
@@ -258,4 +258,4 @@ def _listed(rubric: Rubric) -> str:
         )
         for number, stage in enumerate(rubric.stages, 1)
     ]
-    return f'RUBRIC for "{rubric.concept}"{place}\n' + "\n".join(stages)
+    return f'RUBRIC for "{rubric.concept}"{country}\n' + "\n".join(stages)

@@ -62,8 +62,8 @@ class Scorer:
 
     def requests(self, targets: Sequence[ScoreTarget]) -> list[Request]:
         """Returns one request per verdict."""
-        if (own := self._own_prompt()) is not None:
-            return [self._own_request(target, own) for target in targets]
+        if (template := self._own_prompt()) is not None:
+            return [self._own_request(target, template) for target in targets]
         persona = self.design.prompt.slots.scorer.persona
         system = instructions(self.design, "scorer", persona, INSTRUCTIONS)
         verdict = self.design.verdict.resolve()
@@ -73,21 +73,21 @@ class Scorer:
     def _request(
         self, target: ScoreTarget, system: Message, task: str, verdict: VerdictStrategy
     ) -> Request:
-        judge, shown = self.design.judge, self.display(target)
+        judge, display = self.design.judge, self.display(target)
         blocks = [
-            rubric_block(target.rubric, shown),
+            rubric_block(target.rubric, display),
             shown_evidence(self.design, target.evidence, target.text, flipped=target.flipped),
         ]
         if not self.design.presentation.resolve().rubric_first:
             blocks.reverse()
-        task = f"{task}\n\n{verdict.closing(shown.labels)}"
+        task = f"{task}\n\n{verdict.closing(display.labels)}"
         return Request(
             model=judge.model,
             messages=(system, Message("user", (blocks[0], "\n\n", blocks[1], "\n\n", task))),
             draw=Draw(self.series, target.replicate),
             temperature=judge.temperature,
             max_tokens=judge.max_tokens,
-            schema=verdict.schema(shown.labels),
+            schema=verdict.schema(display.labels),
         )
 
     def _own_prompt(self) -> PromptTemplate | None:
@@ -102,11 +102,11 @@ class Scorer:
     def _own_request(self, target: ScoreTarget, own: PromptTemplate) -> Request:
         values = own.values(target.evidence, target.text, target.rubric, flipped=target.flipped)
         system = own.fill(own.system, values)
-        asked = Message("user", own.fill(own.body, values))
+        message = Message("user", own.fill(own.body, values))
         judge = self.design.judge
         return Request(
             model=judge.model,
-            messages=(Message("system", system), asked) if system else (asked,),
+            messages=(Message("system", system), message) if system else (message,),
             draw=Draw(self.series, target.replicate),
             temperature=judge.temperature,
             max_tokens=judge.max_tokens,
@@ -121,13 +121,15 @@ class Scorer:
 
     def read(self, target: ScoreTarget, completion: Completion | None) -> Sample:
         """Returns the sample; an unreadable answer gives a status and no stage."""
-        if (own := self._own_prompt()) is not None:
-            status, stages = _own_verdict(own, target.rubric, completion, flipped=target.flipped)
+        if (template := self._own_prompt()) is not None:
+            status, stages = _own_verdict(
+                template, target.rubric, completion, flipped=target.flipped
+            )
             return self._sample(target, NO_DISPLAY, status, stages)
-        shown = self.display(target)
+        display = self.display(target)
         # In a pair, a stage identifies a response, whichever was shown first.
-        decoded = shown.flipped() if target.flipped else shown
-        status, stages = self._verdict(decoded, _names(target.rubric, shown), completion)
+        decoded = display.flipped() if target.flipped else display
+        status, stages = self._verdict(decoded, _names(target.rubric, display), completion)
         return self._sample(target, decoded, status, stages)
 
     def _sample(
@@ -146,8 +148,8 @@ class Scorer:
 
     def reread(self, sample: Sample, completion: Completion) -> Sample:
         """Returns the sample as its answer is parsed today, under the labels that were shown."""
-        if (own := self._own_prompt()) is not None:
-            verdict = _own_verdict(own, sample.rubric, completion, flipped=sample.flipped)
+        if (template := self._own_prompt()) is not None:
+            verdict = _own_verdict(template, sample.rubric, completion, flipped=sample.flipped)
             return replace(sample, status=verdict[0], stages=verdict[1])
         decoded = sample.display
         names = _names(sample.rubric, decoded.flipped() if sample.flipped else decoded)

@@ -132,11 +132,11 @@ class PromptTemplate:
         choices = (*_item_names(pool), "rubric", "labels")
         for name in PLACEHOLDERS:
             if name in self._used and name not in choices:
-                known = [f"{{{choice}}}" for choice in choices]
+                placeholders = [f"{{{choice}}}" for choice in choices]
                 raise DesignError(
                     f"{self.name}: these items have no {name} for {{{name}}}; choose "
-                    f"{', '.join(known)}",
-                    choices=known,
+                    f"{', '.join(placeholders)}",
+                    choices=placeholders,
                 )
         if rubric is None:
             if self.labels:
@@ -162,8 +162,8 @@ class PromptTemplate:
         used = self._used
         judged = [name for name in _item_names(pool) if name in JUDGED_PARTS] or pool.field_names
         if used.isdisjoint(["text", *judged]):
-            shown = " or ".join(f"{{{name}}}" for name in judged)
-            yield f"shows no item: it has no {shown}"
+            placeholders = " or ".join(f"{{{name}}}" for name in judged)
+            yield f"shows no item: it has no {placeholders}"
         if pool.paired and not {"response_a", "response_b"} <= used:
             yield "does not show both {response_a} and {response_b}"
         for name in pool.field_names:
@@ -220,11 +220,11 @@ def read_template(text: str, name: str = "the prompt") -> PromptTemplate:
         raise DesignError(f"{name}: below its head there is no prompt")
     for used in PLACEHOLDER.findall(f"{system}\n{body}"):
         if used not in PLACEHOLDERS:
-            known = [f"{{{choice}}}" for choice in PLACEHOLDERS]
+            placeholders = [f"{{{choice}}}" for choice in PLACEHOLDERS]
             raise DesignError(
-                f"{name}: {unknown('placeholder', f'{{{used}}}', known)}; where it is meant as it "
-                f"stands, write {{ {used} }}",
-                choices=known,
+                f"{name}: {unknown('placeholder', f'{{{used}}}', placeholders)}; "
+                f"where it is meant as it stands, write {{ {used} }}",
+                choices=placeholders,
             )
     double = re.search(rf"\{{\{{\s*({'|'.join(PLACEHOLDERS)})\s*\}}\}}", f"{system}\n{body}")
     if double:
@@ -338,9 +338,11 @@ def _cached_stages(
 ) -> Mapping[str, int]:
     numbers = {label: number for number, label in enumerate(stages, 1)}
     renamed = {label for _, label in labels}
-    own = {_plain(label): number for label, number in numbers.items() if label not in renamed}
+    plain_labels = {
+        _plain(label): number for label, number in numbers.items() if label not in renamed
+    }
     words = {_plain(word): numbers.get(label, ABSTAINED) for word, label in labels}
-    return {ABSTAIN: ABSTAINED, **own, **words}
+    return {ABSTAIN: ABSTAINED, **plain_labels, **words}
 
 
 def _stages(template: PromptTemplate, rubric: Rubric) -> Mapping[str, int]:

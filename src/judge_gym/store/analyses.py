@@ -69,9 +69,9 @@ class Analyses:
         """Returns an analysis by its number."""
         rows = self._database.rows(sa.select(analyses).where(analyses.c.id == id))
         if not rows:
-            known = [str(record.id) for record in self.find_all()]
-            hint = f"there are {', '.join(known)}" if known else "there is none yet"
-            raise NotFoundError(f"there is no analysis {id}; {hint}", choices=known)
+            ids = [str(record.id) for record in self.find_all()]
+            hint = f"there are {', '.join(ids)}" if ids else "there is none yet"
+            raise NotFoundError(f"there is no analysis {id}; {hint}", choices=ids)
         return AnalysisRecord(**rows[0])
 
     def find_all(self, run_id: int | None = None) -> list[AnalysisRecord]:

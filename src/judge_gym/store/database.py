@@ -482,12 +482,12 @@ def _grant_reader(connection: sa.Connection) -> None:
     from judge_gym.store.sql import OPEN
 
     role = connection.scalar(sa.text("SELECT 1 FROM pg_roles WHERE rolname = :r"), {"r": READER})
-    there = ", ".join(f"public.{name}" for name in OPEN)
+    tables = ", ".join(f"public.{name}" for name in OPEN)
     for statement in (
         *(() if role else (f"CREATE ROLE {READER} NOLOGIN",)),
         f"GRANT {READER} TO CURRENT_USER",
         f"GRANT USAGE ON SCHEMA public TO {READER}",
-        f"GRANT SELECT ON {there} TO {READER}",
+        f"GRANT SELECT ON {tables} TO {READER}",
     ):
         try:  # another database of the server may be creating the role at the same time
             with connection.begin_nested():

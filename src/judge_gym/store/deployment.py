@@ -40,11 +40,11 @@ class DataMigration:
         """Changes the next rows after an id; returns the last id if more follow, and how many."""
         id = self.table.c.id
         ids = sa.select(id).where(id > after, self.pending).order_by(id).limit(size)
-        found = list(connection.execute(ids).scalars())
-        if found:
-            chosen = id.between(found[0], found[-1]) & self.pending
-            connection.execute(self.table.update().where(chosen).values(**self.values))
-        return (found[-1] if len(found) == size else None), len(found)
+        batch_ids = list(connection.execute(ids).scalars())
+        if batch_ids:
+            in_batch = id.between(batch_ids[0], batch_ids[-1]) & self.pending
+            connection.execute(self.table.update().where(in_batch).values(**self.values))
+        return (batch_ids[-1] if len(batch_ids) == size else None), len(batch_ids)
 
 
 DATA_MIGRATIONS: tuple[DataMigration, ...] = ()

@@ -220,18 +220,18 @@ class Logs:
         if after is not None:
             events = events.where(e.id < after.event)
             attempts = attempts.where(a.id < after.attempt)
-        found = [
+        merged = [
             {"type": type, **row}
             for type, query in (("event", events), ("failed attempt", attempts))
             for row in self._database.rows(query.limit(limit + 1))
         ]
-        for row in found:
+        for row in merged:
             if row["run_id"] < 0:
                 row["tag"] = f"suite:{-row['run_id']}"
             row["at"] = row["at"].isoformat()
-        found.sort(key=lambda row: (row["at"], row["id"]), reverse=True)
-        rows = found[:limit]
-        if len(found) <= limit:
+        merged.sort(key=lambda row: (row["at"], row["id"]), reverse=True)
+        rows = merged[:limit]
+        if len(merged) <= limit:
             return rows, None
         start = after or LogCursor(2**31 - 1, 2**31 - 1)
         last = (

@@ -63,8 +63,11 @@ class Experiments:
             this = t.tags.c.tag == experiment.tag
             older = connection.execute(sa.select(t.tags).where(this)).mappings().first()
             if older and older["digest"] != experiment.digest:
-                kept = dict(older) | {"tag": f"{experiment.tag}@{older['digest'][:8]}", "study": ""}
-                self._database.insert_new(connection, t.tags, [kept])
+                older_tag = dict(older) | {
+                    "tag": f"{experiment.tag}@{older['digest'][:8]}",
+                    "study": "",
+                }
+                self._database.insert_new(connection, t.tags, [older_tag])
                 connection.execute(t.tags.delete().where(this))
                 older = None
             tag = {
@@ -180,8 +183,8 @@ class Experiments:
             query = query.where(e.task_type == task_type)
         if judge is not None:
             query = query.where(e.design["judge.model"].as_string() == judge)
-        found = self._database.scalars(query)
-        more, tags = len(found) > limit, found[:limit]
+        tags_found = self._database.scalars(query)
+        more, tags = len(tags_found) > limit, tags_found[:limit]
         has_next, has_previous = more, after is not None
         if before is not None:
             tags.reverse()
@@ -230,10 +233,10 @@ class Experiments:
             else:
                 now = datetime.now(UTC)
                 connection.execute(t.tags.update().where(this).values(cleaned_up=now))
-            others = sa.select(t.tags.c.owner, t.tags.c.cleaned_up, t.tags.c.tag).where(
+            other_tags = sa.select(t.tags.c.owner, t.tags.c.cleaned_up, t.tags.c.tag).where(
                 t.tags.c.digest == digest
             )
-            left = connection.execute(others).all()
+            left = connection.execute(other_tags).all()
             if any(
                 other.owner == row.owner and other.tag != tag and other.cleaned_up is None
                 for other in left
@@ -253,7 +256,9 @@ class Experiments:
         near = self._database.scalars(sa.select(t.tags.c.tag).where(like).limit(5))
         if not near:
             columns = (t.tags.c.tag, t.tags.c.study)
-            names = [name for one in columns for name in self._database.scalars(sa.select(one))]
+            names = [
+                name for column in columns for name in self._database.scalars(sa.select(column))
+            ]
             near = get_close_matches(tag, dict.fromkeys(filter(None, names)), 3)
         if not near:
             return NotFoundError(f"there is no experiment {tag!r}", remedy=Remedy("runs.status"))

@@ -87,7 +87,7 @@ class InFlight:
     def of_study(self, study: str) -> Counter[str]:
         """Returns the number of calls of a study that are in flight, by model."""
         fresh = in_flight.c.at > datetime.now(UTC) - FRESH
-        found = Counter[str]()
+        by_model = Counter[str]()
         for calls in self._database.scalars(sa.select(in_flight.c.calls).where(fresh)):
-            found.update({model: count for of, model, count in calls if of == study})
-        return found
+            by_model.update({model: count for of, model, count in calls if of == study})
+        return by_model

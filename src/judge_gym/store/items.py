@@ -70,11 +70,11 @@ class Items:
             .where(p.pool_id.in_([*ids]))
             .order_by(p.pool_id, p.position)
         )
-        found: dict[int, list[PoolItem]] = {}
+        pools: dict[int, list[PoolItem]] = {}
         with self._database.read() as connection:
             for pool, *item in connection.execute(query):
-                found.setdefault(pool, []).append(PoolItem(*item))
-        return found
+                pools.setdefault(pool, []).append(PoolItem(*item))
+        return pools
 
     def scales(self, tags: Sequence[str]) -> dict[int, tuple[str, int]]:
         """Returns the kind and the number of stages of the rubrics of experiments, by id."""
@@ -143,13 +143,13 @@ class Items:
         query = sa.select(t.evidence.c.id, t.evidence.c.pair, t.texts.c.body).join(
             t.texts, t.texts.c.hash == t.evidence.c.text
         )
-        found: dict[int, list[str]] = {}
+        texts: dict[int, list[str]] = {}
         with self._database.read() as connection:
             for start in range(0, len(ids), PARAMETERS):
                 part = t.evidence.c.id.in_(ids[start : start + PARAMETERS])
                 for id, pair, body in connection.execute(query.where(part)):
-                    found[id] = json.loads(body) if pair else [body]
-        return found
+                    texts[id] = json.loads(body) if pair else [body]
+        return texts
 
     def labels_of(self, evidence: int, concept: str) -> list[tuple[str, str]]:
         """Returns who gave an item which stage, for a concept or for any."""
@@ -193,9 +193,9 @@ class Items:
         rows = self._database.rows(query)
         with self._database.read() as connection:
             for row in rows:
-                chosen = {"pool": row["pool_id"], "study": row["study"]}
-                row["items"], row["known"] = connection.execute(counts, chosen).one()
-                row["concepts"] = [*connection.scalars(concepts, chosen)]
+                pool_and_study = {"pool": row["pool_id"], "study": row["study"]}
+                row["items"], row["known"] = connection.execute(counts, pool_and_study).one()
+                row["concepts"] = [*connection.scalars(concepts, pool_and_study)]
         return rows
 
     def titles(self, ids: Sequence[int]) -> dict[int, str]:

@@ -60,9 +60,9 @@ class Leases:
             common, holders = stored.get("common", {}), stored.get("holders", {})
             mine = holders.pop(self._holder, {})
             living = {
-                name: held
-                for name, held in holders.items()
-                if held["at"] > now - LAPSE and name not in self.dead
+                name: lease
+                for name, lease in holders.items()
+                if lease["at"] > now - LAPSE and name not in self.dead
             }
             result = function(common, mine, list(living.values()), now)
             if mine:

@@ -130,20 +130,20 @@ class Ledger:
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
         """Returns the answers to calls that were completed, by key."""
         unique = list(dict.fromkeys(keys))
-        found: dict[str, Answer] = {}
+        answers: dict[str, Answer] = {}
         with self._database.read() as connection:
             for start in range(0, len(unique), CHUNK):
-                given = {"keys": unique[start : start + CHUNK]}
-                for key, call_id, *completion in connection.execute(_answers(), given):
-                    found[key] = Answer(call_id, Completion(*completion))
-        return found
+                parameters = {"keys": unique[start : start + CHUNK]}
+                for key, call_id, *completion in connection.execute(_answers(), parameters):
+                    answers[key] = Answer(call_id, Completion(*completion))
+        return answers
 
     def find_asked(self, keys: Iterable[str]) -> dict[str, Answer]:
         """Returns the answers to calls that were attempted, without a completion if all failed."""
         unique = list(dict.fromkeys(keys))
         with self._database.read() as connection:
-            asked = {key: Answer(id, None) for key, id in call_ids(connection, unique).items()}
-        return asked | self.find(unique)
+            calls = {key: Answer(id, None) for key, id in call_ids(connection, unique).items()}
+        return calls | self.find(unique)
 
     def record(self, group: Sequence[Attempt], *, retry: bool = False) -> list[Answer]:
         """Writes attempts, and calls at their first attempt, in one transaction.
@@ -163,13 +163,13 @@ class Ledger:
             return hash
 
         call_rows: dict[str, dict[str, Any]] = {}
-        asked: set[str] = set()
+        hashes: set[str] = set()
         for attempt in group:
             messages = [
                 [message.role, [hash_of(part) for part in message.parts if part]]
                 for message in attempt.request.messages
             ]
-            asked.update(hash for _, parts in messages for hash in parts)
+            hashes.update(hash for _, parts in messages for hash in parts)
             row = call_row(attempt.key, attempt.request, attempt.endpoint, messages)
             call_rows[attempt.key] = row
         rows = [
@@ -193,7 +193,7 @@ class Ledger:
         # Texts of requests recur; those of answers mostly do not.
         if len(self._stored) > 100_000:
             self._stored.clear()
-        self._stored.update(asked)
+        self._stored.update(hashes)
         return [Answer(ids[attempt.key], attempt.completion) for attempt in group]
 
     def save_text(self, connection: sa.Connection, text: str) -> str:
@@ -268,11 +268,13 @@ def by_key(
     connection: sa.Connection, key: sa.Column[Key], value: sa.Column[Any], keys: Iterable[Key]
 ) -> dict[Key, Any]:
     """Returns the values of one column by those of another."""
-    listed, found = list(keys), dict[Key, Any]()
+    listed, values = list(keys), dict[Key, Any]()
     for start in range(0, len(listed), CHUNK):
-        given = {"keys": listed[start : start + CHUNK]}
-        found.update({row[0]: row[1] for row in connection.execute(_values(key, value), given)})
-    return found
+        parameters = {"keys": listed[start : start + CHUNK]}
+        values.update(
+            {row[0]: row[1] for row in connection.execute(_values(key, value), parameters)}
+        )
+    return values
 
 
 # Queries are built once: building one takes longer than a lookup.

@@ -126,8 +126,8 @@ def _choose(connection: sa.Connection, tags: Sequence[str] | None) -> None:
         first.c.id.not_in(sa.select(_chosen.c.id)),
     )
     both = _chosen.join(last, _chosen.c.id == last.c.id).join(first, earlier)
-    asked = sa.select(first.c.id).distinct().select_from(both)
-    connection.execute(_chosen.insert().from_select(["id"], asked))
+    call_ids = sa.select(first.c.id).distinct().select_from(both)
+    connection.execute(_chosen.insert().from_select(["id"], call_ids))
 
 
 def _pages(connection: sa.Connection) -> Iterator[list[CallLine]]:
@@ -200,7 +200,7 @@ def _evidence(connection: sa.Connection, tags: Sequence[str] | None) -> Iterator
     w, i, n, p = t.windows.c, t.window_items.c, t.pool_names.c, t.pool_items.c
     item: list[Any] = [t.evidence, w.country, w.start, w.end, w.search]
     none = sa.null().label("pool")
-    found = (
+    items = (
         sa.select(*item, i.truth, none)
         .join(t.window_items, i.evidence_id == t.evidence.c.id)
         .join(t.windows, w.id == i.window_id)
@@ -218,14 +218,14 @@ def _evidence(connection: sa.Connection, tags: Sequence[str] | None) -> Iterator
     if tags is not None:
         pools = sa.select(t.tags.c.pool_id).where(t.tags.c.tag.in_(tags))
         windows = sa.select(t.pools.c.window_id).where(t.pools.c.id.in_(pools))
-        found, frozen = found.where(w.id.in_(windows)), frozen.where(n.pool_id.in_(pools))
-    for query in (found, frozen):
+        items, frozen = items.where(w.id.in_(windows)), frozen.where(n.pool_id.in_(pools))
+    for query in (items, frozen):
         for row in connection.execute(query).mappings():
             yield _evidence_line(row)
 
 
 def _evidence_line(row: sa.RowMapping) -> EvidenceLine:
-    place = {name: row[name] for name in ("country", "start", "end", "search")}
-    kept = EvidenceLine.model_fields.keys() - {"line", "window"}
-    window = WindowLine(**place) if row["country"] is not None else None
-    return EvidenceLine(window=window, **{name: row[name] for name in kept})
+    window_fields = {name: row[name] for name in ("country", "start", "end", "search")}
+    columns = EvidenceLine.model_fields.keys() - {"line", "window"}
+    window = WindowLine(**window_fields) if row["country"] is not None else None
+    return EvidenceLine(window=window, **{name: row[name] for name in columns})

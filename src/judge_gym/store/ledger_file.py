@@ -202,12 +202,12 @@ class LedgerFile:
             yield number, line
         if header is None:
             raise self.error(1, "the file is empty")
-        held, stated = (calls, attempts, evidence), (header.calls, header.attempts, header.evidence)
-        if held != stated:
+        read, stated = (calls, attempts, evidence), (header.calls, header.attempts, header.evidence)
+        if read != stated:
             raise self.error(
                 number,
                 "the file ends with {} calls, {} attempts and {} items of evidence; it should "
-                "hold {}, {} and {}".format(*held, *stated),
+                "hold {}, {} and {}".format(*read, *stated),
             )
 
     def error(self, number: int, reason: str) -> DesignError:

@@ -102,8 +102,11 @@ def _add_calls(
         texts_by_time = stored[ids[line.key]]
         answers = [text for text in texts_by_time.values() if text]
         if answers:
-            others = [attempt.said.text for attempt in line.attempts if attempt.said]
-            answered, differing = answered + 1, differing + (others[-1:] not in ([], answers[-1:]))
+            incoming = [attempt.said.text for attempt in line.attempts if attempt.said]
+            answered, differing = (
+                answered + 1,
+                differing + (incoming[-1:] not in ([], answers[-1:])),
+            )
             continue
         for attempt in line.attempts:
             if attempt.at not in texts_by_time:
@@ -149,10 +152,10 @@ def _attempts(
     """Returns the stored attempts at calls: the hash of each answer by time, oldest first."""
     a = t.attempts.c
     query = sa.select(a.call_id, a.at, a.text).where(a.call_id.in_(ids)).order_by(a.id)
-    found: dict[int, dict[datetime, str | None]] = defaultdict(dict)
+    by_call: dict[int, dict[datetime, str | None]] = defaultdict(dict)
     for call_id, at, text in connection.execute(query):
-        found[call_id][at] = text
-    return found
+        by_call[call_id][at] = text
+    return by_call
 
 
 class _EvidenceImport:
@@ -171,8 +174,18 @@ class _EvidenceImport:
         text = sa.select(t.texts.c.hash).where(t.texts.c.hash == line.text)
         if self._connection.scalar(text) is None:
             raise self._file.error(number, f"no earlier line has the text {line.text[:12]}")
-        kept = {"text", "title", "url", "date", "source", "metadata", "pair", "cluster", "fields"}
-        row = line.model_dump(include=kept)
+        columns = {
+            "text",
+            "title",
+            "url",
+            "date",
+            "source",
+            "metadata",
+            "pair",
+            "cluster",
+            "fields",
+        }
+        row = line.model_dump(include=columns)
         id = self._database.insert_or_find(self._connection, t.evidence, row, "text")
         if line.pool is not None:
             self._pools.setdefault(line.pool, []).append((line, id))
@@ -192,8 +205,8 @@ class _EvidenceImport:
     def freeze_pools(self) -> None:
         """Freezes the pools, after all items were added; an existing name is kept."""
         for name, items in self._pools.items():
-            place = items[0][0].window
-            window_id = self._row(_window(place)) if place else None
+            window_line = items[0][0].window
+            window_id = self._row(_window(window_line)) if window_line else None
             hash = digest([line.text for line, _ in items])
             members = [(item, line.truth) for line, item in items]
             id = insert_pool(self._database, self._connection, hash, window_id, members)

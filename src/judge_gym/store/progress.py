@@ -214,16 +214,16 @@ class ProgressQueries:
 
         A run that should continue while no worker takes it has a message that says so.
         """
-        found: dict[str, list[Progress]] = {tag: [] for tag in tags}
+        by_tag: dict[str, list[Progress]] = {tag: [] for tag in tags}
         for start in range(0, len(tags), CHUNK):
             some = t.tags.c.tag.in_(tags[start : start + CHUNK])
             for progress in self._read(RUNS.where(some, t.runs.c.superseded.is_(None))):
-                found[progress.tag].append(progress)
+                by_tag[progress.tag].append(progress)
         started = [
-            run.run_id for runs in found.values() for run in runs if run.started and not run.ended
+            run.run_id for runs in by_tag.values() for run in runs if run.started and not run.ended
         ]
         over_budget = [
-            run.run_id for runs in found.values() for run in runs if run.status == "over-budget"
+            run.run_id for runs in by_tag.values() for run in runs if run.status == "over-budget"
         ]
         changes = self._events.since_state("retuned", over_budget)
         reasons = self.why_waiting(started) | {
@@ -231,10 +231,10 @@ class ProgressQueries:
             for run, change in changes.items()
         }
         stopped = [
-            run.run_id for runs in found.values() for run in runs if run.status in STOPS.values()
+            run.run_id for runs in by_tag.values() for run in runs if run.status in STOPS.values()
         ]
         executing = self.executing(stopped)
-        for runs in found.values():
+        for runs in by_tag.values():
             runs[:] = [
                 replace(
                     _with_message(run, reasons.get(run.run_id)),
@@ -242,7 +242,7 @@ class ProgressQueries:
                 )
                 for run in runs
             ]
-        return found
+        return by_tag
 
     def of_run(self, run_id: int, tag: str) -> Progress:
         """Returns the progress of one run, under the tag that it was started by."""
@@ -343,7 +343,7 @@ class ProgressQueries:
         self, run_ids: Collection[int], limit: int = 10
     ) -> dict[int, list[dict[str, Any]]]:
         """Returns why calls of runs failed: the numbers of their last errors, by stage."""
-        found: dict[int, list[dict[str, Any]]] = {id: [] for id in run_ids}
+        reasons: dict[int, list[dict[str, Any]]] = {id: [] for id in run_ids}
         both = t.samples.c.is_swap.in_(SWAPS)  # so that the index can be used
         for stage, table, conditions in (("score", t.samples, [both]), ("probe", t.probes, [])):
             query = (
@@ -357,14 +357,14 @@ class ProgressQueries:
                 .group_by(table.c.run_id, t.attempts.c.error)
                 .order_by(sa.func.count().desc())
             )
-            shown: Counter[int] = Counter()
+            counts: Counter[int] = Counter()
             with self._database.read() as connection:
                 for run_id, error, count in connection.execute(query):
-                    shown[run_id] += 1
-                    if shown[run_id] <= limit:
+                    counts[run_id] += 1
+                    if counts[run_id] <= limit:
                         reason = {"stage": stage, "reason": error or "unknown", "count": count}
-                        found[run_id].append(reason)
-        return found
+                        reasons[run_id].append(reason)
+        return reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,19 +473,19 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
     orders = 1
     if counts.paired.get(run["pool_id"]):
         orders = len(Design.of(design).presentation.resolve().flips)
-    own = 1 if run["rubric_id"] else design["rubric.draws"]
-    rivals = own * len(run["rivals"])
+    own_rubrics = 1 if run["rubric_id"] else design["rubric.draws"]
+    rivals = own_rubrics * len(run["rivals"])
     no_view = sum(count for status, count in views.items() if status != "scored")
     no_rubric = {swap: _count(rubrics, swap, lambda status: status != "scored") for swap in SWAPS}
     failed = {swap: _count(samples, swap, lambda status: status in FAILED) for swap in SWAPS}
     # Items without a view, and rubrics that were not written, cannot be scored.
     repeats = run["samples"] * orders
     possible = (items - no_view) * repeats
-    scores, swaps = own * items * repeats, rivals * items * repeats
+    scores, swaps = own_rubrics * items * repeats, rivals * items * repeats
     if RECORDED in design:  # others chose what was asked, and none of it is missing
         scores = possible = _count(samples, False)
     not_needed = {
-        "score": scores - (own - no_rubric[False]) * possible,
+        "score": scores - (own_rubrics - no_rubric[False]) * possible,
         "swap": swaps - (rivals - no_rubric[True]) * possible,
     }
     not_scored = sum(statuses.values()) - statuses["scored"]
@@ -496,7 +496,7 @@ def _progress(run: sa.RowMapping, counts: _Counts, event: Event | None) -> Progr
         run["series"],
         targets={
             "evidence": items if run["view_maker"] else 0,
-            "rubric": own,
+            "rubric": own_rubrics,
             "score": scores,
             "swap": swaps,
             "probe": scores + swaps if run["probe"] else 0,

@@ -64,7 +64,7 @@ class RecordedVerdicts:
         query = sa.select(s.evidence_id, s.replicate, s.flipped, s.status, s.stages)
         with self._database.read() as connection:
             rows = connection.execute(query.where(s.run_id == run.id))
-            return {Place(*place): (status, stages) for *place, status, stages in rows}
+            return {Place(*key): (status, stages) for *key, status, stages in rows}
 
     def save(self, run: Run, rubric_id: int, verdicts: Iterable[RecordedVerdict]) -> int:
         """Saves verdicts of a run that has none; returns how many calls are new."""

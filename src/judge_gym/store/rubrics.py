@@ -57,7 +57,7 @@ class Rubrics:
         """Returns the names of the stages of rubrics, by rubric."""
         with self._database.read() as connection:
             stages = by_key(connection, t.rubrics.c.id, t.rubrics.c.stages, ids)
-        return {id: [name for name, *_ in found] for id, found in stages.items()}
+        return {id: [name for name, *_ in rubric_stages] for id, rubric_stages in stages.items()}
 
     def save_given(self, rubric: Rubric) -> Rubric:
         """Saves a rubric that the user provides, which no critic scores."""

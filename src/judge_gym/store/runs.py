@@ -98,13 +98,13 @@ class Runs:
                 "created": datetime.now(UTC),
             }
             self._database.insert_new(connection, t.runs, [row])
-            found = connection.execute(sa.select(t.runs).where(active)).one()
+            stored = connection.execute(sa.select(t.runs).where(active)).one()
             scored = sa.select(sa.func.max(t.samples.c.replicate) + 1)
-            existing = connection.scalar(scored.where(t.samples.c.run_id == found.id)) or 0
-            raised = _targets(found).raised(targets, exact=exact, existing=existing)
-            change = t.runs.update().where(t.runs.c.id == found.id)
+            existing = connection.scalar(scored.where(t.samples.c.run_id == stored.id)) or 0
+            raised = _targets(stored).raised(targets, exact=exact, existing=existing)
+            change = t.runs.update().where(t.runs.c.id == stored.id)
             connection.execute(change.values(raised._asdict()))
-        return Run(found.id, experiment, study, series, *raised)
+        return Run(stored.id, experiment, study, series, *raised)
 
     def find(self, id: int, tag: str) -> Run:
         """Returns a run by its number, under the tag that it was started by."""
@@ -136,7 +136,7 @@ class Runs:
         )
         with self._database.read() as connection:
             rows = connection.execute(query).all()
-        return {tag: id for tag, id, digest, drawn in rows if series.get(digest) == drawn}
+        return {tag: id for tag, id, digest, run_series in rows if series.get(digest) == run_series}
 
     def _owner(self, experiment: Experiment, study: str) -> str:
         """Returns the study whose runs a tag names: its own, unless the tag is a former one."""
@@ -154,12 +154,12 @@ class Runs:
     def rubrics(self, run: Run) -> dict[int, Rubric]:
         """Returns the rubrics that a run scores with, by id."""
         query = sa.select(t.run_rubrics.c.rubric_id).where(t.run_rubrics.c.run_id == run.id)
-        found = [self._rubrics.find(id=id) for id in self._database.scalars(query)]
-        return {rubric.id: rubric for rubric in found if isinstance(rubric, Rubric)}
+        rubrics = [self._rubrics.find(id=id) for id in self._database.scalars(query)]
+        return {rubric.id: rubric for rubric in rubrics if isinstance(rubric, Rubric)}
 
     def active(self, tags: Sequence[str]) -> list[Run]:
         """Returns the active runs of experiments, each once even if it has several tags."""
-        found: dict[int, Run] = {}
+        by_digest: dict[int, Run] = {}
         query = sa.select(t.runs).join(t.tags, t.NAMED_RUNS).order_by(t.runs.c.id)
         query = query.where(t.runs.c.superseded.is_(None))
         for tag in tags:
@@ -168,8 +168,8 @@ class Runs:
                 rows = connection.execute(query.where(t.tags.c.tag == tag)).all()
             for row in rows:
                 run = Run(row.id, experiment, study, row.series, *_targets(row))
-                found.setdefault(row.id, run)
-        return list(found.values())
+                by_digest.setdefault(row.id, run)
+        return list(by_digest.values())
 
 
 def _active(experiment: Experiment, owner: str) -> sa.ColumnElement[bool]:

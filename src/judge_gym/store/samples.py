@@ -242,14 +242,14 @@ class Samples:
 
     def answer_texts(self, call_ids: Sequence[int]) -> dict[int, str]:
         """Returns the texts of completed answers, by call."""
-        a, found = t.attempts.c, dict[int, str]()
+        a, texts = t.attempts.c, dict[int, str]()
         newest = sa.select(a.call_id, t.texts.c.body).join(t.texts, t.texts.c.hash == a.text)
         newest = newest.where(a.completed).order_by(a.id)
         with self._database.read() as connection:
             for start in range(0, len(call_ids), PARAMETERS):
                 part = a.call_id.in_(call_ids[start : start + PARAMETERS])
-                found.update({id: text for id, text in connection.execute(newest.where(part))})
-        return found
+                texts.update({id: text for id, text in connection.execute(newest.where(part))})
+        return texts
 
     def answers(
         self,
@@ -419,13 +419,13 @@ def _read_ids(
     """
     segments = scan.segments[::-1] if back else scan.segments
     start = None if last is None else tuple(last[name] for name in scan.by)
-    matches, found, read = _filter(scan, selection), list[int](), 0
+    matches, ids, read = _filter(scan, selection), list[int](), 0
     filtered = matches is not None or selection.disputed
     for segment in segments:
         if start is not None and (segment > start if back else segment < start):
             continue
         cursor = last if segment == start else None
-        size = SCAN if filtered else limit + 1 - len(found)
+        size = SCAN if filtered else limit + 1 - len(ids)
         query = _query(scan, segment, back)
         following = _after(query, scan, cursor, back, items=selection.disputed)
         rows = connection.execute(following.limit(size)).all()
@@ -439,12 +439,12 @@ def _read_ids(
                 cells.insert(0, list(connection.execute(query.where(same_item)).all()))
             rows = [row for cell in cells if _is_disputed(cell) for row in cell]
             rows = [row for row in rows if cursor is None or _is_after(row, cursor, back)]
-        found += [row.id for row in rows if matches is None or matches(row)]
-        if len(found) > limit:
+        ids += [row.id for row in rows if matches is None or matches(row)]
+        if len(ids) > limit:
             break
         if filtered and read >= SCAN:
-            return found, end
-    return found, None
+            return ids, end
+    return ids, None
 
 
 def _query(scan: _Scan, segment: Sequence[Any], back: bool) -> sa.Select[Any]:
@@ -499,11 +499,11 @@ def _is_after(row: Any, cursor: sa.RowMapping, back: bool) -> bool:
 def _is_disputed(cell: Sequence[Any]) -> bool:
     """Returns whether at least half of the pairs of scored replicates share no stage."""
     counts = Counter(row.stages for row in cell if row.status == "scored")
-    chosen = {stages: frozenset(stages.split()) for stages in counts}
+    stage_sets = {stages: frozenset(stages.split()) for stages in counts}
     n = counts.total()
     apart = sum(
-        counts[one] * counts[other]
-        for one, other in combinations(counts, 2)
-        if chosen[one].isdisjoint(chosen[other])
+        counts[stages_a] * counts[other]
+        for stages_a, other in combinations(counts, 2)
+        if stage_sets[stages_a].isdisjoint(stage_sets[other])
     )
     return n > 1 and apart / (n * (n - 1) / 2) >= DISPUTED

@@ -32,13 +32,13 @@ class Splits:
 
     def find(self, study: str) -> Split | None:
         """Returns the split of a study; None if it has none."""
-        made = self._database.first(sa.select(t.splits).where(t.splits.c.study == study))
-        if made is None:
+        stored = self._database.first(sa.select(t.splits).where(t.splits.c.study == study))
+        if stored is None:
             return None
         i, u = t.split_items.c, t.split_uses.c
         items = self._database.pairs(sa.select(i.evidence_id, i.test).where(i.study == study))
         uses = self._database.scalar(sa.select(sa.func.count()).where(u.study == study))
-        return Split(made.seed, made.test_share, items, uses)
+        return Split(stored.seed, stored.test_share, items, uses)
 
     def save(
         self, study: str, seed: int, test_share: float, items: Mapping[int, bool], *, replace: bool

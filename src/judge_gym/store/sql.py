@@ -197,9 +197,9 @@ class ReadOnlySql:
         words = sorted(set(re.findall(r"\w+", sql.lower())))
         if re.search(r"\bu&", sql.lower()):
             raise DesignError("names cannot be written as U&'...'")
-        found = connection.scalar(FORBIDDEN, {"words": words})
-        if found is not None:
-            raise DesignError(f"the function {found!r} cannot be used in a query")
+        function = connection.scalar(FORBIDDEN, {"words": words})
+        if function is not None:
+            raise DesignError(f"the function {function!r} cannot be used in a query")
 
 
 def _refuse_relations(plan: Any) -> None:

@@ -99,8 +99,8 @@ class Suites:
         with self._database.begin() as connection:
             id = self._database.insert_or_find(connection, suite_runs, row, "key")
             this = suite_runs.c.id == id
-            found = connection.execute(sa.select(suite_runs).where(this)).one()
-            before = _run(found._mapping).replicates_of
+            stored = connection.execute(sa.select(suite_runs).where(this)).one()
+            before = _run(stored._mapping).replicates_of
             raised = {path: max(before.get(path, 0), replicates) for path in evals}
             targets = dict(sorted({**before, **raised}.items()))
             values = {"replicates": max(targets.values(), default=0), "evals": targets}
@@ -262,10 +262,10 @@ class Suites:
         )
         if runs:
             newest = newest.where(r.run_id.in_(runs))
-        found: defaultdict[int, list[SuiteResult]] = defaultdict(list)
+        by_run: defaultdict[int, list[SuiteResult]] = defaultdict(list)
         for row in self._database.rows(query.where(r.id.in_(newest))):
-            found[row["run_id"]].append(_result(row))
-        return dict(found)
+            by_run[row["run_id"]].append(_result(row))
+        return dict(by_run)
 
     def find_result(self, id: int) -> SuiteResult:
         """Returns a result with its steps, their output and the candidate's files."""

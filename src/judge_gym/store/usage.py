@@ -99,8 +99,8 @@ class Usage:
             errors = {id: error for id, error in connection.execute(query)} if failed else {}
         rows = [row for row in self.rows(by=["model"], study=study) if not row["imported"]]
         in_flight = InFlight(self._database).of_study(study)
-        made = {model: {"attempts": 0, "calls": 0} for model in in_flight}
-        made |= {row["model"]: row for row in rows}
+        totals = {model: {"attempts": 0, "calls": 0} for model in in_flight}
+        totals |= {row["model"]: row for row in rows}
         return [
             {
                 "model": model,
@@ -110,7 +110,7 @@ class Usage:
                 "last_minute": (seen.get(model) or (0, None))[0],
                 "last_error": errors.get((seen.get(model) or (0, None))[1]),
             }
-            for model, row in made.items()
+            for model, row in totals.items()
         ]
 
     def speed(self, model: str, endpoint: str) -> Speed | None:
@@ -123,11 +123,11 @@ class Usage:
         newest = sa.select(c.id).where(c.model == model, c.endpoint == endpoint)
         newest = newest.order_by(c.id.desc()).limit(PACE_CALLS)
         completed = sa.select(a.at, a.seconds).where(a.completed, a.run_id.is_not(None))
-        own = _spans(self._database.rows(completed.where(a.call_id.in_(newest))))
-        if len(own) < FEW_ANSWERS:
+        spans = _spans(self._database.rows(completed.where(a.call_id.in_(newest))))
+        if len(spans) < FEW_ANSWERS:
             return None
         provider = c.model.startswith(f"{model.partition(':')[0]}:", autoescape=True)
-        since = datetime.fromtimestamp(min(begin for begin, _ in own), UTC)
+        since = datetime.fromtimestamp(min(begin for begin, _ in spans), UTC)
         nearby = completed.join(t.calls, c.id == a.call_id).where(
             c.endpoint == endpoint, sa.true() if endpoint else provider, a.at >= since
         )
@@ -137,7 +137,7 @@ class Usage:
         for begin, end in sorted(every):
             busy += max(0.0, end - max(until, begin))
             until = max(until, end)
-        seconds = sum(end - begin for begin, end in own) / len(own)
+        seconds = sum(end - begin for begin, end in spans) / len(spans)
         in_flight = sum(end - begin for begin, end in every) / busy if busy else 1.0
         return Speed(seconds, max(1.0, in_flight))
 
@@ -147,8 +147,8 @@ class Usage:
         query = sa.select(
             sa.func.count(), sa.func.sum(sa.case((t.calls.c.ask > 0, 1), else_=0))
         ).join(t.calls, t.calls.c.id == a.call_id)
-        made, again = self._database.first(query.where(a.study == study, a.stage == "rubricer"))
-        return {"asked": made, "again": again or 0}
+        asks, again = self._database.first(query.where(a.study == study, a.stage == "rubricer"))
+        return {"asked": asks, "again": again or 0}
 
 
 def _spans(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
@@ -190,8 +190,8 @@ class UsageTotals:
 def usage_query(by: Sequence[str]) -> sa.Select[Any]:
     """Returns the query of sums over attempts by some of `USAGE_BY`."""
     a = t.attempts.c
-    known = {**a, "model": t.calls.c.model, "day": sa.cast(sa.func.date(a.at), sa.String)}
-    sums_by = [known[name].label(name) for name in by]
+    columns = {**a, "model": t.calls.c.model, "day": sa.cast(sa.func.date(a.at), sa.String)}
+    sums_by = [columns[name].label(name) for name in by]
     sums_by.append(a.run_id.is_(None).label("imported"))
     query = sa.select(
         *sums_by,
@@ -212,8 +212,8 @@ def _by_provider(rows: Sequence[dict[str, Any]], by: Sequence[str]) -> list[dict
     for row in rows:
         named = {**row, "provider": row["model"].partition(":")[0]}
         sums = {name: value for name, value in row.items() if name not in USAGE_COLUMNS}
-        chosen = {name: named[name] for name in by}
-        groups.setdefault((*chosen.values(), row["imported"]), []).append({**chosen, **sums})
+        group = {name: named[name] for name in by}
+        groups.setdefault((*group.values(), row["imported"]), []).append({**group, **sums})
     return [add_rows(groups[key]) for key in sorted(groups, key=str)]
 
 

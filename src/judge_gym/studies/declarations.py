@@ -97,26 +97,26 @@ def check_contrasts(
                 if contrast.knob == JUDGE:
                     sides[side] = level = resolve(str(level))
                 if level not in levels[contrast.knob]:
-                    choices = [_name(one) for one in levels[contrast.knob]]
+                    choices = [_name(level_name) for level_name in levels[contrast.knob]]
                     what = f"{side} of {contrast.knob}"
                     raise DesignError(
                         unknown(what, _name(level), choices, "contrasts"), choices=choices
                     )
-        made = contrast.model_copy(update=sides)
-        if made.level == made.base:
+        declared = contrast.model_copy(update=sides)
+        if declared.level == declared.base:
             raise DesignError(
-                f"a contrast of {made.knob} compares two levels, not {_name(made.level)!r} with "
-                "itself",
+                f"a contrast of {declared.knob} compares two levels, "
+                f"not {_name(declared.level)!r} with itself",
                 path=path,
             )
-        if made.endpoint == "probability" and not probe:
+        if declared.endpoint == "probability" and not probe:
             raise DesignError(
                 "a contrast is declared for probability, but probe is false",
                 path=(*path, "endpoint"),
             )
-        if made in checked:
-            raise DesignError(f"the contrast {made.name!r} is declared twice", path=path)
-        checked.append(made)
+        if declared in checked:
+            raise DesignError(f"the contrast {declared.name!r} is declared twice", path=path)
+        checked.append(declared)
     return checked
 
 
@@ -167,7 +167,9 @@ class Declarations(NamedTuple):
 
     def when(self, what: str) -> str:
         """Returns when something was declared, in words."""
-        return next((one.when for one in self.declared if one.what == what), "unknown")
+        return next(
+            (contrast.when for contrast in self.declared if contrast.what == what), "unknown"
+        )
 
 
 NOTHING_DECLARED = Declarations()
@@ -214,5 +216,5 @@ def _items(declared: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
         yield name, [ALT_TEST, declared[ALT_TEST]]
     for name in declared.get("hypotheses") or ():
         yield name, name
-    for given in declared.get("contrasts") or ():
-        yield ContrastSpec.model_validate(given).name, given
+    for contrast in declared.get("contrasts") or ():
+        yield ContrastSpec.model_validate(contrast).name, contrast

@@ -191,7 +191,9 @@ class Study(Spec):
             return ()
         pairs = [["*", "*"]] if self.swap == "all" else self.swap
         named = [author for user, author in pairs if user in (judge, "*")]
-        authors = [one for author in named for one in (self.judges if author == "*" else [author])]
+        authors = [
+            name for author in named for name in (self.judges if author == "*" else [author])
+        ]
         return tuple(dict.fromkeys(author for author in authors if author != judge))
 
 
@@ -351,22 +353,22 @@ def _check_task(study: Study, task: TaskSpec, path: Path) -> None:
             path=(*path, "evidence"),
         )
     pool = study.evidence[task.evidence]
-    known = pool.benchmark is not None or pool.judgebench is not None
-    if known and task.type not in ("benchmark", None):
+    has_answers = pool.benchmark is not None or pool.judgebench is not None
+    if has_answers and task.type not in ("benchmark", None):
         raise DesignError(
             f"evidence {task.evidence!r} is a benchmark; its task must have the type benchmark",
             path=path,
         )
     if study.protocol is not None:
         _check_typed(study.protocol, task, pool, path)
-    if known and task.rubric is not None:
+    if has_answers and task.rubric is not None:
         raise DesignError(
             f"evidence {task.evidence!r} has its own rubric; leave rubric out",
             path=(*path, "rubric"),
         )
-    if not known and not task.concept:
+    if not has_answers and not task.concept:
         raise DesignError(f"{'.'.join(map(str, path))}.concept is not given", path=path)
-    if task.type == "benchmark" and task.rubric is None and not known:
+    if task.type == "benchmark" and task.rubric is None and not has_answers:
         raise DesignError(
             f"the benchmark {task.concept!r} needs its rubric: rubric: FILE.json", path=path
         )
@@ -486,12 +488,12 @@ def _refusal(invalid: ValidationError) -> DesignError:
             return DesignError(f"{name} is not given", path=path[:-1] or path)
         case "literal_error":
             choices = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
-            others = {
+            choices_of = {
                 "sweep": ["{sample: K}"],
                 "swap": ["[[JUDGE, AUTHOR], ...]"],
                 "alt_test": ["{epsilon: 0 to 1}"],
             }
-            choices += others.get(name, [])
+            choices += choices_of.get(name, [])
             return DesignError(
                 unknown("value", error["input"], choices, name), choices=choices, path=path
             )
@@ -503,7 +505,7 @@ def _refusal(invalid: ValidationError) -> DesignError:
 
 def _fields_at(path: Path) -> set[str]:
     """Returns the keys that a study file may have at a place."""
-    places: dict[Any, type[BaseModel]] = {
+    models: dict[Any, type[BaseModel]] = {
         "tasks": TaskSpec,
         "evidence": PoolSpec,
         "window": WindowSpec,
@@ -513,6 +515,6 @@ def _fields_at(path: Path) -> set[str]:
         "contrasts": ContrastSpec,
         "alt_test": AltTestSpec,
     }
-    named = [places[part] for part in path if part in places]
-    place = named[-1] if named else Study
-    return PoolSpec.keys() if place is PoolSpec else set(place.model_fields)
+    named = [models[part] for part in path if part in models]
+    model = named[-1] if named else Study
+    return PoolSpec.keys() if model is PoolSpec else set(model.model_fields)

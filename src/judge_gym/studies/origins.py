@@ -104,8 +104,8 @@ class PoolSpec(Spec):
         """The addresses of a search that takes addresses; empty for any other origin."""
         if not self.searched or find_origin(str(self.origin)).takes != "addresses":
             return []
-        given = self._searches[str(self.origin)]
-        return [given] if isinstance(given, str) else list(given)
+        value = self._searches[str(self.origin)]
+        return [value] if isinstance(value, str) else list(value)
 
     @property
     def search_query(self) -> str:
@@ -141,20 +141,20 @@ class TruthSpec(Spec):
 
     def reference(self) -> dict[str, Any]:
         """Returns the part that is stored for analyses."""
-        given = {"source": self.source, "value": self.value, "label": self.label}
-        known = {name: value for name, value in given.items() if value is not None}
-        return known | {"direction": self.direction or "up"}
+        fields = {"source": self.source, "value": self.value, "label": self.label}
+        present = {name: value for name, value in fields.items() if value is not None}
+        return present | {"direction": self.direction or "up"}
 
 
 def check_pool(pool: PoolSpec, path: Path) -> None:
     """Refuses an unknown origin, more than one, or keys that cannot act on it."""
     _check_searches(pool, path)
-    given = pool.origins
-    if len(given) > 1:
+    origin_names = pool.origins
+    if len(origin_names) > 1:
         raise DesignError(
-            f"evidence comes from one origin, not from {' and '.join(given)}", path=path
+            f"evidence comes from one origin, not from {' and '.join(origin_names)}", path=path
         )
-    if not given and pool.window is None:
+    if not origin_names and pool.window is None:
         choices = (*FIXED[:2], *search_origins(), *FIXED[2:])
         raise DesignError(
             f"evidence needs an origin: {', '.join(choices)}, or a window that the lab holds",
@@ -199,18 +199,18 @@ def check_pool(pool: PoolSpec, path: Path) -> None:
 
 def _check_searches(pool: PoolSpec, path: Path) -> None:
     """Refuses a key that is not a search, and a value that its search does not take."""
-    place = ".".join(map(str, path))
+    key_path = ".".join(map(str, path))
     for name, value in (pool.model_extra or {}).items():
         if name not in search_origins():
             choices = sorted(PoolSpec.keys())
             raise DesignError(
-                unknown("key", name, choices, place), choices=choices, path=(*path, name)
+                unknown("key", name, choices, key_path), choices=choices, path=(*path, name)
             )
         takes = search_origins()[name].takes
         parts = value if takes == "addresses" and isinstance(value, list) else [value]
         if value is not None and not all(isinstance(part, str) for part in parts):
             raise DesignError(
-                f"{place}.{name} cannot be {value!r}: it takes a "
+                f"{key_path}.{name} cannot be {value!r}: it takes a "
                 f"{'query' if takes == 'query' else 'list of addresses'}",
                 path=(*path, name),
             )
@@ -229,8 +229,8 @@ def check_truth(truth: TruthSpec, path: Path, task_type: TaskType | None) -> Non
     looked_up = {"index", "country", "year"} & truth.model_fields_set
     if truth.vdem is None and looked_up:
         raise DesignError(f"truth.{min(looked_up)} belongs to truth.vdem", path=path)
-    given = {"source", "value", "label"} & truth.model_fields_set
-    if truth.vdem is not None and given:
+    keys = {"source", "value", "label"} & truth.model_fields_set
+    if truth.vdem is not None and keys:
         raise DesignError(
-            f"a truth is given (truth.{min(given)}) or looked up (truth.vdem), not both", path=path
+            f"a truth is given (truth.{min(keys)}) or looked up (truth.vdem), not both", path=path
         )

@@ -54,10 +54,10 @@ class Task:
     def traits(self) -> tuple[TaskTrait, ...]:
         """What it is; whether the evidence of a draft will be pairs is not known yet."""
         items: TaskTrait = "pairs" if self.pool.paired else "single texts"
-        shown: tuple[TaskTrait, ...] = (items,) if self.pool.items else ()
-        if shown and not self.pool.field_names:
-            shown = (*shown, "no named parts")
-        return (*shown, "given rubric") if self.rubric else shown
+        traits: tuple[TaskTrait, ...] = (items,) if self.pool.items else ()
+        if traits and not self.pool.field_names:
+            traits = (*traits, "no named parts")
+        return (*traits, "given rubric") if self.rubric else traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +124,17 @@ def points(study: Study, replaced: Mapping[str, Any] | None = None) -> list[dict
     usual = defaults(study.protocol or "")
     base = {knob: {**usual, **(replaced or {}), **study.design}[knob] for knob in study.vary}
     if study.sweep == "grid":
-        chosen = [_point(study.vary, number) for number in range(_size(study.vary))]
+        selected = [_point(study.vary, number) for number in range(_size(study.vary))]
     elif study.sweep == "ablate":
-        chosen = [base, *_neighbours(base, study.vary)]
+        selected = [base, *_neighbours(base, study.vary)]
     else:
         rng, size = random.Random(digest(["sweep", study.seed])), _size(study.vary)
         numbers = rng.sample(range(size), min(study.sweep.sample, size))
-        drawn = [_point(study.vary, number) for number in numbers]
-        chosen = [near for point in drawn for near in (point, *_neighbours(point, study.vary))]
-    distinct = {digest(point): point for point in chosen}
+        random_points = [_point(study.vary, number) for number in numbers]
+        selected = [
+            near for point in random_points for near in (point, *_neighbours(point, study.vary))
+        ]
+    distinct = {digest(point): point for point in selected}
     return [
         {knob: level for knob, level in point.items() if level != base[knob]}
         for point in distinct.values()
@@ -206,7 +208,7 @@ def study_tags(study: Study, benchmarks: Mapping[str, Benchmark]) -> set[str]:
 def _experiments(
     study: Study, tasks: Sequence[Task], shown: Sequence[str], templates: Mapping[str, str]
 ) -> Sweep:
-    made: dict[str, Experiment] = {}
+    by_digest: dict[str, Experiment] = {}
     tags: set[str] = set()
     duplicates: dict[str, str] = {}
     skipped: list[str] = []
@@ -215,10 +217,10 @@ def _experiments(
     for number, task in enumerate(tasks):
         replaced = _task_defaults(task.type, task.defaults)
         for judge, point in itertools.product(study.judges, points(study, replaced)):
-            chosen = {**study.design, **point, "judge.model": judge}
-            design, active = resolve_design(task, chosen, assistant=study.assistant)
+            levels = {**study.design, **point, "judge.model": judge}
+            design, active = resolve_design(task, levels, assistant=study.assistant)
             used |= active
-            check_roles(study.judges, task, design, number, chosen=chosen, varied=study.vary)
+            check_roles(study.judges, task, design, number, chosen=levels, varied=study.vary)
             with errors_at(("vary" if FIELDS in study.vary else "design", FIELDS)):
                 check_fields(task.pool, design)
             tag = experiment_tag(
@@ -233,13 +235,13 @@ def _experiments(
             tags.add(tag)
             own_prompt = templates.get(design.prompt.template, "")
             experiment = Experiment(tag, task, design, study.seed, own_prompt)
-            first = made.setdefault(experiment.digest, experiment)
+            first = by_digest.setdefault(experiment.digest, experiment)
             if first is not experiment:
                 duplicates[tag] = first.tag
             elif study.swap != "none" and design.rubric.author != "own":
                 skipped.append(tag)
     _refuse_unused(study, used, outside, tasks)
-    return Sweep(tuple(made.values()), duplicates, tuple(skipped))
+    return Sweep(tuple(by_digest.values()), duplicates, tuple(skipped))
 
 
 def _task(
@@ -272,9 +274,9 @@ def with_rubric(task: Task, rubric: Rubric | None) -> Task:
     _refuse_unpaired(task, rubric)
     if rubric is None:
         return task
-    given = replace(rubric, concept=task.concept, country=task.country)
-    pool = replace(task.pool, items=graded(task.pool.items, given))
-    return replace(task, rubric=given, pool=pool)
+    task_rubric = replace(rubric, concept=task.concept, country=task.country)
+    pool = replace(task.pool, items=graded(task.pool.items, task_rubric))
+    return replace(task, rubric=task_rubric, pool=pool)
 
 
 def _refuse_unpaired(task: Task, rubric: Rubric | None) -> None:
@@ -290,12 +292,12 @@ def _refuse_unpaired(task: Task, rubric: Rubric | None) -> None:
             "scale can express; give a nominal rubric with the options first, second and, "
             "optionally, neither"
         )
-    places = {"first": 0, "second": 1}
+    positions = {"first": 0, "second": 1}
     labels = [stage.label.casefold() for stage in rubric.stages]
     moved = any(
-        word in label and place != number
+        word in label and position != number
         for number, label in enumerate(labels)
-        for word, place in places.items()
+        for word, position in positions.items()
     )
     if rubric.scale not in (2, 3) or moved:
         raise DesignError(
@@ -338,8 +340,8 @@ def check_fields(pool: Pool, design: Design) -> None:
             raise DesignError(
                 unknown("named part", name, pool.field_names, FIELDS), choices=pool.field_names
             )
-    chosen = design.evidence.resolve()
-    bare = next((item.title for item in pool.items if not chosen.shown(item.fields)), None)
+    view = design.evidence.resolve()
+    bare = next((item.title for item in pool.items if not view.shown(item.fields)), None)
     if bare is not None:
         raise DesignError(f"{FIELDS} {design.evidence.fields}: {bare!r} has none of these parts")
 
@@ -358,19 +360,19 @@ def resolve_design(
     known, the error names the `remedy`.
     """
     usual = defaults(task.protocol)
-    given = {**usual, **_task_defaults(task.type, task.defaults), **chosen}
-    if task.protocol and given["rubric.author"] != "provided":
-        given["rubric.critic"] = given["rubric.critic"] or assistant
-    if given["evidence.view"] == "neutralized":
-        given["evidence.editor"] = given["evidence.editor"] or assistant
+    wanted = {**usual, **_task_defaults(task.type, task.defaults), **chosen}
+    if task.protocol and wanted["rubric.author"] != "provided":
+        wanted["rubric.critic"] = wanted["rubric.critic"] or assistant
+    if wanted["evidence.view"] == "neutralized":
+        wanted["evidence.editor"] = wanted["evidence.editor"] or assistant
     forced = _forced(task)
     settled: dict[str, Any] = {}
-    levels = given
+    levels = wanted
     while settled != levels:  # a knob may be inactive under a level that is itself inactive
         settled = levels
         inactive = _inactive(task, Design.of(settled)) | forced.keys()
-        levels = {**given, **{knob: usual[knob] for knob in inactive}}
-    active = {knob: level for knob, level in given.items() if knob not in inactive}
+        levels = {**wanted, **{knob: usual[knob] for knob in inactive}}
+    active = {knob: level for knob, level in wanted.items() if knob not in inactive}
     design = Design.of(usual | active | forced)
     if needs := _unassisted(task, design):
         raise DesignError(
@@ -412,8 +414,8 @@ def _refuse_unused(
     usual = defaults(study.protocol or "")
     paired = all(task.pool.paired for task in tasks)
     sections = (("vary", study.vary), ("design", outside or study.design))
-    for section, given in sections:
-        for knob, level in given.items():
+    for section, knobs in sections:
+        for knob, level in knobs.items():
             if paired and knob == "rubric.scale":  # even the default would be misunderstood
                 raise DesignError(
                     "rubric.scale has no effect on pairs: two responses are compared, which no "

@@ -20,8 +20,8 @@ def locate_errors(file: str, lines: Mapping[Path, int]) -> Iterator[None]:
     except DesignError as error:
         around = (error.path[:length] for length in range(len(error.path), -1, -1))
         line = next((lines[path] for path in around if path in lines), 1)
-        place = f"{file}:{line}: " if file else ""  # a study from a command has no file
-        raise DesignError(place + error.message, choices=error.choices) from error
+        location = f"{file}:{line}: " if file else ""  # a study from a command has no file
+        raise DesignError(location + error.message, choices=error.choices) from error
 
 
 @contextmanager

@@ -64,16 +64,18 @@ def ablations(
 ) -> tuple[Condition, ...]:
     """Returns a condition without each section; by default of all that the base shows."""
     base = base or CONDITIONS["default"]
-    shown = base.kept(guidelines)
-    if not shown:
+    guideline_sections = base.kept(guidelines)
+    if not guideline_sections:
         raise DesignError(f"the condition {base.name!r} has no guidelines to remove")
     for section in sections:
-        if section not in shown:
-            raise DesignError(unknown("section", section, shown), choices=shown)
+        if section not in guideline_sections:
+            raise DesignError(
+                unknown("section", section, guideline_sections), choices=guideline_sections
+            )
     under = "" if base.name == "default" else f"{base.name} "
     return tuple(
         replace(base, name=f"{under}without {name}", without=(*base.without, name))
-        for name in (sections or shown)
+        for name in (sections or guideline_sections)
     )
 
 
@@ -116,14 +118,14 @@ class Effect:
     @property
     def regressions(self) -> tuple[Change, ...]:
         """Evals that passed less often, the largest change first."""
-        found = (change for change in self.changes if change.under < change.base)
-        return tuple(sorted(found, key=lambda c: (c.under - c.base, c.eval)))
+        worse = (change for change in self.changes if change.under < change.base)
+        return tuple(sorted(worse, key=lambda c: (c.under - c.base, c.eval)))
 
     @property
     def improvements(self) -> tuple[Change, ...]:
         """Evals that passed more often, the largest change first."""
-        found = (change for change in self.changes if change.under > change.base)
-        return tuple(sorted(found, key=lambda c: (c.base - c.under, c.eval)))
+        better = (change for change in self.changes if change.under > change.base)
+        return tuple(sorted(better, key=lambda c: (c.base - c.under, c.eval)))
 
     @property
     def verdict(self) -> str:
@@ -138,13 +140,13 @@ Counts = Mapping[str, tuple[int, int]]
 
 def counts(results: Iterable[EvalResult]) -> dict[str, tuple[int, int]]:
     """Returns passed and conclusive replicates by eval."""
-    found: dict[str, tuple[int, int]] = {}
+    by_path: dict[str, tuple[int, int]] = {}
     for result in results:
-        passed, all_ = found.get(result.path, (0, 0))
+        passed, all_ = by_path.get(result.path, (0, 0))
         if result.outcome.kind != "inconclusive":
             passed, all_ = passed + (result.outcome.kind == "passed"), all_ + 1
-        found[result.path] = (passed, all_)
-    return found
+        by_path[result.path] = (passed, all_)
+    return by_path
 
 
 def ablate(
@@ -155,8 +157,10 @@ def ablate(
     from judge_gym.analysis.stats import comparisons, paired_tests
 
     def corrected(p: Sequence[float]) -> list[float]:
-        found: list[float] = paired_tests.among_known(paired_tests.benjamini_hochberg, p).tolist()
-        return found
+        adjusted: list[float] = paired_tests.among_known(
+            paired_tests.benjamini_hochberg, p
+        ).tolist()
+        return adjusted
 
     ours = counts(base)
     sides = {name: counts(results) for name, results in under.items()}
@@ -171,8 +175,8 @@ def ablate(
         )
         difference = paired.difference
         changes = tuple(replace(change, q=next(q)) for change in tested[name])
-        known = {change.eval for change in changes}
-        unpaired = tuple(path for path in evals if path not in known)
+        compared = {change.eval for change in changes}
+        unpaired = tuple(path for path in evals if path not in compared)
         effects.append(Effect(name, difference, paired.p, paired.test, nan, changes, unpaired))
     q = iter(corrected([effect.p for effect in effects]))
     return tuple(replace(effect, q=next(q)) for effect in effects)
@@ -187,10 +191,10 @@ def _changes(base: Counts, under: Counts) -> list[Change]:
     """Returns the changes of all evals that both sides have."""
     import scipy
 
-    made = []
+    changes = []
     for path in sorted(base.keys() & under.keys()):
         (was, n), (now, m) = base[path], under[path]
         if n and m:
             p = float(scipy.stats.fisher_exact([[now, m - now], [was, n - was]])[1])
-            made.append(Change(path, was / n, now / m, (n, m), p, nan))
-    return made
+            changes.append(Change(path, was / n, now / m, (n, m), p, nan))
+    return changes

@@ -59,25 +59,29 @@ def import_convex(source: Path, folder: Path) -> Imported:
         folder: to write to; it must not exist.
     """
     evals = source / "evals" if (source / "evals").is_dir() else source
-    found = [place for place in sorted(evals.glob("*/*")) if (place / "TASK.txt").is_file()]
-    if not found:
+    folders = [
+        eval_folder
+        for eval_folder in sorted(evals.glob("*/*"))
+        if (eval_folder / "TASK.txt").is_file()
+    ]
+    if not folders:
         raise NotFoundError(
             f"no task in {str(source)!r}: no folder <NNN-category>/<NNN-name> has a TASK.txt"
         )
     if folder.exists():
         raise ConflictError(f"{folder} exists already; choose another folder with --to")
     imported = Imported(folder, packages=dict(PACKAGES))
-    for place in found:
-        path = f"{place.parent.name}/{place.name}"
-        reason = _unmapped(place)
+    for eval_folder in folders:
+        path = f"{eval_folder.parent.name}/{eval_folder.name}"
+        reason = _unmapped(eval_folder)
         if reason:
             imported.skipped[path] = reason
         else:
             imported.evals.append(path)
-            _copy_eval(place, folder / path, imported)
+            _copy_eval(eval_folder, folder / path, imported)
     if not imported.evals:
         first = next(iter(imported.skipped.items()))
-        raise DesignError(f"none of {len(found)} evals can be imported; {first[0]}: {first[1]}")
+        raise DesignError(f"none of {len(folders)} evals can be imported; {first[0]}: {first[1]}")
     _write_suite(source, evals, imported)
     return imported
 
@@ -132,9 +136,9 @@ def _copy_eval(place: Path, to: Path, imported: Imported) -> None:
 def _add_packages(package: Mapping[str, Any], path: str, imported: Imported) -> None:
     """Adds the packages that an answer needs to those that the suite installs."""
     for name, version in package.get("dependencies", {}).items():
-        known = imported.packages.setdefault(name, str(version))
-        if known != version:
-            imported.notes.append(f"{path}: {name} {version} is installed as {known}")
+        pinned = imported.packages.setdefault(name, str(version))
+        if pinned != version:
+            imported.notes.append(f"{path}: {name} {version} is installed as {pinned}")
 
 
 def _files(folder: Path, imported: Imported) -> Iterator[Path]:
@@ -164,8 +168,8 @@ def _write_suite(source: Path, evals: Path, imported: Imported) -> None:
         "dependencies": dict(sorted(imported.packages.items())),
     }
     _write(imported.folder / "install/package.json", json.dumps(package, indent=2) + "\n")
-    for place in (source, evals.parent):
-        guidelines = place / "runner/models/guidelines.md"
+    for root in (source, evals.parent):
+        guidelines = root / "runner/models/guidelines.md"
         if guidelines.is_file():
             text = _read(guidelines)
             try:
@@ -179,7 +183,7 @@ def _write_suite(source: Path, evals: Path, imported: Imported) -> None:
         imported.notes.append("no guidelines were found at runner/models/guidelines.md")
     if not shutil.which("node") or not shutil.which("npm"):
         imported.notes.append(f"node and npm are not installed here; the suite needs {NODE}")
-    if any((place / "eslint.config.mjs").is_file() for place in (source, evals.parent)):
+    if any((root / "eslint.config.mjs").is_file() for root in (source, evals.parent)):
         imported.notes.append(
             "their eslint.config.mjs is not used; edit kit/eslint.config.mjs instead"
         )

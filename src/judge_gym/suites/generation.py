@@ -41,8 +41,8 @@ def requests(
         raise DesignError(f"replicates {replicates} is no number of answers; choose 1 or more")
     system = prompts.SYSTEM + f" {prompts.WEB_SEARCH}" * condition.web_search
     shared = [prompts.FORMAT]
-    if kept := condition.kept(suite.guidelines):
-        shared.append(_shown(kept))
+    if guidelines := condition.kept(suite.guidelines):
+        shared.append(_shown(guidelines))
     if condition.extra:
         shared.append(condition.extra)
     head = "\n\n".join(shared)
@@ -76,8 +76,8 @@ def own_guidelines(name: str, text: str) -> Condition:
     sections = read_guidelines(text, name)
     if not sections:
         raise DesignError(f"the guidelines {name!r} are empty")
-    shown = _shown(sections)
-    return Condition(f"{name}@{content_hash(shown)[:8]}", guidelines=False, extra=shown)
+    guidelines = _shown(sections)
+    return Condition(f"{name}@{content_hash(guidelines)[:8]}", guidelines=False, extra=guidelines)
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -119,8 +119,8 @@ def read_reply(text: str) -> Reply:
         elif opened := FENCE.fullmatch(line):
             # An inline fence such as ```x``` opens nothing.
             fence = opened[1] if opened[1][0] not in opened[2] else ""
-        elif found := HEADING.fullmatch(line):
-            heading = _path_of(found[2])
+        elif match := HEADING.fullmatch(line):
+            heading = _path_of(match[2])
         else:
             loose_code = loose_code or CODE.match(line) is not None
     if fence and heading is not None:

@@ -35,17 +35,17 @@ def install(suite: Suite, installed: Path = INSTALLED) -> StepResult:
     if final.is_dir():
         return StepResult("install", "passed", 0.0)
     installed.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=installed))
-    made.chmod(0o755)  # sandboxes read it as another user
+    workspace = Path(tempfile.mkdtemp(dir=installed))
+    workspace.chmod(0o755)  # sandboxes read it as another user
     for path, text in suite.dependencies.items():
-        (made / path).parent.mkdir(parents=True, exist_ok=True)
-        (made / path).write_text(text, encoding="utf-8")
-    reason, output = _run(suite, made)
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).write_text(text, encoding="utf-8")
+    reason, output = _run(suite, workspace)
     seconds = time.monotonic() - started
     if not reason:
         with contextlib.suppress(OSError):  # another worker was first
-            made.rename(final)
-    shutil.rmtree(made, ignore_errors=True)
+            workspace.rename(final)
+    shutil.rmtree(workspace, ignore_errors=True)
     return StepResult("install", "inconclusive" if reason else "passed", seconds, reason, output)
 
 

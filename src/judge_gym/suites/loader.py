@@ -126,7 +126,7 @@ class Suite:
     @cached_property
     def version(self) -> str:
         """The benchmark version: scores are compared within one version only."""
-        own = {name: (INSIDE / name).read_text(encoding="utf-8") for name in _GRADING}
+        grading_files = {name: (INSIDE / name).read_text(encoding="utf-8") for name in _GRADING}
         return digest(
             {
                 "protocol": PROTOCOL,
@@ -135,7 +135,7 @@ class Suite:
                 "conditions": {k: v.key for k, v in self.conditions.items()},
                 "evals": {task.path: task.hash for task in self.evals},
                 "steps": {k: [v.command, v.seconds] for k, v in self.steps.items()},
-                "files": [dict(self.kit), dict(self.dependencies), own],
+                "files": [dict(self.kit), dict(self.dependencies), grading_files],
                 "tools": self.tool_versions,
             }
         )[:16]
@@ -147,9 +147,9 @@ class Suite:
 
     def find(self, path: str) -> CodeTask:
         """Finds an eval by `category/name`, or by a unique name."""
-        found = [task for task in self.evals if path in (task.path, task.name)]
-        if len(found) == 1:
-            return found[0]
+        matches = [task for task in self.evals if path in (task.path, task.name)]
+        if len(matches) == 1:
+            return matches[0]
         paths = [task.path for task in self.evals]
         raise NotFoundError(unknown("eval", path, paths, self.name), choices=paths)
 
@@ -178,8 +178,8 @@ def load_suite(path: Path | str) -> Suite:
     if not file.is_file():
         raise NotFoundError(f"no suite in {str(path)!r}: a suite is a folder with a suite.toml")
     about = _toml(file)
-    known = ("name", "summary", "in_process", "limits", "steps", "tools", "conditions")
-    _known(about, known, "key", file)
+    valid_keys = ("name", "summary", "in_process", "limits", "steps", "tools", "conditions")
+    _known(about, valid_keys, "key", file)
     limits = _limits(Limits(), about.get("limits", {}), file)
     name = about.get("name")
     if not isinstance(name, str) or not name.strip():
@@ -204,23 +204,29 @@ def load_suite(path: Path | str) -> Suite:
 
 
 def _evals(folder: Path, limits: Limits, steps: Iterable[str]) -> tuple[CodeTask, ...]:
-    found = sorted(
+    task_files = sorted(
         {path.parent for path in folder.rglob("TASK.*") if path.suffix in (".md", ".txt")}
     )
     tasks = []
-    for place in found:
-        parts = place.relative_to(folder).parts
+    for eval_folder in task_files:
+        parts = eval_folder.relative_to(folder).parts
         if len(parts) != 2:
-            raise DesignError(f"{place} holds a task; an eval is SUITE/<NNN-category>/<NNN-name>")
+            raise DesignError(
+                f"{eval_folder} holds a task; an eval is SUITE/<NNN-category>/<NNN-name>"
+            )
         for part in parts:
             if not NAME.fullmatch(part):
-                raise DesignError(f"{part!r} in {place} is no name; choose such as '001-basics'")
-        tasks.append(_eval(place, *parts, limits, steps))
+                raise DesignError(
+                    f"{part!r} in {eval_folder} is no name; choose such as '001-basics'"
+                )
+        tasks.append(_eval(eval_folder, *parts, limits, steps))
     if not tasks:
         raise DesignError(f"{folder} holds no eval: no folder has a TASK.md or TASK.txt")
-    for place in sorted(folder.iterdir()):
-        if NAME.fullmatch(place.name) and not any(t.category == place.name for t in tasks):
-            raise DesignError(f"the category {place} holds no eval")
+    for eval_folder in sorted(folder.iterdir()):
+        if NAME.fullmatch(eval_folder.name) and not any(
+            t.category == eval_folder.name for t in tasks
+        ):
+            raise DesignError(f"the category {eval_folder} holds no eval")
     return tuple(tasks)
 
 
@@ -304,8 +310,8 @@ def _edited(answer: Mapping[str, str], edits: Any, where: str) -> dict[str, str]
         path, old = edit["file"], edit["old"]
         if path not in files:
             raise DesignError(unknown("file of the answer", path, files, where), choices=[*files])
-        if (places := files[path].count(old)) != 1:
-            raise DesignError(f"the old text of {where} stands {places} times in {path}, not once")
+        if (count := files[path].count(old)) != 1:
+            raise DesignError(f"the old text of {where} stands {count} times in {path}, not once")
         files[path] = files[path].replace(old, edit["new"])
     return files
 
@@ -316,15 +322,15 @@ def _texts(values: Iterable[object]) -> bool:
 
 def _one(place: Path, stem: str) -> str:
     """Returns the text of `STEM.md` or `STEM.txt`; empty without both."""
-    found = [path for suffix in ("md", "txt") if (path := place / f"{stem}.{suffix}").is_file()]
-    if len(found) > 1:
+    paths = [path for suffix in ("md", "txt") if (path := place / f"{stem}.{suffix}").is_file()]
+    if len(paths) > 1:
         raise DesignError(f"{place} has both {stem}.md and {stem}.txt; choose one")
-    return _read(found[0]) if found else ""
+    return _read(paths[0]) if paths else ""
 
 
 def _files(folder: Path) -> dict[str, str]:
     """Returns every file below a folder by its relative path; refuses links."""
-    found = {}
+    texts = {}
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
         if any(part in IGNORED for part in inner.parts):
@@ -332,8 +338,8 @@ def _files(folder: Path) -> dict[str, str]:
         if path.is_symlink():
             raise DesignError(f"{path} is a link; a suite holds its files itself")
         if path.is_file():
-            found[inner.as_posix()] = _read(path)
-    return found
+            texts[inner.as_posix()] = _read(path)
+    return texts
 
 
 def _read(path: Path) -> str:
@@ -366,7 +372,7 @@ def _words(value: Any, key: str, file: Path) -> tuple[str, ...]:
 
 
 def _limits(base: Limits, table: Any, file: Path) -> Limits:
-    names = [one.name for one in fields(Limits)]
+    names = [field.name for field in fields(Limits)]
     _known(table, names, "limit", file)
     for name, value in table.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
@@ -380,15 +386,15 @@ def _steps(table: Any, file: Path) -> dict[str, Step]:
     _known(table, COMMANDS, "step", file)
     if "tests" not in table:
         raise DesignError(f"{file} has no step 'tests'; steps are {', '.join(COMMANDS)}")
-    made = {}
+    steps = {}
     for name in (name for name in COMMANDS if name in table):
         _known(table[name], ("command", "seconds"), "key", file)
         seconds = table[name].get("seconds", 60.0)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
             raise DesignError(f"seconds of step {name} in {file} is above 0; it has {seconds!r}")
         words = _words(table[name].get("command"), f"steps.{name}.command", file)
-        made[name] = Step(name, words, float(seconds))
-    return made
+        steps[name] = Step(name, words, float(seconds))
+    return steps
 
 
 def _guidelines(file: Path) -> dict[str, str]:
@@ -399,26 +405,26 @@ def read_guidelines(text: str, where: str) -> dict[str, str]:
     """Returns sections by heading; text before the first one is the section `general`."""
     first, *rest = SECTION.split(text)
     general = re.sub(r"\A\s*# .*", "", first).strip()
-    found = {"general": general} if general else {}
+    sections = {"general": general} if general else {}
     for name, section in zip(rest[::2], rest[1::2], strict=True):
-        if name in found:
+        if name in sections:
             raise DesignError(f"two sections of {where} are called {name!r}")
         if not section.strip():
             raise DesignError(f"the section {name!r} of {where} is empty")
-        found[name] = section.strip()
-    return found
+        sections[name] = section.strip()
+    return sections
 
 
 def _conditions(table: Any, guidelines: Mapping[str, str], file: Path) -> dict[str, Condition]:
     """Returns the conditions that every suite has, and the suite's own."""
-    made = dict(CONDITIONS)
-    known = ("guidelines", "without", "web_search", "extra")
+    conditions = dict(CONDITIONS)
+    valid_keys = ("guidelines", "without", "web_search", "extra")
     for name, about in table.items():
-        _known(about, known, f"key of the condition {name!r}", file)
-        given: dict[str, Any] = {**about, "without": tuple(about.get("without", ()))}
-        own = Condition(name, **given)
-        for section in own.without:
+        _known(about, valid_keys, f"key of the condition {name!r}", file)
+        settings: dict[str, Any] = {**about, "without": tuple(about.get("without", ()))}
+        condition = Condition(name, **settings)
+        for section in condition.without:
             if section not in guidelines:
                 raise DesignError(unknown("section", section, guidelines), choices=guidelines)
-        made[name] = own
-    return made
+        conditions[name] = condition
+    return conditions

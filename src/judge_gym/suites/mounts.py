@@ -62,10 +62,10 @@ def view(
 
 def _home(tool: str) -> str:
     """Returns the folder of a program and its libraries."""
-    found = shutil.which(tool)
-    if found is None:
+    program_path = shutil.which(tool)
+    if program_path is None:
         raise DesignError(f"the tool {tool!r} is not installed")
-    program_file = Path(found).resolve()
+    program_file = Path(program_path).resolve()
     folder = program_file.parent.parent
     # For a program in ~/bin that would be the whole home folder, with its keys.
     return str(program_file.parent if Path.home().is_relative_to(folder) else folder)
@@ -79,12 +79,12 @@ def enter(isolation: Isolation, seen: Mapping[str, Any]) -> list[str]:
     start = [sys.executable, "-I", "-S", "-c", code]
     if isolation == "none":
         return start
-    found = shutil.which(program(isolation)) or program(isolation)
+    program_path = shutil.which(program(isolation)) or program(isolation)
     spaces = ["pid", "ipc", "uts", "net", *([] if root else ["user"])]
     if isolation == "namespaces":
-        own = [] if root else ["--map-root-user"]
-        made = [f"--{space}" for space in ["mount", *spaces]]
-        return [found, *made, *own, "--fork", "--kill-child=KILL", *start]
+        user_map = [] if root else ["--map-root-user"]
+        namespaces = [f"--{space}" for space in ["mount", *spaces]]
+        return [program_path, *namespaces, *user_map, "--fork", "--kill-child=KILL", *start]
     words = [f"--unshare-{space}" for space in spaces]
     words += ["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
     if root:
@@ -95,19 +95,19 @@ def enter(isolation: Isolation, seen: Mapping[str, Any]) -> list[str]:
         words += ["--ro-bind", source, target]
     for folder in seen["hidden"]:
         words += ["--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
-    for target, place in seen["links"]:
-        words += ["--symlink", target, place]
+    for target, link in seen["links"]:
+        words += ["--symlink", target, link]
     words += ["--proc", "/proc", "--dev", "/dev"]
     words += ["--perms", "1777", "--size", str(1 << 20), "--tmpfs", "/dev/shm"]
     words += ["--remount-ro", "/dev"]
     words += ["--perms", "0777", "--size", str(seen["disk_mb"] << 20), "--tmpfs", seen["box"]]
-    return [found, *words, "--remount-ro", "/", "--chdir", "/", *start]
+    return [program_path, *words, "--remount-ro", "/", "--chdir", "/", *start]
 
 
 def _parents(targets: Sequence[str]) -> list[str]:
     """Returns the parent folders of mounts, which bubblewrap would make readable to root only."""
-    found = {str(parent) for target in targets for parent in Path(target).parents}
+    folders = {str(parent) for target in targets for parent in Path(target).parents}
     inside = {
-        str(folder) for folder in found for top in targets if Path(folder).is_relative_to(top)
+        str(folder) for folder in folders for top in targets if Path(folder).is_relative_to(top)
     }
-    return sorted(found - inside - {"/"})
+    return sorted(folders - inside - {"/"})

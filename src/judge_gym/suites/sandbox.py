@@ -127,10 +127,10 @@ def choose(isolation: str | None = None, *, allow_unisolated: bool = False) -> I
         allow_unisolated: run with limits alone where nothing isolates. Candidates can then read
             and write what the user can.
     """
-    found = isolations()
+    available = isolations()
     if isolation is None:
-        if found:
-            return found[0]
+        if available:
+            return available[0]
         if allow_unisolated:
             return "none"
         raise DesignError(
@@ -138,7 +138,7 @@ def choose(isolation: str | None = None, *, allow_unisolated: bool = False) -> I
             " namespaces isolate them; install bubblewrap, or allow unisolated runs explicitly",
             choices=ISOLATIONS,
         )
-    choices = (*found, "none") if allow_unisolated else found
+    choices = (*available, "none") if allow_unisolated else available
     for choice in choices:
         if choice == isolation:
             return choice
@@ -177,10 +177,10 @@ def _run(
     pipes = {
         name: os.pipe() for name in ("status", *(("report", "ask", "answer") if answer else ()))
     }
-    given = {name: ends[0 if name == "answer" else 1] for name, ends in pipes.items()}
-    kept = {name: ends[1 if name == "answer" else 0] for name, ends in pipes.items()}
+    child_ends = {name: ends[0 if name == "answer" else 1] for name, ends in pipes.items()}
+    parent_ends = {name: ends[1 if name == "answer" else 0] for name, ends in pipes.items()}
     numbers = {"report": REPORT, "ask": ASK, "answer": ANSWER}
-    for end in given.values():
+    for end in child_ends.values():
         os.fchmod(end, 0o666)  # a path such as /dev/fd/3 opens it anew, as another user
     names = {"python": sys.executable, "work": "{box}/work", "kit": "{box}/kit"}
     for name, path in {**job.mounts, "inside": INSIDE}.items():
@@ -197,8 +197,8 @@ def _run(
         "uid": USERS + secrets.randbelow(USERS >> 1)
         if os.getuid() == 0 and isolation != "none"
         else None,
-        "status": given["status"],
-        "channels": {numbers[name]: end for name, end in given.items() if name != "status"},
+        "status": child_ends["status"],
+        "channels": {numbers[name]: end for name, end in child_ends.items() if name != "status"},
     }
     started = time.monotonic()
     process = subprocess.Popen(
@@ -208,17 +208,17 @@ def _run(
         stderr=subprocess.PIPE,
         env={"PATH": "/usr/bin:/bin"},
         cwd="/",
-        pass_fds=[*given.values()],
+        pass_fds=[*child_ends.values()],
         start_new_session=True,
     )
     try:
-        for end in given.values():
+        for end in child_ends.values():
             os.close(end)
-        output = _Output(process, kept, job.limits, answer, stop)
+        output = _Output(process, parent_ends, job.limits, answer, stop)
         output.follow(json.dumps(spec).encode(), started + job.limits.seconds + GRACE)
     finally:
         _end(process)
-        for end in kept.values():
+        for end in parent_ends.values():
             os.close(end)
     _refuse(stop)
     return _ran(output, isolation, time.monotonic() - started)
@@ -339,10 +339,10 @@ class _Output:
     def _reply(self, line: bytes) -> None:
         assert self.answer
         try:
-            asked = json.loads(line)
+            question = json.loads(line)
         except ValueError:
-            asked = None
-        reply = json.dumps(self.answer(asked)).encode() + b"\n"
+            question = None
+        reply = json.dumps(self.answer(question)).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):  # the grader has ended meanwhile
             while reply:
                 reply = reply[os.write(self.kept["answer"], reply) :]

@@ -55,9 +55,9 @@ def cost_floor(usd: float | None) -> float:
 
 def due(attempts: Iterable[Attempt], now: datetime) -> tuple[Due, ...]:
     """Returns every model: those never tried first, then in the order in which they are due."""
-    found = []
-    for one in attempts:
-        apart = interval(now - one.first_seen, one.usd)
-        due_from = None if one.last is None else one.last + apart
-        found.append(Due(one.model, apart, due_from, due_from is None or due_from <= now))
-    return tuple(sorted(found, key=lambda d: (d.due_from is not None, d.due_from or now, d.model)))
+    rows = []
+    for attempt in attempts:
+        apart = interval(now - attempt.first_seen, attempt.usd)
+        due_from = None if attempt.last is None else attempt.last + apart
+        rows.append(Due(attempt.model, apart, due_from, due_from is None or due_from <= now))
+    return tuple(sorted(rows, key=lambda d: (d.due_from is not None, d.due_from or now, d.model)))

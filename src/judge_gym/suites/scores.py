@@ -61,17 +61,17 @@ class RunScore:
     def within(self, category: str) -> "RunScore":
         """Returns the score over the evals of a category."""
         prefix = f"{category}/"
-        own = {path: n for path, n in self.evals.items() if path.startswith(prefix)}
-        return replace(self, evals=own)
+        selected = {path: n for path, n in self.evals.items() if path.startswith(prefix)}
+        return replace(self, evals=selected)
 
     def categories(self) -> dict[str, tuple[int, int]]:
         """Returns passed and conclusive results by category."""
-        found: dict[str, tuple[int, int]] = {}
+        counts: dict[str, tuple[int, int]] = {}
         for path, (passed, n) in sorted(self.evals.items()):
             category = path.partition("/")[0]
-            before = found.get(category, (0, 0))
-            found[category] = (before[0] + passed, before[1] + n)
-        return found
+            before = counts.get(category, (0, 0))
+            counts[category] = (before[0] + passed, before[1] + n)
+        return counts
 
 
 def run_score(
@@ -90,7 +90,7 @@ def run_score(
     rows = sorted(results, key=lambda row: (row.path, row.replicate))
     reasons = Counter(row.outcome.why for row in rows if isinstance(row.outcome, Inconclusive))
     prices = [row.usd for row in rows]
-    known = [usd for usd in prices if usd is not None]
+    known_prices = [usd for usd in prices if usd is not None]
     return RunScore(
         run,
         model,
@@ -100,7 +100,7 @@ def run_score(
         complete,
         evals=counts(rows),
         inconclusive=dict(sorted(reasons.items())),
-        usd=sum(known) if rows and len(known) == len(prices) else None,
+        usd=sum(known_prices) if rows and len(known_prices) == len(prices) else None,
         seconds=float(np.mean([row.seconds for row in rows])) if rows else None,
     )
 
@@ -116,16 +116,16 @@ def pooled(runs: Iterable[RunScore]) -> "Estimate":
     from judge_gym.analysis.stats.intervals import SHARE, estimate, undefined
 
     scored = [(run, run.score) for run in runs]
-    known = [(run, score) for run, score in scored if score is not None]
-    if not known:
+    scored_runs = [(run, score) for run, score in scored if score is not None]
+    if not scored_runs:
         return undefined()
     added: defaultdict[str, float] = defaultdict(float)
-    for run, score in known:
-        weight = len(known) * (run.passed + run.failed)
+    for run, score in scored_runs:
+        weight = len(scored_runs) * (run.passed + run.failed)
         for path, (passed, n) in run.evals.items():
             if n:
                 added[path] += (passed - n * score) / weight
-    mean = float(np.mean([score for _, score in known]))
+    mean = float(np.mean([score for _, score in scored_runs]))
     # Rounded, because 0 and 1 must be 0 and 1 for the exact interval.
     values = np.round([mean + len(added) * added[path] for path in sorted(added)], 12)
     return estimate(values, scale=SHARE)._replace(value=mean)

@@ -45,7 +45,7 @@ def select(
         expression = re.compile(filter or "")
     except re.error as error:
         raise DesignError(f"the filter {filter!r} is no regular expression: {error}") from error
-    found = [
+    selected = [
         task
         for task in suite.evals
         if (not evals or any(_matches(task, pattern) for pattern in evals))
@@ -53,16 +53,16 @@ def select(
         and expression.search(task.path)
         and (among is None or task.path in among)
     ]
-    if not found:
+    if not selected:
         near = nearest(filter or "", paths)
-        given = [*evals, *([filter] if filter else []), *categories]
-        given += ["what did not pass"] if among is not None else []
+        criteria = [*evals, *([filter] if filter else []), *categories]
+        criteria += ["what did not pass"] if among is not None else []
         raise NotFoundError(
-            f"no eval of the suite {suite.name!r} is selected by {' and '.join(given)}; "
+            f"no eval of the suite {suite.name!r} is selected by {' and '.join(criteria)}; "
             f"choose such as {', '.join(near)}",
             choices=near,
         )
-    return tuple(found[:limit])
+    return tuple(selected[:limit])
 
 
 def _matches(task: CodeTask, pattern: str) -> bool:

@@ -56,21 +56,21 @@ class GraderReport:
 def read_tap(report: str) -> GraderReport | None:
     """Reads the top-level tests of a TAP report; None unless it has one plan and no test twice."""
     planned: list[int] = []
-    found: dict[int, tuple[bool, str]] = {}
+    tests: dict[int, tuple[bool, str]] = {}
     lines = report.split("\n")
     for line in lines:
         if plan := TAP_PLAN.match(line):
             planned.append(int(plan[1]))
         elif test := TAP_LINE.match(line):
             passed = not test[1] and not UNDECIDED.search(test[3])
-            if int(test[2]) in found:
+            if int(test[2]) in tests:
                 return None
-            found[int(test[2])] = (passed, test[3].strip())
-    if len(planned) != 1 or set(found) - set(range(1, planned[0] + 1)):
+            tests[int(test[2])] = (passed, test[3].strip())
+    if len(planned) != 1 or set(tests) - set(range(1, planned[0] + 1)):
         return None
-    failed = tuple(name for passed, name in found.values() if not passed)
-    passes = len(found) - len(failed)
-    missing = planned[0] - len(found)
+    failed = tuple(name for passed, name in tests.values() if not passed)
+    passes = len(tests) - len(failed)
+    missing = planned[0] - len(tests)
     return GraderReport(planned[0], passes, failed + ("a test that did not run",) * missing)
 
 

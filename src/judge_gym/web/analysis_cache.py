@@ -73,8 +73,8 @@ class AnalysisCache:
         with self._turn():
             version = self._lab.pages.study_version(name)
             entry = self._kept((analyse.__qualname__, name), version, find, max_age=math.inf)
-            found: T | None = entry.results
-            return found
+            results: T | None = entry.results
+            return results
 
     def figure(self, analyse: Callable[[Lab, str], Any], tag: str, name: str, theme: str) -> str:
         """Returns a figure of an experiment's analysis as SVG, for a light or a dark page."""
@@ -88,9 +88,9 @@ class AnalysisCache:
             if name not in charts:
                 raise NotFoundError(f"there is no figure {name!r}", choices=charts)
             if (name, theme) not in entry.figures:
-                drawn = figures.svg(charts[name].chart)
+                picture = figures.svg(charts[name].chart)
                 for known, ink in INKS.items():
-                    entry.figures[name, known] = drawn.replace("currentColor", ink)
+                    entry.figures[name, known] = picture.replace("currentColor", ink)
             return entry.figures[name, theme]
 
     @contextmanager

@@ -124,9 +124,9 @@ async def _invalid(request: Request, error: Exception) -> Response:
 def _mistake(error: Mapping[str, Any]) -> str:
     """Returns where a mistake is and what it is, with the value unless that is long."""
     value = error.get("input")
-    shown = f", not {value!r}" if isinstance(value, str | int | float) else ""
+    received = f", not {value!r}" if isinstance(value, str | int | float) else ""
     message = f"{'.'.join(map(str, error['loc']))}: {error['msg']}"
-    return message + (shown if len(shown) <= LONGEST_SHOWN else "")
+    return message + (received if len(received) <= LONGEST_SHOWN else "")
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -218,8 +218,8 @@ def serve(
             if not thread.is_alive():
                 raise ConflictError(f"the server at {host}:{port} did not start")
             thread.join(0.02)
-        shown = f"[{host}]" if ":" in host else host
-        yield Address(f"http://{shown}:{port}", auth.local)
+        host_name = f"[{host}]" if ":" in host else host
+        yield Address(f"http://{host_name}:{port}", auth.local)
     finally:
         watcher.close()
         server.should_exit = True

@@ -82,8 +82,8 @@ def _lines(before: Sequence[str], after: Sequence[str]) -> Iterator[DiffLine]:
     for tag, start, end, other, other_end in matcher.get_opcodes():
         if tag == "equal":
             for number, text in enumerate(before[start:end]):
-                place = other + number + 1
-                yield DiffLine("same", (Part(text),), start + number + 1, place)
+                line_number = other + number + 1
+                yield DiffLine("same", (Part(text),), start + number + 1, line_number)
             continue
         removed, added = before[start:end], after[other:other_end]
         marked = _marked(removed, added)
@@ -99,29 +99,29 @@ def _marked(
     """Returns lines on both sides of a change, with what changed within lines that are alike."""
     left: list[Sequence[Part]] = [(Part(text),) for text in removed]
     right: list[Sequence[Part]] = [(Part(text),) for text in added]
-    for place, (one, other) in enumerate(zip(removed, added, strict=False)):
-        if max(len(one), len(other)) > MAX_WIDTH:
+    for number, (old, other) in enumerate(zip(removed, added, strict=False)):
+        if max(len(old), len(other)) > MAX_WIDTH:
             continue
-        matcher = SequenceMatcher(None, one, other, autojunk=False)
+        matcher = SequenceMatcher(None, old, other, autojunk=False)
         if matcher.ratio() < ALIKE:
             continue
         codes = matcher.get_opcodes()
-        left[place] = [Part(one[a:b], tag != "equal") for tag, a, b, _, _ in codes if b > a]
-        right[place] = [Part(other[a:b], tag != "equal") for tag, _, _, a, b in codes if b > a]
+        left[number] = [Part(old[a:b], tag != "equal") for tag, a, b, _, _ in codes if b > a]
+        right[number] = [Part(other[a:b], tag != "equal") for tag, _, _, a, b in codes if b > a]
     return left, right
 
 
 def _folded(lines: Sequence[DiffLine], context: int) -> Iterator[DiffLine]:
     """Replaces unchanged lines far from any change by a gap."""
-    changes = [place for place, line in enumerate(lines) if line.kind != "same"]
-    shown = {
-        place
+    changes = [number for number, line in enumerate(lines) if line.kind != "same"]
+    near_changes = {
+        number
         for change in changes
-        for place in range(change - context, change + context + 1)
-        if 0 <= place < len(lines)
+        for number in range(change - context, change + context + 1)
+        if 0 <= number < len(lines)
     }
-    for kept, places in groupby(range(len(lines)), shown.__contains__):
-        if kept:
-            yield from (lines[place] for place in places)
+    for visible, numbers in groupby(range(len(lines)), near_changes.__contains__):
+        if visible:
+            yield from (lines[number] for number in numbers)
         else:
-            yield DiffLine("gap", hidden=len(list(places)))
+            yield DiffLine("gap", hidden=len(list(numbers)))

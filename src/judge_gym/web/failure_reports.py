@@ -33,7 +33,7 @@ class RunReport:
 
     def classes(self) -> list[tuple[str, int]]:
         """Returns how many failures each class has, the most frequent first."""
-        return Counter(found.classification for found in self.failures.values()).most_common()
+        return Counter(failure.classification for failure in self.failures.values()).most_common()
 
 
 def find_report(folder: Path, run: SuiteRun) -> RunReport | None:

@@ -43,6 +43,6 @@ def _cell(renderer: Any, tokens: "Sequence[Token]", place: int, *_: Any) -> str:
 def _code(
     renderer: Any, tokens: "Sequence[Token]", place: int, options: Any, env: Mapping[str, Any]
 ) -> str:
-    shown = f"<code>{escape(tokens[place].content)}</code>"
+    code = f"<code>{escape(tokens[place].content)}</code>"
     address = env["addresses"].get(tokens[place].content)
-    return f'<a href="{escape(address)}">{shown}</a>' if address else shown
+    return f'<a href="{escape(address)}">{code}</a>' if address else code

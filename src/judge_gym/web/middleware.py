@@ -257,7 +257,7 @@ def _is_score(path: str) -> bool:
 
     So does `/`, which without a token shows nothing else.
     """
-    return path == "/" or any(path == place or path.startswith(f"{place}/") for place in SCORES)
+    return path == "/" or any(path == prefix or path.startswith(f"{prefix}/") for prefix in SCORES)
 
 
 def _client_left(error: Exception) -> bool:

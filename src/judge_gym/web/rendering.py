@@ -103,8 +103,8 @@ def error_page(scope: Scope, error: Response) -> Response:
     page = environment().get_template("error.html.j2")
     caller = scope.get("state", {}).get("caller")  # known callers keep the navigation
     text = page.render(caller=caller, path=scope["path"], error=content, status=error.status_code)
-    kept = {name: error.headers[name] for name in ("retry-after",) if name in error.headers}
-    return HTMLResponse(text, error.status_code, kept)
+    headers = {name: error.headers[name] for name in ("retry-after",) if name in error.headers}
+    return HTMLResponse(text, error.status_code, headers)
 
 
 def term(name: str, label: str = "") -> "str | Markup":

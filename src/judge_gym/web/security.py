@@ -137,8 +137,8 @@ class Authenticator:
     def _caller(self, secret: str, csrf: str | None = None) -> Caller | None:
         if self.local is not None and hmac.compare_digest(secret.encode(), self.local.encode()):
             return Caller("local", "write", csrf, machine_user())
-        found = self._find_token(secret)
-        return Caller(found.name, found.scope, csrf, f"token {found.name}") if found else None
+        token = self._find_token(secret)
+        return Caller(token.name, token.scope, csrf, f"token {token.name}") if token else None
 
     def _csrf(self, session: str) -> str:
         return hmac.digest(self._key, session.encode(), "sha256").hex()

@@ -612,7 +612,7 @@ def _mark_sticky_repeats(
 
     Rows are in the order of the setups. Returns the same as a note on the table.
     """
-    table = independence(own)
+    table = independence(own, notes_only=True)
     cells = {tuple(cell) for cell in table.loc[table["note"] == ALIKE, CELL].to_numpy()}
     names = []
     for setup, row in zip(setups, rows, strict=True):

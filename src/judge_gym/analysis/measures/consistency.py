@@ -52,6 +52,8 @@ REVIEW_FROM = 0.5
 """The share of replicate pairs without a common stage from which a cell should be reviewed."""
 COMPONENTS = ("jitter", "sampling", "display")
 SHUFFLES = 999
+FEW_SHUFFLES = 100
+"""The number of shuffles after which a test that only has to warn looks whether it still can."""
 HELD = 1 << 22
 """The number of values that a shuffle test holds in memory at once."""
 WARN_BELOW = 0.05
@@ -180,13 +182,18 @@ def _conflict(panel: Verdicts) -> FloatArray:
 # --- independence of repeats ---------------------------------------------------------------------
 
 
-def independence(frame: pd.DataFrame) -> pd.DataFrame:
+def independence(frame: pd.DataFrame, *, notes_only: bool = False) -> pd.DataFrame:
     """Returns whether the replicates of each configured judge are drawn anew.
 
     Columns: CELL, `identical` (the share of pairs of replicates with the same text), `count as`
     (one if replicates repeat each other), `neighbours` and `shuffled` (the share of neighbouring
     replicates with the same verdict, and of replicates in random order), their permutation `p`,
     corrected by Holm as `holm`, and a note with the reason or a warning.
+
+    Args:
+        frame: tidy samples.
+        notes_only: whether only notes are needed. A test then ends as soon as it cannot warn, of
+            which `p` and `holm` say no more than that.
     """
     own = own_rows(frame)
     same, rows = identical_texts(own), []
@@ -199,7 +206,9 @@ def independence(frame: pd.DataFrame) -> pd.DataFrame:
             continue
         row = {**dict(zip(CELL, key, strict=True)), "identical": same.get(key, np.nan)}
         row["repeats"] = bool(part["repeats"].any())
-        shares = (np.nan,) * 3 if row["repeats"] else _neighbours(part, list(map(str, key)))
+        shares = (np.nan,) * 3
+        if not row["repeats"]:
+            shares = _neighbours(part, list(map(str, key)), notes_only)
         rows.append(row | dict(zip(("neighbours", "shuffled", "p"), shares, strict=True)))
     columns = [*CELL, "identical", "repeats", "neighbours", "shuffled", "p"]
     found = pd.DataFrame(rows, columns=columns).astype({"repeats": bool})
@@ -212,7 +221,7 @@ def independence(frame: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def _neighbours(part: pd.DataFrame, key: list[str]) -> tuple[float, float, float]:
+def _neighbours(part: pd.DataFrame, key: list[str], notes_only: bool) -> tuple[float, float, float]:
     """Returns how often neighbouring and shuffled replicates agree, and p of the difference."""
     scored = part[part["mask"] != 0].sort_values("replicate", kind="stable")
     cell = scored["cell"].to_numpy()
@@ -236,16 +245,20 @@ def _neighbours(part: pd.DataFrame, key: list[str]) -> tuple[float, float, float
         return found
 
     rng, observed = seeded("neighbours", *key), int(agreed([one[None] for one in tables])[0])
-    parts, step = [], max(1, HELD // pairs)
+    parts, above, step = [], 0, max(1, HELD // pairs)
+    if notes_only:
+        step = min(step, FEW_SHUFFLES)
     for low in range(0, SHUFFLES, step):
         shuffled = [np.repeat(one[None], min(step, SHUFFLES - low), axis=0) for one in tables]
         for places in zip(*shuffled, strict=True):
             for place in places:
                 rng.permuted(place, axis=-1, out=place)
         parts.append(agreed(shuffled))
+        above += int((parts[-1] >= observed).sum())
+        if notes_only and 1 + above >= WARN_BELOW * (1 + SHUFFLES):
+            break
     drawn = np.concatenate(parts)
-    above = int((drawn >= observed).sum())
-    return observed / pairs, float(drawn.mean()) / pairs, (1 + above) / (1 + SHUFFLES)
+    return observed / pairs, float(drawn.mean()) / pairs, (1 + above) / (1 + len(drawn))
 
 
 # --- variances -----------------------------------------------------------------------------------

@@ -63,17 +63,23 @@ def panel_mean(
     data: Dataset, panel: Verdicts, values: RowValues, scale: Scale, column: str
 ) -> Estimate:
     """Averages a value of verdicts over the judges of a panel, then over items with a column."""
-    rows = data.derive(_by_panel, column).get(tuple(panel.key[name] for name in PANEL))
-    if rows is None:
-        return undefined()
-    setups = [setup for _, setup in groups_as_setups(rows, CELL)]
-    return _mean(of_setups(rows, setups), values, scale)
+    verdicts, setups = data.derive(_judges_of_panels, column)
+    judges = setups.get(tuple(panel.key[name] for name in PANEL))
+    return _mean(verdicts.of(*judges), values, scale) if judges else undefined()
 
 
-def _by_panel(data: Dataset, column: str) -> dict[Any, pd.DataFrame]:
-    """Splits the samples of single items that have a value in a column by panel."""
+def _judges_of_panels(data: Dataset, column: str) -> tuple[Verdicts, dict[Any, list[int]]]:
+    """Takes the judges of all panels on single items with a value in a column as setups.
+
+    Returns their verdicts, and the numbers of the setups of each panel.
+    """
     own = own_singles(data.frame)
-    return dict(list(own[own[column].notna()].groupby(PANEL, observed=True)))
+    rows = own[own[column].notna()]
+    groups = groups_as_setups(rows, CELL)
+    of_panel: dict[Any, list[int]] = {}
+    for number, (key, _) in enumerate(groups):
+        of_panel.setdefault(key[: len(PANEL)], []).append(number)
+    return of_setups(rows, [setup for _, setup in groups]), of_panel
 
 
 def _groups(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Verdicts]]:

@@ -9,7 +9,7 @@ from judge_gym.analysis.belief.masses import FloatArray, IntArray
 from judge_gym.analysis.endpoints import means_over_items
 from judge_gym.analysis.frames import CELL, ITEM
 from judge_gym.analysis.stats.intervals import DIFFERENCE, LEVEL, SHARE, without_each_draw
-from judge_gym.analysis.verdicts import Verdicts, list_cells, task_slices
+from judge_gym.analysis.verdicts import Verdicts, cell_names, task_slices
 
 SHAPES = ("abstain", "singleton", "adjacent", "non_adjacent", "several", "broad")
 """The shapes of verdicts; `several` are options of a nominal rubric, which have no neighbours."""
@@ -70,6 +70,7 @@ def _shapes_by_item(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in SHAPES}
     for verdicts in task_slices(frame, CELL, ~frame["is_swap"]):
         shape, probe = shapes(verdicts.rows), verdicts.rows["probe"].to_numpy(dtype=float)
+        names, of_cells = cell_names(verdicts, CELL)
         for name, tables in parts.items():
             stated = np.where(shape == name, probe, np.nan)
             values = {
@@ -78,7 +79,7 @@ def _shapes_by_item(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
                 "probed": verdicts.total(~np.isnan(stated)),
                 "confidence": verdicts.per_cell(stated),
             }
-            tables.append(list_cells(verdicts, CELL, values))
+            tables.append(names.assign(**{name: of[of_cells] for name, of in values.items()}))
     return {name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()}
 
 
@@ -121,36 +122,40 @@ _Place = tuple[str, str]
 
 def _bias_by_item(scored: pd.DataFrame) -> tuple[dict[_Place, pd.DataFrame], pd.DataFrame]:
     """Returns the bias of each cell by place, and whether positions and labels were shuffled."""
-    places: dict[_Place, list[pd.DataFrame]] = {}
-    shuffled = []
-    for verdicts in task_slices(scored, CELL):
-        codes, texts = pd.factorize(verdicts.rows["display"])
-        stage, label, names = _displays(texts.astype(str).tolist())
-        for place, excess in _places(verdicts, stage[codes], label[codes], names):
-            bias = list_cells(verdicts, CELL, {"bias": verdicts.per_cell(excess)})
-            places.setdefault(place, []).append(bias)
-        shuffled.append(_shuffled(verdicts, codes, stage, label))
-    return {at: pd.concat(parts, ignore_index=True) for at, parts in places.items()}, pd.concat(
-        shuffled
-    )
+    codes, texts = pd.factorize(scored["display"])
+    stage, label, names = _displays(texts.astype(str).tolist())
+    parts: dict[_Place, list[pd.DataFrame]] = {}
+    for verdicts in task_slices(scored.assign(display=codes), CELL):
+        shown = verdicts.rows["display"].to_numpy()
+        cells, of_cells = cell_names(verdicts, CELL)
+        for place, excess in _places(verdicts, stage[shown], label[shown], names):
+            bias = verdicts.per_cell(excess)[of_cells]
+            parts.setdefault(place, []).append(cells.assign(bias=bias))
+    places = {place: pd.concat(tables, ignore_index=True) for place, tables in parts.items()}
+    return places, _shuffled(scored[CELL], codes, stage, label)
 
 
 def _places(
     verdicts: Verdicts, stage: IntArray, label: IntArray, names: list[str]
 ) -> Iterator[tuple[_Place, FloatArray]]:
-    """Yields for each position, then each label, by how much each verdict exceeds an even share."""
+    """Yields for each position, then each label, by how much each verdict exceeds an even share.
+
+    Only those that the displays have; other tasks may have others.
+    """
     size, even = np.bitwise_count(verdicts.mask), 1 / verdicts.rows["n_stages"].to_numpy()
     excess: list[FloatArray] = []
     for place in range(stage.shape[1]):
         here = stage[:, place]
         share = (verdicts.mask >> np.maximum(here - 1, 0) & 1) / size - even
         excess.append(np.where(here > 0, share, np.nan))
-        yield ("position", str(place + 1)), excess[-1]
+        if (here > 0).any():
+            yield ("position", str(place + 1)), excess[-1]
     for number, name in enumerate(names):
-        of_label = np.full(len(even), np.nan)
-        for place, share in enumerate(excess):
-            of_label = np.where(label[:, place] == number, share, of_label)
-        yield ("label", name), of_label
+        if (label == number).any():
+            of_label = np.full(len(even), np.nan)
+            for place, share in enumerate(excess):
+                of_label = np.where(label[:, place] == number, share, of_label)
+            yield ("label", name), of_label
 
 
 def _displays(texts: list[str]) -> tuple[IntArray, IntArray, list[str]]:
@@ -167,11 +172,11 @@ def _displays(texts: list[str]) -> tuple[IntArray, IntArray, list[str]]:
 
 
 def _shuffled(
-    verdicts: Verdicts, codes: np.ndarray, stage: IntArray, label: IntArray
+    cells: pd.DataFrame, codes: IntArray, stage: IntArray, label: IntArray
 ) -> pd.DataFrame:
     """Returns whether each judge saw several orders of stages, and several labelings."""
     by_stage = np.take_along_axis(label, np.argsort(stage, axis=1), axis=1)
-    seen = verdicts.rows[CELL].assign(
+    seen = cells.assign(
         position=np.unique(stage, axis=0, return_inverse=True)[1].ravel()[codes],
         label=np.unique(by_stage, axis=0, return_inverse=True)[1].ravel()[codes],
     )

@@ -67,10 +67,10 @@ class SimulatedModel:
     async def complete(self, request: Request) -> Completion:
         """Answers a request; the answer is a function of the request alone."""
         await asyncio.sleep(0)
-        own = profile(self.id.partition(":")[2])
-        if isinstance(own, CoderProfile):
+        sim_profile = profile(self.id.partition(":")[2])
+        if isinstance(sim_profile, CoderProfile):
             rng = random.Random(request.key())
-            text = coder.write(own, request.messages, rng, web_search=request.web_search)
+            text = coder.write(sim_profile, request.messages, rng, web_search=request.web_search)
             return self._completion(request, text, "stop")
         if request.web_search:
             raise RejectedError(f"{self.id} cannot search the web: it is a simulated judge")
@@ -83,17 +83,17 @@ class SimulatedModel:
             case "neutralize":
                 text = authors.summary(reading)
             case "write_rubric":
-                text = authors.rubric(own, reading, rng)
+                text = authors.rubric(sim_profile, reading, rng)
             case "criticize":
                 text = authors.critique(reading, rng)
             case "probe":
-                text = judge.confidence(own, reading, rng)
+                text = judge.confidence(sim_profile, reading, rng)
             case "score":
-                verdict = judge.draw(judge.verdicts(own, reading), rng)
+                verdict = judge.draw(judge.verdicts(sim_profile, reading), rng)
                 if verdict.status == "provider_error":
                     raise ProviderError(f"{self.id} did not answer (simulated)")
                 as_json = request.schema is not None
-                text = judge.answer(verdict, own, reading, rng, as_json)
+                text = judge.answer(verdict, sim_profile, reading, rng, as_json)
                 ends: dict[str, Finish] = {"refused": "refusal", "truncated": "length"}
                 finish = ends.get(verdict.status, "stop")
         return self._completion(request, text, finish)

@@ -47,9 +47,9 @@ def summary(reading: Reading, max_words: int = 150) -> str:
     sentences = re.split(r"(?<=[.!?])\s+", without_tone(reading.text.strip()))
     with_cues = [sentence for sentence in sentences if strains(sentence)]
     opening = sentences[:1] if sentences[0] not in with_cues else []
-    for kept in ([*opening, *with_cues], with_cues):
-        if len(" ".join(kept).split()) <= max_words and kept:
-            return " ".join(kept)
+    for selection in ([*opening, *with_cues], with_cues):
+        if len(" ".join(selection).split()) <= max_words and selection:
+            return " ".join(selection)
     return _around_cues(" ".join(with_cues or sentences), max_words)
 
 
@@ -59,9 +59,9 @@ def _around_cues(text: str, max_words: int) -> str:
     starts = {len(text[:at].split()) for at in cue_places(text)}
     for reach in range(max_words, -1, -1):
         near = {i for at in starts for i in range(at - reach, at + CUE_WORDS + reach)}
-        kept = sorted(near & set(range(len(words)))) if starts else list(range(max_words))
-        gaps = [" ... " if b - a > 1 else " " for a, b in pairwise(kept)]
-        fitted = "".join(words[i] + gap for i, gap in zip(kept, [*gaps, ""], strict=True))
+        positions = sorted(near & set(range(len(words)))) if starts else list(range(max_words))
+        gaps = [" ... " if b - a > 1 else " " for a, b in pairwise(positions)]
+        fitted = "".join(words[i] + gap for i, gap in zip(positions, [*gaps, ""], strict=True))
         if len(fitted.split()) <= max_words:
             return fitted
     return " ".join(words[:max_words])
@@ -88,8 +88,8 @@ def rubric(profile: JudgeProfile, reading: Reading, rng: random.Random) -> str:
 def _title(number: int, scale: int) -> str:
     if scale % 2 and number == scale // 2 + 1:
         return "Ambiguous / Mixed Evidence"
-    place = round((number - 1) / max(1, scale - 1) * (len(TITLES) - 1))
-    return TITLES[place] if scale <= len(TITLES) else f"{TITLES[place]} ({number} of {scale})"
+    index = round((number - 1) / max(1, scale - 1) * (len(TITLES) - 1))
+    return TITLES[index] if scale <= len(TITLES) else f"{TITLES[index]} ({number} of {scale})"
 
 
 def critique(reading: Reading, rng: random.Random) -> str:

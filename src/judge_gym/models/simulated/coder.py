@@ -94,14 +94,14 @@ def write(
 
     With web search it reports a simulated search and avoids a share of its faults.
     """
-    asked = messages[-1].content
-    found = _TASK.search(asked)
-    task = found["task"].strip() if found else ""
+    prompt = messages[-1].content
+    match = _TASK.search(prompt)
+    task = match["task"].strip() if match else ""
     answer = solution(task, skill.suite)
     if answer is None:
         unknown = "I know no answer to this."
         return with_searches([Search(_title(task))], unknown) if web_search else unknown
-    guidelines = _GUIDELINES.search(asked)
+    guidelines = _GUIDELINES.search(prompt)
     fault = _drawn(skill, task, guidelines["text"] if guidelines else "", rng)
     if not web_search:
         return _written(answer, fault)
@@ -152,8 +152,8 @@ def _reply(files: Mapping[str, str]) -> str:
 def spoiled(files: Files, fault: str) -> Files:
     """Returns an answer with a fault in its first Python file, else in its first file."""
     if fault == "missing":
-        kept = list(files)[:-1]
-        return {path: files[path] for path in kept} or {"NOTES.md": "The file follows later.\n"}
+        paths = list(files)[:-1]
+        return {path: files[path] for path in paths} or {"NOTES.md": "The file follows later.\n"}
     change: dict[str, Callable[[str], str]] = {
         "syntax": lambda text: f"{text.rstrip()}\n\ndef unfinished(:\n",
         "lint": _with_unused_import,
@@ -205,24 +205,24 @@ def solution(task: str, suite: str = "") -> Files | None:
     """Returns the reference answer to a task of the shipped suite or of a folder, if known."""
     shipped = Path(str(resources.files("judge_gym") / "suites" / "python"))
     for folder in (Path(suite).absolute(), shipped) if suite else (shipped,):
-        if found := _answers(folder).get(content_hash(task)):
-            return dict(found)
+        if answer := _answers(folder).get(content_hash(task)):
+            return dict(answer)
     return None
 
 
 @lru_cache(maxsize=16)
 def _answers(folder: Path) -> dict[str, Files]:
     """Returns a suite's answers by the hash of their task; a folder is read once."""
-    made = {}
+    answers = {}
     for file in sorted(folder.glob("*/*/TASK.*")):
         try:
             task = file.read_text(encoding="utf-8").strip()
             paths = sorted(path for path in (file.parent / "answer").rglob("*") if path.is_file())
-            made[content_hash(task)] = {
+            answers[content_hash(task)] = {
                 path.relative_to(file.parent / "answer").as_posix(): path.read_text("utf-8")
                 for path in paths
                 if path.suffix != ".pyc"
             }
         except (OSError, UnicodeDecodeError) as error:
             raise DesignError(f"{file.parent} cannot be read: {error}") from error
-    return made
+    return answers

@@ -67,9 +67,13 @@ class Failure:
         >>> Failure("", {"candidate": "a\nb > 1", "answer": "a\nb < 1"}).difference()
         ('b > 1', 'b < 1')
         """
-        own, right = (self.parts.get(name, "").splitlines() for name in ("candidate", "answer"))
-        for kind, a, b, c, d in SequenceMatcher(None, own, right, autojunk=False).get_opcodes():
-            sides = [_some(lines) for lines in (own[a:b], right[c:d])]
+        candidate, right = (
+            self.parts.get(name, "").splitlines() for name in ("candidate", "answer")
+        )
+        for kind, a, b, c, d in SequenceMatcher(
+            None, candidate, right, autojunk=False
+        ).get_opcodes():
+            sides = [_some(lines) for lines in (candidate[a:b], right[c:d])]
             if kind != "equal" and any(side.strip() for side in sides):
                 return sides[0], sides[1]
         return "", ""
@@ -90,10 +94,10 @@ class Failure:
         error = next(iter([*asserted, *printed, *lines]), "no error is shown")
         files = _sections(self.parts.get("candidate", ""))
         named = _PLACE.match(error)
-        place = f"line {named[2]} of {named[1]}" if named and named[1] in files else ""
-        place = place or _traced_place(lines, files) or self._first_change(files)
+        location = f"line {named[2]} of {named[1]}" if named and named[1] in files else ""
+        location = location or _traced_place(lines, files) or self._first_change(files)
         text = _PLACE.sub("", error.removeprefix("E "), count=1).strip().replace("`", "'")
-        where = f", {place}" if place else ""
+        where = f", {location}" if location else ""
         return f"The candidate fails at {step or 'a step'}{where}: {text[:_LONGEST_ERROR]}."
 
     def _first_change(self, files: Mapping[str, Sequence[str]]) -> str:
@@ -108,12 +112,13 @@ class Failure:
 
     def remarks(self, verdict: str) -> str:
         """Returns reasoning and quotes in the form that the prompt asks for."""
-        own, right = self.difference()
+        candidate, right = self.difference()
         cues = list(dict.fromkeys(self.evidence))
-        shown = ", ".join(cues[:3]) + ", ..." * (len(cues) > 3)
-        signs = f"Signs of the failure: {shown or 'none that the criteria speak of'}."
+        signs_text = ", ".join(cues[:3]) + ", ..." * (len(cues) > 3)
+        signs = f"Signs of the failure: {signs_text or 'none that the criteria speak of'}."
         reason = f"{self.reason()} {signs} {verdict}"
-        return f"REASONING: {reason}\nMODEL CODE:\n{_fenced(own)}\nEXPECTED CODE:\n{_fenced(right)}"
+        code = f"MODEL CODE:\n{_fenced(candidate)}\nEXPECTED CODE:\n{_fenced(right)}"
+        return f"REASONING: {reason}\n{code}"
 
 
 def failure_in(text: str) -> Failure | None:

@@ -73,11 +73,11 @@ def perceived(profile: JudgeProfile, reading: Reading) -> float:
 def stage_weights(profile: JudgeProfile, reading: Reading) -> dict[str, float]:
     """Returns the probability of each displayed stage in a single verdict."""
     x = perceived(profile, reading)
-    shown = list(reading.stages)
+    labels = list(reading.stages)
     logits = {
         label: -((x - strain) ** 2) / (2 * profile.noise**2)
-        + profile.position * (strain == 1.0 if reading.pair else label == shown[0])
-        + profile.label * (label == min(shown))
+        + profile.position * (strain == 1.0 if reading.pair else label == labels[0])
+        + profile.label * (label == min(labels))
         for label, strain in reading.stages.items()
     }
     top = max(logits.values())
@@ -110,19 +110,19 @@ def answer(
 ) -> str:
     """Returns the text of a scoring answer."""
     best = max(reading.stages, key=lambda label: stage_weights(profile, reading)[label])
-    chosen = ", ".join(verdict.labels) or best
-    thought = _reasoning(verdict, profile, reading, chosen)
+    labels = ", ".join(verdict.labels) or best
+    thought = _reasoning(verdict, profile, reading, labels)
     if verdict.status == "refused":
         return "I can't help with judging this material."
     if verdict.status == "truncated":
         return thought[: rng.randrange(20, len(thought))]
-    value = "ABSTAIN" if verdict.status == "abstained" else chosen
+    value = "ABSTAIN" if verdict.status == "abstained" else labels
     if reading.own_key is not None:
         return _own_answer(
             reading.own_key, thought, "" if verdict.status == "parse_failed" else value
         )
     if verdict.status == "parse_failed":
-        return thought + "\n" + rng.choice(UNREADABLE).format(v=chosen)
+        return thought + "\n" + rng.choice(UNREADABLE).format(v=labels)
     if as_json:
         listed = list(verdict.labels) if reading.subset and verdict.labels else value
         return json.dumps({"reasoning": thought, "verdict": listed})

@@ -52,30 +52,30 @@ class ChatRequest:
 def read_request(body: bytes) -> ChatRequest:
     """Reads the body of a request; refuses one as a provider would."""
     try:
-        asked = json.loads(body)
+        fields = json.loads(body)
     except (ValueError, RecursionError):
         raise Refusal(400, "the body is not JSON") from None
-    if not isinstance(asked, dict):
+    if not isinstance(fields, dict):
         raise Refusal(400, "the body is not a JSON object")
-    if asked.get("stream"):
+    if fields.get("stream"):
         raise Refusal(400, "simulated judges do not stream; set 'stream' to false")
-    if asked.get("n") not in (None, 1):
-        raise Refusal(400, f"'n' is {asked['n']!r}; simulated judges give 1 choice")
-    name = asked.get("model")
+    if fields.get("n") not in (None, 1):
+        raise Refusal(400, f"'n' is {fields['n']!r}; simulated judges give 1 choice")
+    name = fields.get("model")
     if not isinstance(name, str):
         raise Refusal(400, "'model' must be a text such as 'sim:strict'")
     try:
         profile(name.removeprefix("sim:"))
     except DesignError as error:
         raise Refusal(404, error.message, code="model_not_found") from error
-    tool, schema = _tool(asked)
+    tool, schema = _tool(fields)
     return ChatRequest(
         Request(
             model="sim:" + name.removeprefix("sim:"),
-            messages=_messages(asked.get("messages")),
-            draw=Draw("", _number(asked, "seed") or 0),
-            temperature=_number(asked, "temperature", whole=False),
-            max_tokens=_most_tokens(asked),
+            messages=_messages(fields.get("messages")),
+            draw=Draw("", _number(fields, "seed") or 0),
+            temperature=_number(fields, "temperature", whole=False),
+            max_tokens=_most_tokens(fields),
             schema=schema,
         ),
         tool,
@@ -94,10 +94,10 @@ def _messages(given: Any) -> tuple[Message, ...]:
         parts = [{"text": parts}] if isinstance(parts, str) else parts
         listed = parts if isinstance(parts, list) else []
         texts = [part.get("text") for part in listed if isinstance(part, dict)]
-        kept = tuple(text for text in texts if isinstance(text, str))
-        if not kept or len(kept) < len(listed):
+        strings = tuple(text for text in texts if isinstance(text, str))
+        if not strings or len(strings) < len(listed):
             raise Refusal(400, "the content of a message must be a text, or parts that are texts")
-        messages.append(Message(role, kept))
+        messages.append(Message(role, strings))
     return tuple(messages)
 
 

@@ -102,12 +102,12 @@ def read_preset(name: str, presets: Mapping[str, T], kind: type[T], what: str) -
             choices=[f"sim:{p}" for p in presets],
         )
     pairs = parse_qsl(query, keep_blank_values=True)
-    given = dict(pairs)
-    if len(given) < len(pairs):
+    parameters = dict(pairs)
+    if len(parameters) < len(pairs):
         raise DesignError(
             f"sim:{name} gives a parameter twice: {', '.join(key for key, _ in pairs)}"
         )
-    for parameter in given:
+    for parameter in parameters:
         if parameter not in kind.model_fields:
             raise DesignError(
                 unknown("parameter", parameter, kind.model_fields, f"sim:{name}"),
@@ -116,7 +116,7 @@ def read_preset(name: str, presets: Mapping[str, T], kind: type[T], what: str) -
     if query and not re.fullmatch(r"[^=&]+=[^=&]+(&[^=&]+=[^=&]+)*", query):
         raise DesignError(f"sim:{name} is not sim:NAME?parameter=value&parameter=value")
     try:
-        return kind.model_validate({**presets[preset].model_dump(), **given})
+        return kind.model_validate({**presets[preset].model_dump(), **parameters})
     except ValidationError as invalid:
         error = invalid.errors()[0]
         if not error["loc"]:  # of several parameters together

@@ -91,24 +91,24 @@ class Reading:
 
 def understand(messages: Sequence[Message]) -> Reading:
     """Read a conversation."""
-    whole = "\n\n".join(message.content for message in messages if message.role != "assistant")
-    material = [match["text"] for match in _TAGGED.finditer(whole)]
-    pair = (material[1], material[2]) if "SECOND RESPONSE" in whole and len(material) > 2 else None
-    outside = _TAGGED.sub("", whole)
-    asked = _STAGE.sub("", _TAGGED.sub("", messages[-1].content))
+    prompt = "\n\n".join(message.content for message in messages if message.role != "assistant")
+    material = [match["text"] for match in _TAGGED.finditer(prompt)]
+    pair = (material[1], material[2]) if "SECOND RESPONSE" in prompt and len(material) > 2 else None
+    outside = _TAGGED.sub("", prompt)
+    instruction = _STAGE.sub("", _TAGGED.sub("", messages[-1].content))
     words = _STAGE.sub("", outside)
-    kind: Kind = next((kind for word, kind in _KINDS if word in asked), "score")
+    kind: Kind = next((kind for word, kind in _KINDS if word in instruction), "score")
     stages = {
         match["label"]: _side(match["title"])
         if pair
         else _strain(match["title"] + "\n" + match["criteria"])
         for match in _STAGE.finditer(outside)
     }
-    if kind == "score" and not stages and not material and (own := _own_stages(whole)):
-        return _own_reading(whole, own)
+    if kind == "score" and not stages and not material and (own_stages := _own_stages(prompt)):
+        return _own_reading(prompt, own_stages)
     concept = _CONCEPT.search(outside)
     scale = _SCALE.search(outside)
-    reviewed = _REVIEWED.search(asked)
+    reviewed = _REVIEWED.search(instruction)
     return Reading(
         kind=kind,
         text=material[0] if pair else "\n\n".join(material),
@@ -125,15 +125,15 @@ def understand(messages: Sequence[Message]) -> Reading:
         if reviewed
         else (),
         same_context=any(message.role == "assistant" for message in messages),
-        asked=asked,
+        asked=instruction,
     )
 
 
 def _own_stages(prompt: str) -> dict[str, float]:
     """Returns the answers that a prompt of a study's own asks for, with their strain."""
-    shown = [(match["title"], match["criteria"]) for match in _OWN_STAGE.finditer(prompt)]
-    if shown:
-        return {title: _strain(f"{title}\n{criteria}") for title, criteria in shown}
+    stages = [(match["title"], match["criteria"]) for match in _OWN_STAGE.finditer(prompt)]
+    if stages:
+        return {title: _strain(f"{title}\n{criteria}") for title, criteria in stages}
     listed = re.findall(_CHOICE, match[0]) if (match := _OWN_LIST.search(prompt)) else []
     if match is None and (one_of := _ONE_OF.search(prompt)):
         listed = re.split(r",\s*(?:or\s+)?|\s+or\s+", one_of["choices"])

@@ -106,14 +106,16 @@ class SimulatedServer:
         outcome = "abandoned"  # unless an answer is sent: then the client has left
         try:
             self._authorize(request)
-            asked = read_request(body)
+            chat_request = read_request(body)
             rng = random.Random(f"{self.seed}/{name}/{self._asked[name]}")
             fault = self.faults.draw(rng, self._asked[name])
             outcome = fault or outcome
-            completion = await SimulatedModel(asked.request.model).complete(asked.request)
+            completion = await SimulatedModel(chat_request.request.model).complete(
+                chat_request.request
+            )
             headers = self._charge(completion)
             await asyncio.sleep(self.latency + self.jitter * rng.random())
-            answer = write_completion(completion, name, asked.tool)
+            answer = write_completion(completion, name, chat_request.tool)
             if fault is not None:
                 return await _answer_with_fault(fault, request, answer)
             outcome = "answered"
@@ -130,8 +132,8 @@ class SimulatedServer:
             self._outcomes[outcome] += 1
 
     def _authorize(self, request: web.Request) -> None:
-        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        if self.key and not hmac.compare_digest(given, f"Bearer {self.key}".encode()):
+        header = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if self.key and not hmac.compare_digest(header, f"Bearer {self.key}".encode()):
             raise Refusal(401, "the API key is missing or wrong", code="invalid_api_key")
 
     def _charge(self, completion: Completion) -> dict[str, str]:

@@ -100,12 +100,12 @@ def _validate(model: type[BaseModel], value: Mapping[str, Any], name: str, start
     try:
         model.model_validate(value)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        for each in found:
-            place = each["loc"]
-            if len(place) > 1 and place[0] == name and isinstance(place[1], int):
-                each["loc"] = (name, place[1] + start, *place[2:])
-        errors = [{**each, "loc": ("body", *each["loc"])} for each in found]
+        details = error.errors(include_url=False)
+        for each in details:
+            location = each["loc"]
+            if len(location) > 1 and location[0] == name and isinstance(location[1], int):
+                each["loc"] = (name, location[1] + start, *location[2:])
+        errors = [{**each, "loc": ("body", *each["loc"])} for each in details]
         raise RequestValidationError(errors) from None
 
 

@@ -137,7 +137,7 @@ def _start(rows: Sequence[Mapping[str, Any]], column: str, cursor: str | None) -
     """Returns the position after the row that a cursor names."""
     if cursor is None:
         return 0
-    places = [n for n, row in enumerate(rows, 1) if str(row[column] if column else n) == cursor]
-    if not places:
+    positions = [n for n, row in enumerate(rows, 1) if str(row[column] if column else n) == cursor]
+    if not positions:
         raise DesignError(f"{cursor[:50]!r} is no cursor of this list; start without one")
-    return places[-1]
+    return positions[-1]

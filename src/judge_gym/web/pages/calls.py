@@ -14,5 +14,5 @@ router = APIRouter()
 @router.get("/calls/{id}")
 def call(request: Request, lab: OpenLab, id: Id) -> Response:
     """Shows the transcript of a call."""
-    found = Call(id, *lab.pages.transcript(id))
-    return render(request, "call.html.j2", call=found, longest=LONGEST)
+    transcript = Call(id, *lab.pages.transcript(id))
+    return render(request, "call.html.j2", call=transcript, longest=LONGEST)

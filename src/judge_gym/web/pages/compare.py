@@ -44,14 +44,14 @@ def compare(
     if targets:
         lab.studies.find(*targets)  # refuses what does not exist
     ticked = dict(zip("ab", _unique(setup), strict=False))
-    chosen = {"a": a, "b": b} if a or b else ticked
+    setups = {"a": a, "b": b} if a or b else ticked
     return render(
         request,
         "compare.html.j2",
         studies=studies,
         targets=targets,
-        pinnable=not chosen.get("b"),
-        query=_query(targets, **chosen),
+        pinnable=not setups.get("b"),
+        query=_query(targets, **setups),
     )
 
 
@@ -60,22 +60,22 @@ def parts(request: Request, lab: OpenLab, of: Names, a: Text = None, b: Text = N
     """Returns a part of the page: the result, the setups side by side, and where they differ."""
     targets = _unique(of)
     refuse_large(lab, [row["tag"] for row in lab.studies.find(*targets)])
-    found = lab.reports.compare(targets[0], a=a, b=b, others=targets[1:])
+    comparison = lab.reports.compare(targets[0], a=a, b=b, others=targets[1:])
     left, right = (
-        {"judge.model": row["judge"], **row["knobs"]} for row in (found["a"], found["b"])
+        {"judge.model": row["judge"], **row["knobs"]} for row in (comparison["a"], comparison["b"])
     )
     studies = recent_studies(lab)
     return render(
         request,
         "_compare.html.j2",
-        found=found,
+        found=comparison,
         targets=targets,
-        rows=_rows(found),
+        rows=_rows(comparison),
         column_value=column_value,
         knobs=[(knob, left[knob], right[knob]) for knob in left if left[knob] != right.get(knob)],
         link=lambda a, b: f"/compare?{_query(targets, a=a, b=b)}",
-        items="" if targets[0] not in studies else _items(targets[0], found),
-        colours=judge_colours(row["judge"] for row in found["setups"]),
+        items="" if targets[0] not in studies else _items(targets[0], comparison),
+        colours=judge_colours(row["judge"] for row in comparison["setups"]),
     )
 
 

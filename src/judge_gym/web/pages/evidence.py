@@ -66,9 +66,9 @@ def evidence(
 def window(request: Request, lab: OpenLab, id: Id, after: Place = 0) -> Response:
     """Shows the items of a window."""
     page = lab.pages.evidence_page(window_id=id, after=after, limit=ROWS)
-    found, collections = lab.pages.find_window(id)
-    title = " · ".join(filter(None, (found.country, found.search)))
-    facts = {"window": id, "dates": (found.start, found.end), "collections": collections}
+    window_row, collections = lab.pages.find_window(id)
+    title = " · ".join(filter(None, (window_row.country, window_row.search)))
+    facts = {"window": id, "dates": (window_row.start, window_row.end), "collections": collections}
     return _items(request, title, page, after, **facts)
 
 
@@ -82,10 +82,10 @@ def pool(
 ) -> Response:
     """Shows the items of a frozen pool, and optionally how it differs from another."""
     page = lab.pages.evidence_page(pool=name, after=after, limit=ROWS)
-    known = {row["name"]: row for row in lab.evidence.list_pools()}
-    others = [other for other in known if other != name]
+    pools = {row["name"]: row for row in lab.evidence.list_pools()}
+    other_pools = [other for other in pools if other != name]
     difference = _difference(lab, against, name) if against else None
-    facts = {"pool": known[name], "others": others, "difference": difference}
+    facts = {"pool": pools[name], "others": other_pools, "difference": difference}
     return _items(request, name, page, after, **facts)
 
 
@@ -112,30 +112,34 @@ def item(
     request: Request, lab: OpenLab, id: Id, compare: Literal["flags", "words"] = "flags"
 ) -> Response:
     """Shows a text beside its views, with what the checks flag or every differing word marked."""
-    shown: dict[str, Any] = {**lab.evidence.show(id)}
-    cut = max(map(len, (shown["text"], *shown["responses"]))) > LONGEST
-    shown |= {
-        "text": shown["text"][:LONGEST],
-        "responses": [response[:LONGEST] for response in shown["responses"]],
+    detail: dict[str, Any] = {**lab.evidence.show(id)}
+    cut = max(map(len, (detail["text"], *detail["responses"]))) > LONGEST
+    detail |= {
+        "text": detail["text"][:LONGEST],
+        "responses": [response[:LONGEST] for response in detail["responses"]],
     }
-    views = [_view(view, shown["text"], compare) for view in shown.pop("views")]
+    views = [_view(view, detail["text"], compare) for view in detail.pop("views")]
     return render(
         request,
         "evidence_item.html.j2",
-        item=shown,
+        item=detail,
         views=views,
         holders=lab.pages.holders(id),
         compare=compare,
         cut=cut,
         # A link with another scheme, such as javascript:, could run code.
-        linked=shown["url"].startswith(("http://", "https://")),
+        linked=detail["url"].startswith(("http://", "https://")),
     )
 
 
 def _difference(lab: Lab, before: str, after: str) -> dict[str, Any]:
-    found: dict[str, Any] = {**lab.evidence.diff_pools(before, after)}
-    counts = {name: len(found[name]) for name in ("added", "removed", "truths_changed")}
-    return {**found, **{name: found[name][:ROWS] for name in counts}, "counts": counts}
+    pool_difference: dict[str, Any] = {**lab.evidence.diff_pools(before, after)}
+    counts = {name: len(pool_difference[name]) for name in ("added", "removed", "truths_changed")}
+    return {
+        **pool_difference,
+        **{name: pool_difference[name][:ROWS] for name in counts},
+        "counts": counts,
+    }
 
 
 def _view(view: Mapping[str, Any], source: str, compare: str) -> View:

@@ -69,12 +69,12 @@ def experiment(
 
 def knobs(design: Mapping[str, Any], protocol: str) -> list[dict[str, Any]]:
     """Returns every knob with its level, whether it was chosen, and its research question."""
-    chosen = Design.of(design).chosen(protocol)
+    chosen_paths = Design.of(design).chosen(protocol)
     return [
         {
             "path": path,
             "level": level,
-            "set": path in chosen,
+            "set": path in chosen_paths,
             "question": find_knob(path).question,
         }
         for path, level in design.items()
@@ -83,12 +83,12 @@ def knobs(design: Mapping[str, Any], protocol: str) -> list[dict[str, Any]]:
 
 def neighbours(lab: Lab, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns other experiments of the study, the most similar first."""
-    found = [
+    rows = [
         {"tag": other["tag"], "differences": len(_differing(row, other))}
         for other in lab.studies.find_study(row["study"])
         if other["tag"] != row["tag"]
     ]
-    return sorted(found, key=lambda other: (other["differences"], other["tag"]))[:NEIGHBOURS]
+    return sorted(rows, key=lambda other: (other["differences"], other["tag"]))[:NEIGHBOURS]
 
 
 def differences(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -143,12 +143,12 @@ def analyse(lab: Lab, tag: str) -> ExperimentResults:
     frame = tidy_samples(lab, [tag])
     if frame is None:
         return ExperimentResults((), [], [])
-    own = frame[~frame["is_swap"]]
-    given = ReportInput(Dataset(frame))
+    without_swaps = frame[~frame["is_swap"]]
+    report_input = ReportInput(Dataset(frame))
     parts = [
-        verdicts.response_outcomes(given),
-        verdicts.chosen_stages(given),
-        verdicts.consistency_across_repeats(given),
+        verdicts.response_outcomes(report_input),
+        verdicts.chosen_stages(report_input),
+        verdicts.consistency_across_repeats(report_input),
     ]
     peers = [tag]
     beliefs = calibration = None
@@ -157,17 +157,17 @@ def analyse(lab: Lab, tag: str) -> ExperimentResults:
 
         peers = _peers(lab, tag)
         peer_frame = tidy_samples(lab, peers) if len(peers) > 1 else None
-        peers_given = given if peer_frame is None else ReportInput(Dataset(peer_frame))
-        beliefs = protocol.decisiveness(given)
+        peers_given = report_input if peer_frame is None else ReportInput(Dataset(peer_frame))
+        beliefs = protocol.decisiveness(report_input)
         calibration = protocol.overconfidence(peers_given)
         parts[2:2] = [beliefs]
-        parts += [calibration, protocol.rubric_author(given)]
-    conflicts = conflicting_cells(own[~own["pair"]])
-    titles = dict(zip(own["evidence"], own["evidence_title"], strict=True))
+        parts += [calibration, protocol.rubric_author(report_input)]
+    conflicts = conflicting_cells(without_swaps[~without_swaps["pair"]])
+    titles = dict(zip(without_swaps["evidence"], without_swaps["evidence_title"], strict=True))
     listed = conflicts[["evidence", "conflict", "effective_n"]].head(CONFLICTING)
     return ExperimentResults(
         sections=tuple(part for part in parts if part is not None),
-        stages=_stages(own, beliefs),
+        stages=_stages(without_swaps, beliefs),
         conflicting=[
             {"evidence": item, "title": titles[item], "conflict": conflict, "verdicts": n}
             for item, conflict, n in listed.itertuples(index=False, name=None)

@@ -30,8 +30,8 @@ class QueryFilter(BaseModel):
     def query(self, **more: Any) -> str:
         """Returns the filter as a query string, with further parameters; defaults are left out."""
         values, defaults = {**self.model_dump(), **more}, type(self)().model_dump()
-        given = {name: v for name, v in values.items() if v not in (None, defaults.get(name))}
-        return urlencode(given, doseq=True)
+        parameters = {name: v for name, v in values.items() if v not in (None, defaults.get(name))}
+        return urlencode(parameters, doseq=True)
 
 
 class SampleFilter(QueryFilter):
@@ -48,8 +48,8 @@ class SampleFilter(QueryFilter):
     def selection(self) -> Selection:
         """Returns the filter as the store takes it."""
         swap = None if self.swap is None else self.swap == "1"
-        kept = self.model_dump(exclude={"swap", "conflicting"})
-        return Selection(**kept, swap=swap, disputed=self.conflicting is not None)
+        fields = self.model_dump(exclude={"swap", "conflicting"})
+        return Selection(**fields, swap=swap, disputed=self.conflicting is not None)
 
 
 def _filters(filters: Annotated[SampleFilter, Query()]) -> SampleFilter:

@@ -67,24 +67,24 @@ def experiments(
     before: Text = None,
 ) -> Response:
     """Shows the experiments of all studies and of none, to be filtered and compared."""
-    chosen = {"study": study or None, "task_type": task_type, "judge": judge}
-    found = lab.experiments.page(**chosen, after=after, before=before, limit=PAGE, reasons=False)
-    asked = {name: value for name, value in chosen.items() if value is not None}
+    criteria = {"study": study or None, "task_type": task_type, "judge": judge}
+    listed = lab.experiments.page(**criteria, after=after, before=before, limit=PAGE, reasons=False)
+    filters = {name: value for name, value in criteria.items() if value is not None}
 
     def place(**where: str | None) -> str | None:
-        return f"/experiments?{urlencode({**asked, **where})}" if all(where.values()) else None
+        return f"/experiments?{urlencode({**filters, **where})}" if all(where.values()) else None
 
     return render(
         request,
         "experiments.html.j2",
-        rows=[{**row, **progress(row)} for row in found.rows],
+        rows=[{**row, **progress(row)} for row in listed.rows],
         all_studies=sorted(recent_studies(lab)),
         judges=lab.pages.judges(),
         task_types=lab.pages.task_types(),
-        chosen=chosen,
+        chosen=criteria,
         first=place() if after or before else None,
-        previous=place(before=found.previous),
-        next=place(after=found.next),
+        previous=place(before=listed.previous),
+        next=place(after=listed.next),
     )
 
 

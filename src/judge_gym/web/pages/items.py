@@ -98,11 +98,11 @@ def items(
 ) -> Response:
     """Shows a page of items, and the drawer of one of them if the address names it."""
     lab.studies.check_study(name)
-    asked = filters.asked()
+    criteria = filters.asked()
     cursor = str(filters.after) if filters.after else None
-    page = lab.experiments.page_items(name, after=cursor, limit=PAGE, **asked)
+    page = lab.experiments.page_items(name, after=cursor, limit=PAGE, **criteria)
     setups = lab.experiments.list_setups(name)
-    shown = [one for one in setups if not filters.setup or one["setup"] in filters.setup]
+    visible = [one for one in setups if not filters.setup or one["setup"] in filters.setup]
     choices = lab.pages.item_choices(name)
     start = filters.after or 0
     opened = of is not None and item is not None
@@ -113,12 +113,12 @@ def items(
         rows=[item_view(row) for row in page.rows],
         setups=setups,
         recorded=lab.recordings.note(name),
-        shown=shown,
+        shown=visible,
         judges={one["setup"]: one["judge"] for one in setups},
         tasks=lab.pages.list_tasks(name),
         statuses=STATUSES,
         filters=filters,
-        found=lab.pages.count_items(name, **asked),
+        found=lab.pages.count_items(name, **criteria),
         choices=choices,
         shortcuts=_shortcuts(lab, name, filters, choices),
         start=start,
@@ -171,7 +171,7 @@ def part(
     return render(
         request,
         "_item.html.j2",
-        **study_page(study, "items", [one["judge"] for one in setups]),
+        **study_page(study, "items", [row["judge"] for row in setups]),
         filters=filters,
         drawer=drawer(lab, study, filters, of, item, a, b),
     )
@@ -192,20 +192,20 @@ def drawer(
     b: str | None,
 ) -> dict[str, Any]:
     """Returns an item with all answers, and two of them side by side with their difference."""
-    asked = {key: value for key, value in filters.asked().items() if key != "task"}
-    found = lab.experiments.show_item(item, study, of, **asked)
+    criteria = {key: value for key, value in filters.asked().items() if key != "task"}
+    detail = lab.experiments.show_item(item, study, of, **criteria)
     text = lab.evidence.show(item)
-    answers = [one for one in found["answers"] if one["samples"]]
-    chosen = _pair(answers, a, b)
+    answers = [answer for answer in detail["answers"] if answer["samples"]]
+    pair = _pair(answers, a, b)
     return {
-        **found,
-        "cells": {cell["setup"]: cell_view(found, cell) for cell in found["cells"]},
+        **detail,
+        "cells": {cell["setup"]: cell_view(detail, cell) for cell in detail["cells"]},
         "text": text["text"][:LONGEST],
         "responses": [response[:LONGEST] for response in text["responses"]],
         "answers": answers,
-        "pair": _compared(chosen, found["cells"]) if chosen else [],
+        "pair": _compared(pair, detail["cells"]) if pair else [],
         "rubrics": stage_names(answers),
-        "known": stage_words(str(found["truth"] or ""), found["stages"]),
+        "known": stage_words(str(detail["truth"] or ""), detail["stages"]),
     }
 
 
@@ -232,12 +232,12 @@ def _compared(
 ) -> list[dict[str, Any]]:
     """Returns two setups with a typical answer each, in which the words that differ are marked."""
     usual = {cell["setup"]: cell["verdict"] for cell in cells}
-    texts = [_typical(one["samples"], usual[one["setup"]]) for one in setups]
+    texts = [_typical(setup["samples"], usual[setup["setup"]]) for setup in setups]
     words = word_differences(*((row["text"] or "")[:LONGEST] for row in texts))
     marked = words[::-1] if words else [[(row["text"] or "", False)] for row in texts]
     return [
-        {"setup": one["setup"], "judge": one["judge"], "sample": row, "pieces": pieces}
-        for one, row, pieces in zip(setups, texts, marked, strict=True)
+        {"setup": setup["setup"], "judge": setup["judge"], "sample": row, "pieces": pieces}
+        for setup, row, pieces in zip(setups, texts, marked, strict=True)
     ]
 
 
@@ -248,7 +248,7 @@ def _typical(samples: Sequence[Mapping[str, Any]], usual: str) -> Mapping[str, A
 
 def stage_names(answers: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
     """Returns the names of stages by rubric."""
-    rows = [row for one in answers for row in (*one["samples"], *one["reruns"])]
+    rows = [row for answer in answers for row in (*answer["samples"], *answer["reruns"])]
     return {row["rubric"]: [stage[0] for stage in row["rubric_stages"]] for row in rows}
 
 
@@ -276,7 +276,7 @@ def item_view(row: Mapping[str, Any]) -> dict[str, Any]:
 def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
     """Returns what a cell shows: the usual verdict, and a bar for each stage."""
     scored = {verdict: n for verdict, n in cell["verdicts"].items() if verdict[:1].isdigit()}
-    others = {verdict: n for verdict, n in cell["verdicts"].items() if verdict not in scored}
+    unscored = {verdict: n for verdict, n in cell["verdicts"].items() if verdict not in scored}
     total, names = sum(cell["verdicts"].values()), row["stages"]
     width = min(WIDTH, 90 / max(row["n_stages"], 1))
     bars = []
@@ -288,7 +288,7 @@ def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
         )
         height = HEIGHT * share / total if total else 0.0
         bars.append(Bar((stage - 1) * (width + 1), HEIGHT - height, width, height))
-    words = [f"{stage_words(name, names)} ×{n}" for name, n in (scored | others).items()]
+    words = [f"{stage_words(name, names)} ×{n}" for name, n in (scored | unscored).items()]
     references = {"the known answer": row["truth"], "what most people said": row["majority"]}
     unlike = [
         what
@@ -301,6 +301,6 @@ def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
         f"not {' and not '.join(unlike)}" if unlike else "",
         bars if scored else (),
         row["n_stages"] * (width + 1),
-        ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in others.items()),
+        ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in unscored.items()),
         ", ".join(words) or "not judged",
     )

@@ -114,9 +114,11 @@ def read_texts(body: PastedBody) -> dict[str, Any]:
 
 def groups(model: type[BaseModel] = Design, path: str = "") -> Iterator[Group]:
     """Yields the groups of `Design` in order, each with its description and its own knobs."""
-    known = Design.knobs()
-    own = [known[f"{path}{name}"] for name in model.model_fields if f"{path}{name}" in known]
-    free = tuple(knob for knob in own if knob.path != JUDGE)
+    all_knobs = Design.knobs()
+    group_knobs = [
+        all_knobs[f"{path}{name}"] for name in model.model_fields if f"{path}{name}" in all_knobs
+    ]
+    free = tuple(knob for knob in group_knobs if knob.path != JUDGE)
     if free:
         yield Group(path.rstrip("."), str(model.__doc__).splitlines()[0], free)
     for name, field in model.model_fields.items():
@@ -132,11 +134,11 @@ def models(lab: Lab) -> dict[str, dict[str, Any]]:
     missing = {
         row["provider"]: row["key"] for row in lab.pages.providers() if not row["key is set"]
     }
-    found: dict[str, dict[str, Any]] = {}
+    providers: dict[str, dict[str, Any]] = {}
     for id in [*(f"sim:{name}" for name in JUDGES), *lab.pages.named_models()]:
         provider = id.partition(":")[0]
         unset = missing.get(provider)
-        provided = found.setdefault(provider, {"missing": unset, "ids": [], "assistants": []})
+        provided = providers.setdefault(provider, {"missing": unset, "ids": [], "assistants": []})
         provided["ids"].append(id)
-    found["sim"]["assistants"] = [f"sim:{name}" for name in ASSISTANTS]
-    return found
+    providers["sim"]["assistants"] = [f"sim:{name}" for name in ASSISTANTS]
+    return providers

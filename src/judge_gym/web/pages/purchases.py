@@ -18,8 +18,8 @@ router = APIRouter()
 @router.get("/parts/study/next")
 def next_part(request: Request, analyses: Analyses, study: Annotated[Name, Query()]) -> Response:
     """Returns a part of a page: what to buy next, in a sentence."""
-    found = analyses.study(Reports.plan_next, study)
-    return render(request, "_next_purchase.html.j2", found=found, study=study, whole=False)
+    purchase = analyses.study(Reports.plan_next, study)
+    return render(request, "_next_purchase.html.j2", found=purchase, study=study, whole=False)
 
 
 @router.get("/studies/{name}/next")
@@ -32,7 +32,12 @@ def next_page(
 ) -> Response:
     """Shows what more data of each kind would do to a quantity, and where its variance is."""
     refuse_large(lab, [row["tag"] for row in lab.studies.find_study(name)])
-    found = lab.reports.plan_next(name, quantity=quantity, half_width=half_width)
+    purchase = lab.reports.plan_next(name, quantity=quantity, half_width=half_width)
     return render(
-        request, "next_purchase.html.j2", found=found, study=name, half_width=half_width, whole=True
+        request,
+        "next_purchase.html.j2",
+        found=purchase,
+        study=name,
+        half_width=half_width,
+        whole=True,
     )

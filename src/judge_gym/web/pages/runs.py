@@ -35,19 +35,19 @@ def runs(
     before: Before = None,
 ) -> Response:
     """Shows a study with the experiments after a tag, and the log before an event."""
-    found = lab.experiments.show_study(name)
+    study_file = lab.experiments.show_study(name)
     page = lab.pages.page_tags(study=name, after=after, limit=ROWS)
     rows = list(_described(lab, [row["tag"] for row in page.rows]))
-    whole = after is None and page.next is None and all("runs" in row for row in rows)
+    complete = after is None and page.next is None and all("runs" in row for row in rows)
     log = lab.pages.study_events(name, LOG + 1, before)
-    budget = dict(found["budget"])
+    budget = dict(study_file["budget"])
     return render(
         request,
         "study_runs.html.j2",
         **study_page(name, "runs"),
-        file=found["text"],
+        file=study_file["text"],
         rows=rows,
-        totals=totals(rows) if whole else None,
+        totals=totals(rows) if complete else None,
         first=after is None,
         next=page.next,
         log=log[:LOG],

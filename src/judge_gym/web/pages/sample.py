@@ -59,7 +59,7 @@ def sample(
     [about] = lab.studies.find_tags([row["tag"]])
     design = Design.of(about["design"])
     rubrics = lab.experiments.list_rubrics(row["tag"])
-    rubric = next(found for found in rubrics if found["id"] == row["rubric"])
+    rubric = next(candidate for candidate in rubrics if candidate["id"] == row["rubric"])
     display = displayed(row, rubric)
     scored = _call(lab, row["call_id"])
     probe = _call(lab, row["probe_call_id"]) if row["probe_call_id"] else None
@@ -97,20 +97,20 @@ def _new_messages(probe: Call, scored: Call) -> Sequence[Message]:
 
 def displayed(row: Mapping[str, Any], rubric: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the rubric's stages in the order shown, each with its label and whether chosen."""
-    chosen = {int(stage) for stage in row["stages"].split()}
+    verdict_stages = {int(stage) for stage in row["stages"].split()}
     # A prompt of its own shows no labels of ours.
     numbers = tuple(range(1, len(rubric["stages"]) + 1))
-    own = Display(tuple(map(str, numbers)), numbers)
-    shown = Display.parse(row["display"]) if row["display"] else own
+    in_order = Display(tuple(map(str, numbers)), numbers)
+    display = Display.parse(row["display"]) if row["display"] else in_order
     return [
         {
             "label": label,
             "stage": stage,
             "name": rubric["stages"][stage - 1][0],
             "criteria": rubric["stages"][stage - 1][1:],
-            "chosen": stage in chosen,
+            "chosen": stage in verdict_stages,
         }
-        for label, stage in zip(shown.labels, shown.stages, strict=True)
+        for label, stage in zip(display.labels, display.stages, strict=True)
     ]
 
 

@@ -41,9 +41,9 @@ Study = Annotated[Name, Query()]
 @router.get("/studies/{name}")
 def findings(request: Request, lab: OpenLab, name: Name) -> Response:
     """Shows which judge to use, and where judges disagree."""
-    found = lab.experiments.show_study(name)
+    study_file = lab.experiments.show_study(name)
     page = study_page(name, "findings")
-    return render(request, "study_findings.html.j2", **page, file=found["text"])
+    return render(request, "study_findings.html.j2", **page, file=study_file["text"])
 
 
 @router.get("/studies/{name}/judges")
@@ -56,14 +56,14 @@ def judges(request: Request, lab: OpenLab, name: Name) -> Response:
 @router.get("/studies/{name}/design")
 def design(request: Request, lab: OpenLab, name: Name) -> Response:
     """Shows what was asked: tasks, judges, what varies, and the study file."""
-    found = lab.experiments.show_study(name)
+    study_file = lab.experiments.show_study(name)
     rows = lab.studies.find_study(name)
     return render(
         request,
         "study_design.html.j2",
         **study_page(name, "design", [row["design"]["judge.model"] for row in rows]),
-        file=found["text"],
-        budget={cap: value for cap, value in found["budget"].items() if value},
+        file=study_file["text"],
+        budget={cap: value for cap, value in study_file["budget"].items() if value},
         tasks=_tasks(rows),
         **_knobs(rows),
     )
@@ -114,7 +114,7 @@ def judges_part(
     table = analyses.study(Reports.judges, study)
     judges = [row["judge"] for row in table["rows"]] if table else []
     page = study_page(study, "judges", judges)
-    shown = {} if table is None else _table_view(table, whole)
+    view = {} if table is None else _table_view(table, whole)
     crossed = None if table is None else _crossed(lab, study, table)
     return render(
         request,
@@ -123,7 +123,7 @@ def judges_part(
         table=table,
         whole=whole,
         crossed=crossed,
-        **shown,
+        **view,
     )
 
 
@@ -131,20 +131,20 @@ def _crossed(lab: Lab, study: str, table: JudgeTable) -> dict[str, Any] | None:
     """Returns items by verdict and label, of the recommended setup or else the first, as links."""
     if table["kind"] is None:
         return None
-    chosen = next((row for row in table["rows"] if row["setup"] == table["chosen"]), None)
-    tags = {*(chosen or table["rows"][0])["tags"]}
+    chosen_row = next((row for row in table["rows"] if row["setup"] == table["chosen"]), None)
+    tags = {*(chosen_row or table["rows"][0])["tags"]}
     # A table names setups by what varies among those that were run, a grid among all.
     setups = lab.experiments.list_setups(study)
-    setup = next((one["setup"] for one in setups if tags <= {*one["tags"]}), None)
+    setup = next((entry["setup"] for entry in setups if tags <= {*entry["tags"]}), None)
     truth = table["kind"] == "accuracy"
     counts = setup and lab.pages.crossed_labels(study, setup, truth=truth)
     if not counts:
         return None
     column = "truth" if truth else "label"
-    place = f"/studies/{quote(study, safe='')}/items"
+    items_page = f"/studies/{quote(study, safe='')}/items"
 
     def link(**query: str) -> str:
-        return f"{place}?{urlencode({'setup': counts['setup'], **query})}"
+        return f"{items_page}?{urlencode({'setup': counts['setup'], **query})}"
 
     return {
         **counts,

@@ -74,10 +74,12 @@ def one_eval(
     row = next((r for r in report.results if (r.result.path, r.result.replicate) == key), None)
     if row is None:
         raise NotFoundError(f"run {run} has no result of {key[0]}, replicate {replicate}")
-    found = find_report(lab.folder, report.run)
-    analysis = found.failures.get(result_name(row.result)) if found is not None else None
+    failure_report = find_report(lab.folder, report.run)
+    analysis = (
+        failure_report.failures.get(result_name(row.result)) if failure_report is not None else None
+    )
     detail = lab.suites.show_eval(row.id)
-    chosen: Tab = tab or "steps"
+    open_tab: Tab = tab or "steps"
     past = comparable(lab, report)
 
     def link(result: SuiteResult, **query: Any) -> str:
@@ -92,16 +94,16 @@ def one_eval(
         eval=detail,
         row=row,
         link=link,
-        tab=chosen,
+        tab=open_tab,
         tabs={name: title for name, title in TITLES.items() if name != "analysis" or analysis},
         outcome=outcome,
         neighbours=neighbours(report, row, outcome or "failed"),
         replicates=[r for r in report.results if r.result.path == key[0]],
         past=[eval_mark(place, other, key[0]) for other in past],
         analysis=analysis,
-        report=found,
+        report=failure_report,
         longest=LONGEST,
-        **_content(detail, chosen, file, context),
+        **_content(detail, open_tab, file, context),
     )
 
 
@@ -131,10 +133,12 @@ def _refuse_unknown(file: str | None, files: Mapping[str, str | FileDiff]) -> No
 
 def neighbours(report: SuiteReport, row: SuiteResult, outcome: str) -> Neighbours:
     """Returns what is before and after a result among the results of an outcome."""
-    places = {result.id: place for place, result in enumerate(report.results)}
-    matching = [found for found in report.results if found.result.outcome.kind == outcome]
-    before = [found for found in matching if places[found.id] < places[row.id]]
-    after = [found for found in matching if places[found.id] > places[row.id]]
-    place = len(before) + 1 if row in matching else None
+    positions = {result.id: index for index, result in enumerate(report.results)}
+    matching = [
+        candidate for candidate in report.results if candidate.result.outcome.kind == outcome
+    ]
+    before = [candidate for candidate in matching if positions[candidate.id] < positions[row.id]]
+    after = [candidate for candidate in matching if positions[candidate.id] > positions[row.id]]
+    index = len(before) + 1 if row in matching else None
     last = before[-1] if before else None
-    return Neighbours(outcome, len(matching), place, last, after[0] if after else None)
+    return Neighbours(outcome, len(matching), index, last, after[0] if after else None)

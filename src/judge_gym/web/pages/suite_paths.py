@@ -73,8 +73,8 @@ class SuitePlace:
 
     def reports(self, lab: Lab, suite: str | None = None) -> list[SuiteReport]:
         """Returns the reports of its runs, or of those of a suite, oldest first."""
-        found = lab.suites.reports(suite=suite, model=self.filters.get("model"))
-        return [report for report in found if self.has(report.run)]
+        reports = lab.suites.reports(suite=suite, model=self.filters.get("model"))
+        return [report for report in reports if self.has(report.run)]
 
     def run(self, run: int, **query: Any) -> str:
         """Returns the address of a run."""
@@ -91,8 +91,8 @@ class SuitePlace:
     def eval(self, run: int, path: str, replicate: int = 0, **query: Any) -> str:
         """Returns the address of an eval of a run."""
         parts = "/".join(quote(part, safe="") for part in path.split("/", 1))
-        chosen = {"replicate": replicate or None, **query}
-        return f"{self.home}/run/{run}/{parts}{_query(chosen)}"
+        parameters = {"replicate": replicate or None, **query}
+        return f"{self.home}/run/{run}/{parts}{_query(parameters)}"
 
 
 Place = Annotated[SuitePlace, Depends(SuitePlace.of_request)]
@@ -110,5 +110,5 @@ RunOfPlace = Annotated[SuiteReport, Depends(_find_run)]
 
 
 def _query(values: dict[str, Any]) -> str:
-    given = {name: value for name, value in values.items() if value not in (None, "")}
-    return f"?{urlencode(given)}" if given else ""
+    parameters = {name: value for name, value in values.items() if value not in (None, "")}
+    return f"?{urlencode(parameters)}" if parameters else ""

@@ -58,23 +58,23 @@ def new_run(
         raise TokenError("starting a run needs a token that may write")
     if caller.scope != "write":
         raise ScopeError("the token may read only; starting a run needs one that may write")
-    known = {found.name: found for found in lab.suites.list()}
-    if suite is not None and suite not in known:
-        raise NotFoundError(unknown("suite", suite, known), choices=known)
-    chosen = known[suite or next(iter(known))]
+    suites = {loaded.name: loaded for loaded in lab.suites.list()}
+    if suite is not None and suite not in suites:
+        raise NotFoundError(unknown("suite", suite, suites), choices=suites)
+    selected = suites[suite or next(iter(suites))]
     callable_models = [id for id in lab.pages.named_models() if lab.pages.can_call(id)]
     return render(
         request,
         "suite_new.html.j2",
-        suites=known.values(),
-        chosen=chosen,
-        categories=Counter(task.category for task in chosen.evals),
+        suites=suites.values(),
+        chosen=selected,
+        categories=Counter(task.category for task in selected.evals),
         models=[*(f"sim:{name}" for name in CODERS), *callable_models],
         model=model or "",
         condition=condition or "default",
-        series=series or fresh_series(lab, chosen.name, model or "", condition or "default"),
+        series=series or fresh_series(lab, selected.name, model or "", condition or "default"),
         failed_of=failed_of,
-        budget=lab.suites.budget(chosen.name).get("usd"),
+        budget=lab.suites.budget(selected.name).get("usd"),
     )
 
 
@@ -82,14 +82,16 @@ def new_run(
 @router.get("/model/{name:path}/run/{run}/report")
 def run_report(request: Request, lab: OpenLab, place: Place, report: RunOfPlace) -> Response:
     """Shows the newest report on the failures of a run."""
-    run, found = report.run.id, find_report(lab.folder, report.run)
-    if found is None:
+    run, failure_report = report.run.id, find_report(lab.folder, report.run)
+    if failure_report is None:
         raise NotFoundError(f"there is no report on run {run}; judge-gym analyze {run} writes one")
     links = {
         result_name(row.result): place.eval(run, row.result.path, row.result.replicate)
         for row in report.results
     }
-    return render(request, "suite_report.html.j2", place=place, run=run, report=found, links=links)
+    return render(
+        request, "suite_report.html.j2", place=place, run=run, report=failure_report, links=links
+    )
 
 
 @router.get("/experiment/{name:path}/run/{run}/{category}")
@@ -100,9 +102,9 @@ def run_category(
     """Shows a category of a run: its evals, how they went in past runs, and scores over time."""
     rows = [row for row in report.results if row.result.category == category]
     targets = [path for path in report.run.evals if path.startswith(f"{category}/")]
-    known = categories(report.run.evals)
+    names = categories(report.run.evals)
     if not targets:
-        raise NotFoundError(f"run {report.run.id} has no category {category!r}", choices=known)
+        raise NotFoundError(f"run {report.run.id} has no category {category!r}", choices=names)
     past = comparable(lab, report)
     compared = place.reports(lab, report.run.suite)
     return render(
@@ -111,7 +113,7 @@ def run_category(
         place=place,
         run=run_row(report, place),
         category=category,
-        categories=known,
+        categories=names,
         score=score_row(report, category),
         targets=sum(report.run.replicates_of[path] for path in targets),
         evals=_eval_rows(place, rows, find_report(lab.folder, report.run), None),
@@ -131,13 +133,13 @@ def one_run(
     outcome: OutcomeFilter = None,
 ) -> Response:
     """Shows a run: its progress and controls, its score, its categories, and its evals."""
-    run, found = report.run.id, find_report(lab.folder, report.run)
+    run, failure_report = report.run.id, find_report(lab.folder, report.run)
     earlier = comparable(lab, report)[:-1]
     events = lab.pages.events(0, [report.run.payer])
     unfinished = report.event is not None and not report.ended
     worked = duration(report, events, datetime.now(UTC))
     kinds = Counter(row.result.outcome.kind for row in report.results)
-    shown = [row for row in report.results if outcome in (None, row.result.outcome.kind)]
+    rows = [row for row in report.results if outcome in (None, row.result.outcome.kind)]
     return render(
         request,
         "suite_run.html.j2",
@@ -163,7 +165,7 @@ def one_run(
             }
             for category in categories(report.run.evals)
         ],
-        evals=_eval_rows(place, shown, found, outcome),
+        evals=_eval_rows(place, rows, failure_report, outcome),
         results=len(report.results),
         earlier={
             path: [eval_mark(place, other, path) for other in earlier] for path in report.run.evals
@@ -171,7 +173,7 @@ def one_run(
         change=change_since(place, earlier, report),
         kinds=kinds,
         outcome=outcome,
-        report=found,
+        report=failure_report,
         analyses=lab.failures.list(run=run) if request.state.caller is not None else (),
     )
 
@@ -220,9 +222,9 @@ def change_since(
 
 def eval_mark(place: SuitePlace, report: SuiteReport, path: str) -> Mark:
     """Returns how an eval went in a run."""
-    own = [row.result for row in report.results if row.result.path == path]
+    results = [row.result for row in report.results if row.result.path == path]
     passed, n = report.score.evals.get(path, (0, 0))
-    if not own:
+    if not results:
         kind = "missing"
     elif n == 0:
         kind = "inconclusive"
@@ -231,19 +233,19 @@ def eval_mark(place: SuitePlace, report: SuiteReport, path: str) -> Mark:
     text = MARKS.get(kind) or f"{passed}/{n}"
     when = report.run.created.strftime("%Y-%m-%d")
     outcome = f"{passed} of {n} passed" if kind == "mixed" else kind
-    first = min((result.replicate for result in own), default=0)
-    link = place.eval(report.run.id, path, first) if own else ""
+    first = min((result.replicate for result in results), default=0)
+    link = place.eval(report.run.id, path, first) if results else ""
     return Mark(kind, text, link, f"{path}: {outcome} in run {report.run.id}, {when}")
 
 
 def score_row(report: SuiteReport, category: str) -> dict[str, Any]:
     """Returns the score of a run on a category, with its interval."""
     score = report.score.within(category)
-    known = score.score is not None
+    has_score = score.score is not None
     return {
         "score": score.score,
-        "low": score.estimate.low if known else None,
-        "high": score.estimate.high if known else None,
+        "low": score.estimate.low if has_score else None,
+        "high": score.estimate.high if has_score else None,
         "passed": score.passed,
         "failed": score.failed,
     }

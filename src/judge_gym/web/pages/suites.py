@@ -103,29 +103,29 @@ def history(
     """
     if not reports:
         return None
-    known = {report.run.version: report.run for report in reports}
-    if version is not None and version not in known:
-        raise NotFoundError(unknown("version", version, known), choices=known)
-    chosen = known[version or reports[-1].run.version]
-    own = [
+    by_version = {report.run.version: report.run for report in reports}
+    if version is not None and version not in by_version:
+        raise NotFoundError(unknown("version", version, by_version), choices=by_version)
+    newest = by_version[version or reports[-1].run.version]
+    same_version = [
         report
         for report in reports
         if model in (None, report.run.model) and condition in (None, report.run.condition)
     ]
-    evals = lab.suites.list_tasks(chosen.suite, chosen.version)
-    rows = score_rows(own, chosen.version, evals, category)
-    asked = {"model": model, "condition": condition, "category": category}
+    evals = lab.suites.list_tasks(newest.suite, newest.version)
+    rows = score_rows(same_version, newest.version, evals, category)
+    criteria = {"model": model, "condition": condition, "category": category}
     return {
-        "suite": chosen.suite,
-        "version": chosen.version,
-        "versions": [(run.suite, run.version) for run in reversed(known.values())],
+        "suite": newest.suite,
+        "version": newest.version,
+        "versions": [(run.suite, run.version) for run in reversed(by_version.values())],
         "category": category,
         "categories": categories(evals),
         "condition": condition,
         "query": {
-            "suite": chosen.suite,
-            "version": chosen.version,
-            **{name: value for name, value in asked.items() if value is not None},
+            "suite": newest.suite,
+            "version": newest.version,
+            **{name: value for name, value in criteria.items() if value is not None},
         },
         "by": "model" if model is None else "condition",
         "rows": [
@@ -175,15 +175,18 @@ def _page(
     """Returns a page of runs, newest first, and the query of the next one, which keeps filters."""
     older = [report for report in reversed(reports) if before is None or report.run.id < before]
     rows = [run_row(report, place or "experiment") for report in older[:PAGE]]
-    kept = {name: value for name, value in filters.items() if value is not None}
+    parameters = {name: value for name, value in filters.items() if value is not None}
     more = len(older) > PAGE
-    return {"runs": rows, "next": urlencode({**kept, "before": rows[-1]["run"]}) if more else None}
+    return {
+        "runs": rows,
+        "next": urlencode({**parameters, "before": rows[-1]["run"]}) if more else None,
+    }
 
 
 def run_row(report: SuiteReport, of: str | SuitePlace) -> dict[str, Any]:
     """Returns a run as the tables of runs show it, with its address under a place."""
     run = report.run
-    place = of if isinstance(of, SuitePlace) else SuitePlace.of_run(of, run)
+    suite_place = of if isinstance(of, SuitePlace) else SuitePlace.of_run(of, run)
     running = report.in_progress and report.status == "unfinished"
     label = report.label.replace("complete-with-failures", "some inconclusive")
     return {
@@ -191,7 +194,7 @@ def run_row(report: SuiteReport, of: str | SuitePlace) -> dict[str, Any]:
         "label": label.replace("unfinished", "running") if running else label,
         "state": "running" if running else report.status,
         "created": run.created,
-        "link": place.run(run.id),
+        "link": suite_place.run(run.id),
         "condition_link": SuitePlace.of_run("experiment", run).home,
         "model_link": SuitePlace.of_run("model", run).home,
     }
@@ -199,10 +202,10 @@ def run_row(report: SuiteReport, of: str | SuitePlace) -> dict[str, Any]:
 
 def _boards(rows: Sequence[LeaderboardRow]) -> list[dict[str, Any]]:
     """Returns a leaderboard for each set of comparable rows: a suite's version, one condition."""
-    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    boards: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
         linked = {**row, "link": SuitePlace("model", row["model"]).home}
-        found.setdefault((row["suite"], row["version"], row["condition"]), []).append(linked)
+        boards.setdefault((row["suite"], row["version"], row["condition"]), []).append(linked)
     return [
         {
             "suite": suite,
@@ -211,7 +214,7 @@ def _boards(rows: Sequence[LeaderboardRow]) -> list[dict[str, Any]]:
             "condition_link": SuitePlace("experiment", condition).home,
             "rows": comparable,
         }
-        for (suite, version, condition), comparable in found.items()
+        for (suite, version, condition), comparable in boards.items()
     ]
 
 

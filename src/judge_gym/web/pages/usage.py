@@ -61,14 +61,14 @@ def usage_figure(lab: OpenLab, study: Study = None) -> Response:
 
 def totals(rows: Sequence[Mapping[str, Any]], column: str | None) -> list[dict[str, Any]]:
     """Returns totals by a column, the most expensive first and days newest first."""
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for row in rows:
         name = str(row[column] or "") if column is not None else ""
-        sums = found.setdefault(name, {"name": name, **dict.fromkeys(SUMS, 0), "unpriced": 0})
+        sums = by_name.setdefault(name, {"name": name, **dict.fromkeys(SUMS, 0), "unpriced": 0})
         for counted in (*SUMS, "unpriced"):
             sums[counted] += row[counted] or 0
-    for sums in found.values():
+    for sums in by_name.values():
         sums["time"] = timedelta(seconds=sums["seconds"])
     if column == "day":
-        return sorted(found.values(), key=lambda sums: str(sums["name"]), reverse=True)
-    return sorted(found.values(), key=lambda sums: (-sums["usd"], -sums["calls"], sums["name"]))
+        return sorted(by_name.values(), key=lambda sums: str(sums["name"]), reverse=True)
+    return sorted(by_name.values(), key=lambda sums: (-sums["usd"], -sums["calls"], sums["name"]))
