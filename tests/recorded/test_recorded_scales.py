@@ -55,6 +55,12 @@ def test_neither_of_two_unknown_words_is_taken_as_positive() -> None:
     assert not read("cat", "dog").scale.ordered, "the alphabet is no order"
 
 
+def test_one_of_more_than_two_labels_cannot_be_positive() -> None:
+    for values in (("1", "2", "5"), ("billing", "refund", "other")):
+        reading = read(*values, options=FileOptions(positive=values[0]))
+        assert "--positive is of two labels" in reading.problems[""]
+
+
 def test_an_order_of_words_is_asked_about() -> None:
     reading = read("high", "low", "mid")
     assert reading.scale == LabelScale("ordinal", ("low", "mid", "high"))

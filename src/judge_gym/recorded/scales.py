@@ -179,6 +179,12 @@ def read_scale(
     _propose_spellings(found, every, options)
     used = _labels_of(found, counts or truths)
     scale = _scale(found, used, _labels_of(found, truths), options, paired=paired)
+    if options.positive is not None and scale.kind != "binary":
+        found.problems[""] = (
+            f"--positive is of two labels, and here are {len(scale.labels)} "
+            f"({_some(', '.join(scale.labels))}); make two of numbers with {_score_option(found)}, "
+            "or of words with --same WORD=LABEL"
+        )
     for value in truths:
         label = found.meanings[value]
         if label and label not in scale.labels and value not in found.problems:
