@@ -5,8 +5,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # uv takes a fraction of pip's time; where it reaches no index, because it does not read pip's settings, pip
-# installs.
-install = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[$(1)]' || $(PIP) -e '.[$(1)]'
+# installs, and its errors alone are shown.
+define install
+@echo "installing judge-gym[$(1)] into $(VENV)"
+@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[$(1)]' 2> $(VENV)/uv.log \
+	|| { echo "uv could not install it ($(VENV)/uv.log says why); pip does"; $(PIP) -e '.[$(1)]'; }
+endef
 # Otherwise every process would compile all libraries.
 unexport PYTHONDONTWRITEBYTECODE
 

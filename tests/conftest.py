@@ -90,11 +90,15 @@ def no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs tests of the store or of a lab that are marked `postgres` on both databases."""
+    """Runs tests of the store or of a lab that are marked `postgres` on both databases.
+
+    On Postgres they are slow tests: starting it takes longer than most of them.
+    """
     if metafunc.definition.get_closest_marker("postgres"):
         used = [name for name in ("store", "lab") if name in metafunc.fixturenames]
         if used:  # a lab of a module's own is one on the store
-            metafunc.parametrize(used[0], ["sqlite", "postgres"], indirect=True)
+            on_postgres = pytest.param("postgres", marks=pytest.mark.slow)
+            metafunc.parametrize(used[0], ["sqlite", on_postgres], indirect=True)
 
 
 @pytest.fixture

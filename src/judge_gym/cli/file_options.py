@@ -173,7 +173,7 @@ def _file_options(
     rationale: Rationale = None,
     yes: Yes = False,
 ) -> "FileOptions":
-    """Returns what a user says about a file."""
+    """Collects what a user says about a file."""
     from judge_gym.recorded.options import FileOptions
 
     return FileOptions(

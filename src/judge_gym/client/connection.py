@@ -23,7 +23,7 @@ PAGE = 1000
 
 
 class Connection:
-    """A connection to a remote lab; its arguments are those of `Client`."""
+    """A connection to a remote lab, with the arguments of `Client`."""
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 60.0) -> None:
         parts = urlsplit(url)
@@ -88,7 +88,7 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         stream: bool = False,
     ) -> urllib3.BaseHTTPResponse:
-        """Sends a request and returns the response; what is refused is raised as its error."""
+        """Sends a request and returns the response, or raises the error that refuses it."""
         given = {name: value for name, value in query.items() if value is not None}
         url = f"{self.url}{path}?{urlencode(given, doseq=True)}"
         typed = {"Content-Type": "application/json"} if body is not None else {}
@@ -119,7 +119,7 @@ class Noun:
 
 @cache
 def _reader(method: Callable[..., Any]) -> TypeAdapter[Any]:
-    """Returns what reads the response of a method: its annotated result."""
+    """Builds the parser of a method's response from its annotated result."""
     return TypeAdapter(get_type_hints(method)["return"])
 
 
@@ -134,7 +134,7 @@ def fields(stream: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, str]]:
 
 
 def _lost(error: Exception) -> str:
-    """Returns how a request ended without an answer, in words that a person can act on."""
+    """Says how a request ended without an answer, in words that a person can act on."""
     cause: BaseException | None = getattr(error, "reason", None) or error
     kinds = urllib3.exceptions
     match cause:
@@ -153,7 +153,7 @@ def _lost(error: Exception) -> str:
 
 
 def _refusal(answer: urllib3.BaseHTTPResponse) -> JudgeGymError:
-    """Returns what the server refused as the error that `Lab` would have raised."""
+    """Converts a server's refusal to the error that `Lab` would have raised."""
     kinds = [
         kind
         for kind in vars(errors).values()

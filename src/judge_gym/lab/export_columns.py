@@ -32,7 +32,7 @@ class ExportColumns(NamedTuple):
 def requested_columns(
     store: Store, rows: Sequence[Mapping[str, Any]], include: Collection[str]
 ) -> ExportColumns:
-    """Returns the columns that an export of experiments has, by the words of a request."""
+    """Resolves the words of a request to the columns of an export of experiments."""
     for name in include:
         if name not in CHOICES:
             raise DesignError(unknown("column", name, CHOICES), choices=CHOICES)
@@ -50,7 +50,7 @@ def add_columns(
     rows: Sequence[Mapping[str, Any]],
     columns: ExportColumns,
 ) -> "pd.DataFrame":
-    """Returns samples of experiments with the requested columns."""
+    """Adds the requested columns to the samples of experiments."""
     import pandas as pd
 
     added: dict[str, Any] = {}
@@ -75,12 +75,12 @@ def add_columns(
 
 
 def _with_unix_lines(text: str) -> str:
-    """Returns a text whose lines end in one character: a lone carriage return would end a row."""
+    """Ends each line with a line feed, because a lone carriage return would end a CSV row."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _labels(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, str], str]:
-    """Returns the words of people's labels by tag, item and rater."""
+    """Reads the words of people's labels by tag, item and rater."""
     names = store.items.given_stages([row["tag"] for row in rows])
     labels = {}
     for concept in {row["concept"] for row in rows}:

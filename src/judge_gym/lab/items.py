@@ -107,11 +107,11 @@ class _Study:
         return {key: number for number, key in enumerate(keys)}
 
     def disagreement(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
-        """Returns the disagreement of setups on every item."""
+        """Measures how much setups disagree on every item."""
         return self._cached("disagreement", setups)
 
     def from_people(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
-        """Returns how far the verdicts of setups on every item are from people's labels."""
+        """Measures how far setups' verdicts on every item are from people's labels."""
         return self._cached("from_people", setups)
 
     def _cached(self, name: str, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
@@ -131,12 +131,12 @@ class _Study:
         return SEVERAL.join(names[number - 1] for number in numbers)
 
     def has_stages(self, task: int, verdict: str) -> bool:
-        """Returns whether the stages of a verdict are on the scale of a task that names them."""
+        """Whether the stages of a verdict are on the scale of a task that names them."""
         numbers = [int(stage) for stage in verdict.split() if stage.isdigit()]
         return not self.stages[task] or max(numbers, default=0) <= len(self.stages[task])
 
     def verdict_of(self, task: int, words: str) -> str:
-        """Returns the verdict of a task that some words mean, the reverse of `words`."""
+        """Finds the verdict of a task that some words mean, the reverse of `words`."""
         names = self.stages[task]
         parts = [words] if words in names else words.split(SEVERAL)
         if not all(part in names for part in parts):
@@ -153,18 +153,18 @@ class StudyItems:
         self._lock = threading.Lock()
 
     def setups(self, study: str) -> Sequence[SetupRow]:
-        """Returns the setups of a study."""
+        """Lists the setups of a study."""
         return [
             {"setup": one.name, "judge": one.judge, "knobs": {**one.knobs}, "tags": [*one.tags]}
             for one in self._read(study).setups
         ]
 
     def tasks(self, study: str) -> Sequence[str]:
-        """Returns the names of a study's tasks."""
+        """Lists the names of a study's tasks."""
         return self._read(study).tasks
 
     def choices(self, study: str) -> ItemChoices:
-        """Returns the verdicts, labels and known answers by which items can be chosen."""
+        """Lists the verdicts, labels and known answers by which items can be chosen."""
         known = self._read(study)
         grid = known.grid
         given = {
@@ -221,14 +221,14 @@ class StudyItems:
         }
 
     def labels(self, tag: str, evidence: int) -> list[RaterLabel]:
-        """Returns the labels that people gave to an item of an experiment."""
+        """Lists the labels that people gave to an item of an experiment."""
         [row] = self._store.experiments.rows(tags=[tag])
         names = self._store.items.given_stages([tag]).get(tag, [])
         given = self._store.items.labels_of(evidence, row["concept"])
         return [{"rater": rater, "label": _label_name(stage, names)} for rater, stage in given]
 
     def page(self, study: str, *, after: str | None, limit: int, **query: Any) -> Page:
-        """Returns items after a position in their order."""
+        """Reads items after a position in their order."""
         known = self._read(study)
         chosen = _query(known, **query)
         order = self._order(study, known, chosen)
@@ -239,12 +239,12 @@ class StudyItems:
         return Page(rows, str(end) if end < len(order) else None)
 
     def count(self, study: str, **query: Any) -> int:
-        """Returns how many items a query finds."""
+        """Counts the items that a query finds."""
         known = self._read(study)
         return len(self._order(study, known, _query(known, **query)))
 
     def show(self, study: str, task: str, evidence: int, **query: Any) -> JudgedItemDetail:
-        """Returns what every setup said about an item, and its neighbours in the order."""
+        """Shows what every setup said about an item, and its neighbours in the order."""
         known = self._read(study)
         item = known.items.get((_place(known.tasks, task, "task"), evidence))
         if item is None:
@@ -270,7 +270,7 @@ class StudyItems:
         }
 
     def _answers(self, known: _Study, item: int, setups: Sequence[int]) -> list[SetupAnswers]:
-        """Returns the verdicts of each setup on an item with its words, and fresh ones."""
+        """Collects the verdicts of each setup on an item with its words, and fresh ones."""
         task = known.tasks[known.task_of[item]]
         tags = [tag for tag, row in known.experiments.items() if row["task"] == task]
         evidence = known.evidence[item]
@@ -380,7 +380,7 @@ class StudyItems:
         return order
 
     def _read(self, study: str) -> _Study:
-        """Returns the grid of a study, read again if its data have changed."""
+        """Reads the grid of a study, again only if its data have changed."""
         with self._lock:
             known, now = self._grids.pop(study, None), time.monotonic()
             if known is not None and now - known.at > SHARE * known.seconds:
@@ -445,7 +445,7 @@ class StudyItems:
     def _task_stages(
         self, tasks: Sequence[str], experiments: Mapping[str, Mapping[str, Any]]
     ) -> list[list[str]]:
-        """Returns the names of the stages of each task's rubric; none if judges write their own."""
+        """Names the stages of each task's rubric, none if judges write their own."""
         names = self._store.items.given_stages([*experiments])
         by_task = {row["task"]: names.get(tag, []) for tag, row in experiments.items()}
         return [by_task[task] for task in tasks]
@@ -503,7 +503,7 @@ def _query(
 
 
 def _stages_of_items(known: _Study, label: str) -> "npt.NDArray[np.int64]":
-    """Returns the stage of each item's task that a label means; one of no item if it is unknown."""
+    """Finds the stage that a label means for each item, one of no item if it is unknown."""
     import numpy as np
 
     from judge_gym.analysis.item_grid import DIVIDED
@@ -517,20 +517,20 @@ def _stages_of_items(known: _Study, label: str) -> "npt.NDArray[np.int64]":
 
 
 def _label_name(stage: str, names: Sequence[str]) -> str:
-    """Returns the name of a stage that a person may have given by its number."""
+    """Finds the name of a stage that a person may have given by its number."""
     number = stage_number(stage, names, len(names))
     return names[number - 1] if number else stage
 
 
 def stage_number(stage: str, names: Sequence[str], scale: int) -> int:
-    """Returns the number of a stage that a person named or numbered; 0 if the scale lacks it."""
+    """Finds the number of a stage that a person named or numbered, 0 if the scale lacks it."""
     if stage in names:
         return names.index(stage) + 1
     return int(stage) if stage.isdecimal() and 1 <= int(stage) <= scale else 0
 
 
 def _scale(row: Mapping[str, Any]) -> int:
-    """Returns the number of stages of an experiment whose judges write their rubrics."""
+    """Counts the stages of an experiment whose judges write their rubrics."""
     return int(row["design"]["rubric.scale"])
 
 
@@ -543,7 +543,7 @@ def _place(names: Sequence[str], name: str, noun: str) -> int:
 def _setups(
     experiments: Mapping[str, dict[str, Any]], pools: Mapping[int, Sequence[PoolItem]]
 ) -> list[_Setup]:
-    """Returns the setups of experiments as the judge table names them; adds the task to rows."""
+    """Names the setups of experiments as the judge table does, and adds the task to rows."""
     from judge_gym.analysis.frames import task_names
     from judge_gym.analysis.judges.setups import setups_of
     from judge_gym.lab.sample_frames import annotations

@@ -96,13 +96,13 @@ class _Part:
 
 
 class Recordings:
-    """Imports verdicts and labels that others recorded; nothing is asked, and nothing is paid."""
+    """Imports verdicts and labels that others recorded, without asking or paying anyone."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def note(self, study: str) -> str:
-        """Returns which judges of a study others recorded, and where; empty if none."""
+        """Says which judges of a study others recorded, and where, or nothing if none were."""
         rows = self._store.experiments.rows(study=study)
         if not any(RECORDED in row["design"] for row in rows):
             return ""
@@ -112,7 +112,7 @@ class Recordings:
         return recorded_note(annotations(rows))
 
     def formats(self) -> Mapping[str, str]:
-        """Returns what each importer reads, by the name of its format."""
+        """Describes what each importer reads, by the name of its format."""
         load_analysis()
         from judge_gym.recorded.importers import importers
 
@@ -229,7 +229,7 @@ class Recordings:
         return new
 
     def _pool_name(self, study: str, recording: "Recording", pool: Pool, *, several: bool) -> str:
-        """Returns the name of a pool: the study's, unless another pool has it."""
+        """Names a pool after the study, unless another pool has that name."""
         slug = re.sub(r"[^\w.-]+", "-", recording.question).strip("-")
         name = f"{study}-{slug}" if several else study
         try:
@@ -275,7 +275,7 @@ class Recordings:
 
 
 def _level(recording: "Recording") -> str:
-    """Returns the level of the knob that says where a judge was recorded, after that word."""
+    """The level of the knob that says where a judge was recorded."""
     if recording.format == "file":
         return f"in {recording.source}"
     return f"by {recording.format} ({recording.source})"
@@ -316,7 +316,7 @@ def _part(recording: "Recording", study: str, name: Callable[[Pool], str]) -> _P
 
 
 def _rubric(recording: "Recording") -> Rubric:
-    """Returns the scale as a rubric that is given; a pair's options are those of our benchmark."""
+    """Builds a given rubric from the scale. A pair has the options of our benchmark."""
     scale, question = recording.scale, recording.question
     names = [stage.label for stage in PAIR_OPTIONS] if recording.paired else scale.labels
     stages = tuple(
@@ -328,7 +328,7 @@ def _rubric(recording: "Recording") -> Rubric:
 
 
 def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Evidence]:
-    """Yields the items; those without a text, or with that of another, are still items."""
+    """Yields the items, those without a text or with that of another included."""
     from judge_gym.recorded import ITEM_COLUMNS
     from judge_gym.recorded.recording import item_parts, readable_parts
 
@@ -362,13 +362,13 @@ def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Eviden
 
 
 def _facts(length: float, absent: bool) -> dict[str, Any]:
-    """Returns what is known of an item in place of its text."""
+    """Collects what is known of an item in place of its text."""
     facts = {"length": float(length)} if _given(length) else {}
     return {"recorded": {**facts, "text": not absent}} if facts or absent else {}
 
 
 def _plain(value: Any) -> Any:
-    """Returns the value of a field as JSON holds it."""
+    """Converts the value of a field to JSON."""
     if isinstance(value, str):
         return storable(value)
     return value if isinstance(value, bool | int | float | list | dict) else str(value)
@@ -382,7 +382,7 @@ def _given(value: Any) -> bool:
 def _experiments(
     recording: "Recording", task: Task, study: str
 ) -> "tuple[pd.DataFrame, Sequence[Experiment]]":
-    """Returns verdicts with the number of their experiment, and an experiment for each setup."""
+    """Numbers verdicts by experiment, and designs an experiment for each setup."""
     from judge_gym.analysis.frames import knob_columns
 
     verdicts = recording.verdicts
@@ -422,7 +422,7 @@ def _experiments(
 
 
 def _orders(recording: "Recording") -> dict[str, str]:
-    """Returns in which order pairs were shown, where verdicts say it."""
+    """Finds in which order pairs were shown, where verdicts say it."""
     if not recording.paired:
         return {}
     flipped = recording.verdicts["flipped"].astype(bool)
@@ -431,7 +431,7 @@ def _orders(recording: "Recording") -> dict[str, str]:
 
 
 def _level_of(knob: str, value: Any) -> Any:
-    """Returns a recorded level as its knob takes it; None where it was not recorded."""
+    """Converts a recorded level to that of its knob. None stands for an unrecorded one."""
     if not _given(value):
         return None
     plain = value.item() if hasattr(value, "item") else value
@@ -500,7 +500,7 @@ def _verdicts(
 
 
 def _messages(prompt: str) -> tuple[Message, ...]:
-    """Returns the messages of a recorded prompt: a JSON list of them, or the text of one."""
+    """Reads the messages of a recorded prompt, a JSON list of them or one text."""
     if prompt.lstrip().startswith("["):
         with suppress(ValueError, TypeError, KeyError):
             return tuple(
@@ -541,7 +541,7 @@ def _notes(part: _Part) -> Iterator[str]:
 
 
 def _study_file(study: str, parts: Sequence[_Part]) -> str:
-    """Returns the text of a study file that asks other judges about the same items."""
+    """Writes a study file that asks other judges about the same items."""
     positives = {part.recording.scale.positive for part in parts}
     written: dict[str, Any] = {
         "study": study,

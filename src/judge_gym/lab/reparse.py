@@ -23,7 +23,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One record that reads differently now; `ledger show` prints its call."""
+    """One record that reads differently now. `ledger show` prints its call."""
 
     record: Kind
     tag: str
@@ -51,14 +51,14 @@ class Reparsed:
     """Of verdicts that others recorded: whether we read the same, another or none. They stay."""
 
     def note(self, change: Change) -> None:
-        """Counts a change; the first of a kind become examples."""
+        """Counts a change and keeps the first ones of a kind as examples."""
         kind = change.record, change.before, change.after
         self.changes[kind] += 1
         if self.changes[kind] <= EXAMPLES:
             self.examples.append(change)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as `--json` prints it."""
+        """Converts the result to what `--json` prints."""
         changes = [
             {"record": record, "before": before, "after": after, "count": count}
             for (record, before, after), count in sorted(self.changes.items())
@@ -130,7 +130,7 @@ def _compare_recorded(run: Run, pairs: Sequence[tuple[Sample, Sample]], found: R
 
 
 def _changed(kind: Kind, run: Run, pairs: Iterable[tuple[R, R]], found: Reparsed) -> list[R]:
-    """Returns the records that read differently, as they read now."""
+    """Finds the records that read differently, as they read now."""
     changed = []
     for old, new in pairs:
         found.read[kind] += 1

@@ -27,7 +27,7 @@ CUTS = ((4000, None), (1500, 200), (500, 50), (150, 10), (50, 3))
 
 
 def result(verb: Verb, value: Mapping[str, Any], columns: Sequence[str] = ()) -> dict[str, Any]:
-    """Returns the API's answer to a call of a verb as agents get it.
+    """Shortens the API's answer to a call of a verb for agents.
 
     Args:
         verb: that was called.
@@ -50,7 +50,7 @@ def result(verb: Verb, value: Mapping[str, Any], columns: Sequence[str] = ()) ->
 def _table(
     verb: Verb, items: Sequence[Mapping[str, Any]], columns: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns the rows of a list in columns."""
+    """Puts the rows of a list into columns."""
     [kind] = get_args(response_type(verb))
     if not is_typeddict(_plain(kind)):  # a list of names, or rows of any table
         table = _in_columns(items)
@@ -68,7 +68,7 @@ def _table(
 
 
 def _main_columns(part: Any, columns: Sequence[str]) -> Any:
-    """Returns records within a result in some of their columns, and anything else as it is."""
+    """Reduces records within a result to some of their columns."""
     match part:
         case {"columns": known, "rows": rows}:
             places = [place for place, name in enumerate(known) if name in columns]
@@ -81,7 +81,7 @@ def _main_columns(part: Any, columns: Sequence[str]) -> Any:
 
 
 def marked(value: Any, kind: Any) -> Any:
-    """Returns a value with what others wrote as `{"untrusted": ...}`, as its type says.
+    """Marks what others wrote in a value as `{"untrusted": ...}`, as its type says.
 
     >>> marked(["hello", 3, ""], list[Annotated[Any, UNTRUSTED]])
     [{'untrusted': 'hello'}, 3, '']
@@ -109,14 +109,14 @@ def marked(value: Any, kind: Any) -> Any:
 
 
 def _in_columns(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns records as rows that do not repeat their keys."""
+    """Writes records as rows that do not repeat their keys."""
     columns = list(dict.fromkeys(name for record in records for name in record))
     return {"columns": columns, "rows": [[row.get(name) for name in columns] for row in records]}
 
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """Returns the types of a response's keys, with their marks."""
+    """Reads the types of a response's keys, with their marks."""
     hints = get_type_hints(_plain(kind), include_extras=True)
     return {
         name: get_args(hint)[0] if get_origin(hint) is NotRequired else hint
@@ -138,7 +138,7 @@ def _has_untrusted(value: Any) -> bool:
 
 
 def rounded(value: Any) -> Any:
-    """Returns a value whose numbers have six digits, which is more than any estimate is worth."""
+    """Rounds the numbers in a value to six digits, which is more than any estimate is worth."""
     match value:
         case float():
             return float(f"{value:.6g}")
@@ -153,17 +153,17 @@ def rounded(value: Any) -> Any:
 
 
 def compact_json(value: Any) -> str:
-    """Returns a value as one line of JSON without white space."""
+    """Encodes a value as one line of JSON without white space."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def size(value: Any) -> int:
-    """Returns the number of characters of a value as JSON."""
+    """Counts the characters of a value as JSON."""
     return len(compact_json(value))
 
 
 def truncate(value: dict[str, Any]) -> dict[str, Any]:
-    """Returns a value with long texts and lists cut if needed, and a note if any were."""
+    """Cuts long texts and lists in a value if needed, and notes that they were cut."""
     if size(value) <= MAX_SIZE:
         return value
     for text, entries in CUTS:

@@ -52,7 +52,7 @@ PLACE = re.compile(r"(^|; )(?:query|body|path)(?:\.|: )")
 
 
 class AgentServer:
-    """The lab as agents see it; every call is a request to the API, with the caller's token."""
+    """The lab as agents see it. Every call is a request to the API with the caller's token."""
 
     def __init__(self, app: App, token: str | None = None) -> None:
         transport = httpx2.ASGITransport(app=app)
@@ -62,7 +62,7 @@ class AgentServer:
         self._tools = {tool.name: tool for tool in offered()}
 
     def server(self) -> Server[Any]:
-        """Returns a server of the SDK that answers from the lab."""
+        """Builds a server of the SDK that answers from the lab."""
         return Server(
             "judge-gym",
             version=metadata.version("judge-gym"),
@@ -106,7 +106,7 @@ class AgentServer:
     async def _result(
         self, ctx: Context, verb: Verb, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Returns the answer to a call as agents get it; a long page has fewer rows."""
+        """Answers a call in the form for agents. A long page has fewer rows."""
         arguments = dict(arguments)
         columns = arguments.pop("columns", None) or () if verb.paged else ()
         limit = arguments.get("limit", 100)
@@ -118,13 +118,13 @@ class AgentServer:
             arguments["limit"] = limit
 
     async def _call(self, ctx: Context, verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the API's answer."""
+        """Asks the API."""
         request = verb.http_request(canonical(verb, arguments))
         value: dict[str, Any] = (await self._send(ctx, request)).json()
         return value
 
     async def _send(self, ctx: Context, request: HttpRequest) -> httpx2.Response:
-        """Returns the API's response to the caller, if it is a success."""
+        """Sends a request to the API, and raises what is not a success."""
         header = f"Bearer {self._token}" if self._token else ""
         if self._token is None and ctx.request is not None:
             header = ctx.request.headers.get("authorization", "")
@@ -230,7 +230,7 @@ def _error(refusal: "JudgeGymError | _Refused") -> dict[str, Any]:
 
 
 def _functions(name: str | None) -> dict[str, Any]:
-    """Returns functions in short, or one of them with the schema of its arguments."""
+    """Lists functions in short, or one of them with the schema of its arguments."""
     if name is None or any(verb.noun == name for verb in TOOLS.values()):
         return summaries(name)
     if name not in TOOLS:
@@ -240,7 +240,7 @@ def _functions(name: str | None) -> dict[str, Any]:
 
 
 def _readable(name: object) -> Verb:
-    """Returns a verb that may be called through `read`."""
+    """Finds a verb that may be called through `read`."""
     verb = TOOLS.get(str(name))
     if verb is None:
         raise not_found(
@@ -252,7 +252,7 @@ def _readable(name: object) -> Verb:
 
 
 def _inner_arguments(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the arguments within those of `read`."""
+    """Unpacks the arguments within those of `read`."""
     for name in given:
         if name not in ("function", "arguments"):
             known = ("function", "arguments")
@@ -264,13 +264,13 @@ def _inner_arguments(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _sent(value: dict[str, Any], *, failed: bool = False) -> types.CallToolResult:
-    """Returns a result, which is sent once: as one line of JSON."""
+    """Encodes a result once, as one line of JSON."""
     content: list[types.ContentBlock] = [types.TextContent(text=compact_json(value))]
     return types.CallToolResult(content=content, is_error=failed)
 
 
 def _resource(kind: str, study: str, description: str) -> types.Resource:
-    """Returns a resource; what others wrote in it is set apart, so that it is JSON."""
+    """Describes a resource. What others wrote in it is set apart, so that it is JSON."""
     uri, name = f"{SCHEME}://{kind}/{quote(study, safe='')}", f"{kind}/{study}"
     return types.Resource(name=name, uri=uri, description=description, mime_type="application/json")
 
@@ -305,7 +305,7 @@ def _serve(app: App, token: str, errors: list[BaseException]) -> None:
 
 @asynccontextmanager
 async def over_http(app: App) -> AsyncIterator[App]:
-    """Returns an application that serves agents, each with the token of its own requests.
+    """Builds an application that serves agents, each with the token of its own requests.
 
     Nothing is kept between two requests, so that no caller can take over another's session.
     """

@@ -30,7 +30,7 @@ for _name in ("trafilatura", "htmldate", "courlan"):  # pages without text are r
 
 
 def extract_article(html: bytes | str, url: str = "") -> Evidence | None:
-    """Extracts text, title, date and outlet of a page; None if it has no text.
+    """Extracts text, title, date and outlet of a page, or None if it has no text.
 
     The title may be empty. Without a `url`, the page's own is taken.
     """
@@ -144,7 +144,7 @@ def _report_postponed(failures: Sequence[FetchFailure], tried: int, kept: Eviden
 
 
 def _new_hits(hits: Sequence[SearchHit], kept: EvidenceFilter) -> list[SearchHit]:
-    """Returns one hit per article, without those that address or date rule out."""
+    """Selects one hit per article, without those that address or date rule out."""
     new: dict[str, SearchHit] = {}
     for hit in hits:
         key = canonical_url(hit.url) or f"{hit.title} {hit.date}"
@@ -160,7 +160,7 @@ def _new_hits(hits: Sequence[SearchHit], kept: EvidenceFilter) -> list[SearchHit
 
 
 def _extract(result: FetchResult) -> Evidence | str:
-    """Returns the article of a page, or the reason why there is none."""
+    """Extracts the article of a page, or says why there is none."""
     if isinstance(result, FetchFailure):
         return result.reason
     if result.body.count(b"<") > MOST_TAGS:
@@ -199,7 +199,7 @@ def _add(hit: SearchHit, found: Evidence | str, kept: EvidenceFilter) -> None:
 
 
 def _without_secrets(url: str) -> str:
-    """Returns an address without user, password and tokens.
+    """Removes user, password and tokens from an address.
 
     >>> _without_secrets("https://me:pass@host/a?id=7&token=abc")
     'https://host/a?id=7'

@@ -27,13 +27,13 @@ class Fix(NamedTuple):
 
 
 def proposed_fix(finding: Finding) -> Fix | None:
-    """Returns the fix for a failure that is the benchmark's; None for any other."""
+    """Proposes the fix for a failure that is the benchmark's fault."""
     fault = _benchmark_fault(finding)
     return fault[2] if fault else None
 
 
 def recommend(finding: Finding, findings: Sequence[Finding]) -> tuple[str, str] | None:
-    """Recommends what to do about a failure: group and Markdown; None where it is undecided."""
+    """Recommends what to do about a failure, unless it is undecided whose fault it is."""
     if finding.classification == UNDECIDED:
         return None
     fault = _benchmark_fault(finding)
@@ -41,7 +41,7 @@ def recommend(finding: Finding, findings: Sequence[Finding]) -> tuple[str, str] 
 
 
 def _benchmark_fault(finding: Finding) -> tuple[str, str, Fix] | None:
-    """Returns group and text of the recommendation where the benchmark is at fault, and the fix."""
+    """Words the recommendation and the fix where the benchmark is at fault."""
     facts, result = finding.case.facts, finding.case.result
     if facts.reference_failed:
         where = " and ".join(map(code, facts.reference_failed))

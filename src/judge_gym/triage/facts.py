@@ -51,7 +51,7 @@ class PriorReport:
         return frozenset(failure.path for failure in self.failures)
 
     def failures_of(self, path: str) -> tuple[ReportedFailure, ...]:
-        """Returns the failures of an eval, one per replicate; none where it did not fail."""
+        """The failures of an eval, one per replicate, none where it did not fail."""
         return tuple(failure for failure in self.failures if failure.path == path)
 
 
@@ -114,7 +114,7 @@ class Facts:
     """Steps that candidate and reference answer both fail at."""
 
     def sentences(self) -> list[str]:
-        """Returns the facts as sentences, which judges and readers see."""
+        """Writes the facts as sentences, which judges and readers see."""
         gaps = f"Known gaps listed for this eval: {self.gap_entries}."
         if self.gap:
             shared = ", ".join(self.gap.shared)
@@ -169,7 +169,7 @@ def find_facts(
     version: str = "",
     before: Mapping[str, EvalSource] | None = None,
 ) -> Facts:
-    """Returns the facts about one failure.
+    """Collects the facts about one failure.
 
     Args:
         result: the failure.
@@ -212,7 +212,7 @@ def find_facts(
 def _compare(
     result: EvalResult, reference: EvalResult | None
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Returns the steps that the reference answer fails at, and the candidate's alone."""
+    """Finds the steps that the reference answer fails at, and the candidate's alone."""
     if reference is None or isinstance(reference.outcome, Inconclusive):
         return None, ()
     if isinstance(reference.outcome, Passed):
@@ -226,7 +226,7 @@ def _compare(
 
 
 def gap_entries(text: str) -> tuple[str, ...]:
-    """Returns the entries of a file of known gaps: list items and paragraphs, no headings."""
+    """Lists the entries of a file of known gaps: list items and paragraphs, no headings."""
     body = "\n".join(
         line for line in text.splitlines() if not re.match(r"\s{0,3}#|\s*[-=]+$", line)
     )
@@ -235,7 +235,7 @@ def gap_entries(text: str) -> tuple[str, ...]:
 
 
 def match_gap(result: EvalResult, gaps: str) -> Gap | None:
-    """Returns the gap entry that shares most with a failure's error, if any shares enough.
+    """Finds the gap entry that shares most with a failure's error, if any shares enough.
 
     One rule, test or exception that an entry names is enough, or several other words.
     """
@@ -255,7 +255,7 @@ def match_gap(result: EvalResult, gaps: str) -> Gap | None:
 
 
 def _words(text: str) -> set[str]:
-    """Returns the distinctive words of a text, without common endings."""
+    """Collects the distinctive words of a text, without common endings."""
     found = set(re.findall(r"[^\W\d_]{4,}", text.casefold())) - COMMON_WORDS
     return {re.sub(r"(?<=\w{4})(?:ing|ed|s)\Z", "", word) for word in found}
 
@@ -270,7 +270,7 @@ def _earlier(
     source: EvalSource,
     before: Mapping[str, EvalSource],
 ) -> EarlierFailure | None:
-    """Returns the failure of the same eval in an earlier report, if it failed there."""
+    """Finds the failure of the same eval in an earlier report, if it failed there."""
     failures = report.failures_of(result.path)
     if not failures:
         return None
@@ -288,13 +288,13 @@ def _earlier(
 
 
 def names_eval(text: str, result: EvalResult, *others: str) -> bool:
-    """Returns whether a text names an eval by its path or name, or something else by its name."""
+    """Whether a text names an eval by its path or by a name that is no other's."""
     names = (result.path, result.name, *others)
     return any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for name in names)
 
 
 def _changed(before: EvalSource, after: EvalSource) -> tuple[str, ...]:
-    """Returns the names of the files of an eval that differ."""
+    """Names the files of an eval that differ."""
     old, new = _files(before), _files(after)
     return tuple(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
 

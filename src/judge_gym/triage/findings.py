@@ -71,7 +71,7 @@ class VerdictCounts:
 
     @property
     def classification(self) -> str:
-        """The class with the most mass; `undecided` on a tie, and without any."""
+        """The class with the most mass, or `undecided` without a single one."""
         most = max(self.masses.values(), default=Fraction(0))
         leading = [name for name, mass in self.masses.items() if mass == most]
         return leading[0] if len(leading) == 1 and most else UNDECIDED
@@ -83,7 +83,7 @@ class VerdictCounts:
 
     @property
     def share(self) -> float | None:
-        """The leading class's share of the scored mass; None where nothing was scored."""
+        """The leading class's share of the scored mass, None where nothing was scored."""
         return float(max(self.masses.values()) / self.scored) if self.scored else None
 
 
@@ -118,7 +118,7 @@ class Finding:
 
 
 def make_finding(case: Case, verdicts: Sequence[JudgeVerdict]) -> Finding:
-    """Returns the finding on one failure.
+    """Combines the verdicts on one failure.
 
     Args:
         case: the failure as it was judged.
@@ -165,7 +165,7 @@ def _count(verdicts: Sequence[JudgeVerdict]) -> VerdictCounts:
 
 
 def _conflict(verdicts: Sequence[JudgeVerdict], judges: Sequence[str]) -> tuple[float | None, ...]:
-    """Returns the mean K between judges and within each, without abstentions."""
+    """Computes the mean K between judges and within each, without abstentions."""
     import numpy as np
 
     from judge_gym.analysis.belief.disagreement import panel_conflict
@@ -280,7 +280,7 @@ def _supported(case: Case, explanations: Sequence[Explanation]) -> bool:
 
 
 class Remarks(NamedTuple):
-    """The reasoning and quotes of a judge's reply; empty where it has none."""
+    """The reasoning and quotes of a judge's reply, each possibly empty."""
 
     reasoning: str
     model_code: str
@@ -338,7 +338,7 @@ _SENTENCE_END = re.compile(
 
 
 def shorten_reasoning(text: str) -> str:
-    """Returns at most three sentences of a judge's reasoning, without fenced code.
+    """Cuts a judge's reasoning to three sentences, without fenced code.
 
     Of more than that the last ones are returned: whoever writes at length concludes at the end.
 
@@ -354,7 +354,7 @@ def shorten_reasoning(text: str) -> str:
 
 
 def _free_text(reply: str) -> str:
-    """Returns the reply, or the reasoning of a reply that is a JSON object."""
+    """The reply, or the reasoning of a reply that is a JSON object."""
     try:
         value = json.loads(reply[reply.index("{") : reply.rindex("}") + 1], strict=False)
     except (ValueError, RecursionError):
@@ -364,7 +364,7 @@ def _free_text(reply: str) -> str:
 
 
 def _quoted(lines: Sequence[str]) -> str:
-    """Returns what a part quotes: its first fenced block, or all of it; empty for `NONE`."""
+    """Extracts a part's first fenced block, or all of it, or nothing for `NONE`."""
     if _NOTHING.fullmatch(next((line for line in lines if line.strip()), "")):
         return ""
     marks = [place for place, line in enumerate(lines) if _FENCE.match(line)]

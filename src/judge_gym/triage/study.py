@@ -109,7 +109,7 @@ class Case:
 
 
 def make_case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
-    """Returns the evidence of one failure, bounded in length; refuses any other outcome."""
+    """Writes the evidence of one failure, bounded in length."""
     steps = failed_steps(result)
     whole: dict[str, dict[str, str]] = {
         "error": {step.name: f"{step.reason}\n\n{printed(step)}".strip() for step in steps},
@@ -134,7 +134,7 @@ def make_case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
 
 
 def _shown(files: Mapping[str, str], limit: int, nonce: str) -> str:
-    """Returns files one after the other, each cut to a fair share of the limit."""
+    """Joins files, each cut to a fair share of the limit."""
     texts = {name: plain(text).strip("\n") for name, text in sorted(files.items())}
     shares = _shares({name: len(text) for name, text in texts.items()}, limit)
     shown = [
@@ -147,7 +147,7 @@ def _shown(files: Mapping[str, str], limit: int, nonce: str) -> str:
 
 
 def _shares(lengths: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Returns how much of each text is shown: all of short ones, equally much of long ones."""
+    """Divides a limit among texts: all of short ones, equally much of long ones."""
     shares, left = {}, limit
     by_length = sorted(lengths, key=lambda name: (lengths[name], name))
     for place, name in enumerate(by_length):
@@ -157,7 +157,7 @@ def _shares(lengths: Mapping[str, int], limit: int) -> dict[str, int]:
 
 
 def _cut(text: str, limit: int, nonce: str) -> str:
-    """Returns beginning and end of a text, with an unforgeable mark for the middle."""
+    """Cuts the middle of a text, with an unforgeable mark in its place."""
     if len(text) <= limit:
         return text
     head = (limit + 1) // 2
@@ -187,7 +187,7 @@ def failure_study(
     overrides: Mapping[str, Any] | None = None,
     resolve: Callable[[str], str] = str,
 ) -> FailureStudy:
-    """Returns the study in which judges classify the failures of a run.
+    """Builds the study in which judges classify the failures of a run.
 
     The run's id names study and pool. Two cases with the same evidence are judged once. Overrides
     replace knobs of `DESIGN`, and `resolve` turns a bare model name into a model id.

@@ -137,7 +137,7 @@ def _watch(child: int, spec: Spec) -> dict[str, Any]:
 
 
 def _memory() -> int:
-    """Returns the bytes that all processes of this sandbox use, without files that they read."""
+    """Sums the bytes that all processes of this sandbox use, without files that they read."""
     total = 0
     for name in os.listdir("/proc"):
         if not name.isdigit() or name == "1":
@@ -153,7 +153,7 @@ def _memory() -> int:
 
 
 def _end_descendants() -> None:
-    """Kills all descendants; without a namespace, orphans become children of this process."""
+    """Kills all descendants, which include orphans where there is no namespace."""
     with suppress(ChildProcessError):
         while True:
             listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text()

@@ -18,7 +18,7 @@ REPORT, ASK, ANSWER = 3, 4, 5
 
 
 class Raised(Exception):
-    """The candidate's code raised; `kind` is the name of the exception."""
+    """The candidate's code raised an exception, whose name is `kind`."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -45,7 +45,7 @@ class Candidate:
 
     @property
     def files(self) -> Mapping[str, str]:
-        """Its files, as text; never import them here."""
+        """Its files, as text. Never import them here."""
         with open(os.environ["CANDIDATE_FILES"], encoding="utf-8") as file:
             found: dict[str, str] = json.load(file)
         return found
@@ -104,7 +104,7 @@ _outcomes: dict[str, bool] = {}
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """A test passes if all of it passes; one that is skipped does not."""
+    """Passes a test if all of it passes, and fails one that is skipped."""
     before = _outcomes.get(report.nodeid, True)
     _outcomes[report.nodeid] = before and report.passed and not hasattr(report, "wasxfail")
 
