@@ -26,15 +26,17 @@ ifeq ($(REQUIRE),all)
 	$(BIN)/judge-gym models get smollm2
 endif
 
+# What an edit needs: every room, in one process each, on SQLite.
 test: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest
 
-# What takes long: chaos, outages, notebooks, browser flows. SLOW=FILES chooses some of them.
-SLOW ?= $(shell grep -rl "mark.slow" --include "test_*.py" tests)
+# What takes long: Postgres, faults, kills, other processes, simulations of estimators, hostile candidates, browsers,
+# notebooks, commands of the documentation, the installed package, suites in TypeScript (which need npm).
+# SLOW="FILES OR OPTIONS OF PYTEST" chooses some of them.
+SLOW ?=
 test-slow: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow $(SLOW)
 
-# All of these: what is fast, what takes long, and what needs packages from npm (the suites in TypeScript).
 test-all: test test-slow
 
 # Whether intervals and tests hold over many simulated studies; writes the table of docs/calibrate.md. PANELS=1900

@@ -156,6 +156,7 @@ def test_a_run_can_be_looked_into_when_its_suite_is_gone(lab: Lab, suite: Path) 
     assert (tests["name"], tests["tests_passed"], tests["tests_collected"]) == ("tests", 0, 1)
 
 
+@pytest.mark.slow
 def test_a_run_on_a_server_is_the_run_on_a_file(lab: Lab, suite: Path) -> None:
     model = f"sim:{known_by(suite)}"
     here = lab.suites.run(suite, model, replicates=2)

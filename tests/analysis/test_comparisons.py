@@ -20,6 +20,7 @@ def worse(comparison: Comparison) -> list[bool]:
     return [standing == "worse" for standing in comparison.standings]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accuracy", [0.8, 0.95])
 @pytest.mark.parametrize("setups", [2, 5, 10])
 def test_equal_setups_are_rarely_called_worse(accuracy: float, setups: int) -> None:
@@ -28,6 +29,7 @@ def test_equal_setups_are_rarely_called_worse(accuracy: float, setups: int) -> N
     assert stats.binomtest(wrong, tables).proportion_ci(0.99).low <= 0.05
 
 
+@pytest.mark.slow
 def test_a_gap_of_10_points_is_usually_seen_with_200_items() -> None:
     rng, tables = np.random.default_rng(1), 60
     seen = [worse(compare(verdicts(rng, 200, [0.85, 0.75])))[1] for _ in range(tables)]

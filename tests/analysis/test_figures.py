@@ -735,6 +735,7 @@ def test_a_picture_is_the_same_each_time() -> None:
         assert figures.svg(chart) == drawn("heat")
 
 
+@pytest.mark.slow
 def test_pictures_are_the_same_in_another_process() -> None:
     code = "import sys; sys.path[:0] = sys.argv[1:]; import test_figures as t; print(t.digest())"
     here = Path(__file__).parent

@@ -462,6 +462,7 @@ def test_with_few_rubrics_the_test_is_conditional_on_them() -> None:
     assert (found["p_value"] <= 0.05).mean() > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [0.0, 0.02])
 def test_the_normal_limit_for_many_items_agrees_with_draws(
     monkeypatch: pytest.MonkeyPatch, apart: float

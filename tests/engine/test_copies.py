@@ -69,7 +69,7 @@ def refuses_to_pay(url: str, study: Path) -> bool:
         return lab.reports.usage("small") == []
 
 
-@pytest.mark.parametrize("on", ["sqlite", "postgres"])
+@pytest.mark.parametrize("on", postgres.EACH_DATABASE)
 def test_a_copy_waits_until_its_queued_orders_are_confirmed_or_cancelled(
     on: str, write_study: WriteStudy, tmp_path: Path, call: Call
 ) -> None:

@@ -22,6 +22,8 @@ from judge_gym.records import Completion, Request
 from judge_gym.store import tables as t
 from stores import blank
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-secret-that-must-stay-secret"
 
 

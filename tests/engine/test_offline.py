@@ -116,6 +116,7 @@ def test_a_finished_study_is_the_same_elsewhere(
     assert elsewhere.runs.reparse("small")["changes"] == []
 
 
+@pytest.mark.slow
 def test_what_another_study_paid_for_goes_along(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:

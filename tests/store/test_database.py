@@ -119,6 +119,7 @@ def test_opening_for_reading_creates_nothing(tmp_path: Path) -> None:
     Store.open(url(tmp_path / "lab.db"), create=False).close()
 
 
+@pytest.mark.slow
 def test_an_empty_server_database_cannot_be_opened_for_reading() -> None:
     empty = postgres.empty_url()
     with pytest.raises(NotFoundError, match="there is no lab at"):

@@ -145,8 +145,8 @@ def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
     'single'
     """
     recorded = {path: level for path, level in stored.items() if path.startswith(FOREIGN)}
-    own = {path: stored.get(path, knob.default) for path, knob in Design.knobs().items()}
-    return own | recorded
+    values = {path: stored.get(path, knob.default) for path, knob in Design.knobs().items()}
+    return values | recorded
 
 
 def find_knob(path: str) -> Knob:

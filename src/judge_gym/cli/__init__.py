@@ -86,7 +86,9 @@ def _leave_stuck_threads(code: object) -> None:
 
     Its threads wait for up to a minute at a time, and Python would wait for them.
     """
-    threads = [one for one in threading.enumerate() if one.name.startswith("dbos-executor-")]
+    threads = [
+        thread for thread in threading.enumerate() if thread.name.startswith("dbos-executor-")
+    ]
     for thread in threads:
         thread.join(THREAD_PATIENCE / len(threads))
     if any(thread.is_alive() for thread in threads):

@@ -107,8 +107,10 @@ def _by_judge(recorded: "Sequence[tuple[Path, Judgments]]") -> "dict[str, Judgme
     """Groups recorded judgments by judge, and names several of one judge with their files."""
     names = [judgments.judge for _, judgments in recorded]
     return {
-        found.judge if names.count(found.judge) == 1 else f"{found.judge} ({path})": found
-        for path, found in recorded
+        judgments.judge
+        if names.count(judgments.judge) == 1
+        else f"{judgments.judge} ({path})": judgments
+        for path, judgments in recorded
     }
 
 

@@ -351,7 +351,7 @@ def _pieces(text: str, most: int) -> list[tuple[str, bool]]:
                 for part in parts
                 for piece in (breaks.split(part) if _length(part) > LONG else [part])
             ]
-        cut = [part for whole in parts if whole for part in _cut(whole, most)]
+        cut = [piece for part in parts if part for piece in _cut(part, most)]
         pieces += [(part, at > 0) for at, part in enumerate(cut)]
     return pieces
 

@@ -53,12 +53,12 @@ def _print_table(table: "JudgeTable", most: int | None) -> None:
 def print_judge_rows(table: "JudgeTable", most: int | None = None) -> None:
     """Prints at most so many rows of the judge table, without a sentence above it."""
     rows = table["rows"][:most]
-    whole = _rows(table, rows, intervals=True)
-    fits = display.fits(whole)
+    with_intervals = _rows(table, rows, intervals=True)
+    fits = display.fits(with_intervals)
     column = deciding_column(table)
     display.table(
         "",
-        whole if fits else _rows(table, rows, intervals=False),
+        with_intervals if fits else _rows(table, rows, intervals=False),
         note=" ".join(_below(table, len(rows), fits)),
         one_line=True,
         essential=("setup", *([column["title"]] if column else [])),

@@ -30,9 +30,9 @@ class Connection:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise DesignError(f"{url.partition('?')[0]!r} is no address; it is http://HOST:PORT")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-        shown = next(iter(parse_qs(parts.query).get("token", [])), None)
-        given = token or shown or os.environ.get(TOKEN)
-        self._headers = {"Authorization": f"Bearer {given}"} if given else {}
+        in_address = next(iter(parse_qs(parts.query).get("token", [])), None)
+        secret = token or in_address or os.environ.get(TOKEN)
+        self._headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._pool = urllib3.PoolManager(
             timeout=timeout,
             retries=urllib3.Retry(2, redirect=0, backoff_factor=0.2, raise_on_status=False),
@@ -89,8 +89,8 @@ class Connection:
         stream: bool = False,
     ) -> urllib3.BaseHTTPResponse:
         """Sends a request and returns the response, or raises the error that refuses it."""
-        given = {name: value for name, value in query.items() if value is not None}
-        url = f"{self.url}{path}?{urlencode(given, doseq=True)}"
+        parameters = {name: value for name, value in query.items() if value is not None}
+        url = f"{self.url}{path}?{urlencode(parameters, doseq=True)}"
         typed = {"Content-Type": "application/json"} if body is not None else {}
         try:
             answer = self._pool.request(

@@ -50,10 +50,10 @@ def choose_lab(name: str, lab: str | None) -> str | None:
     Raises:
         DesignError: they are different labs.
     """
-    own = lab_of(name)
-    if own is not None and lab is not None and urlsplit(own).netloc != urlsplit(lab).netloc:
+    address = lab_of(name)
+    if address is not None and lab is not None and urlsplit(address).netloc != urlsplit(lab).netloc:
         raise DesignError(f"the page {name!r} is not of the lab {lab!r}; name one of them")
-    return lab or own
+    return lab or address
 
 
 def find_remote_run(client: Client, name: str) -> int:

@@ -85,11 +85,11 @@ def _labels(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, 
     labels = {}
     for concept in {row["concept"] for row in rows}:
         about = [row for row in rows if row["concept"] == concept]
-        given = store.items.labels({row["pool_id"] for row in about}, concept)
+        of_concept = store.items.labels({row["pool_id"] for row in about}, concept)
         for row in about:
             stages = names.get(row["tag"], [])
             scale = len(stages) or int(row["design"]["rubric.scale"])
-            for evidence, rater, stage in given:
+            for evidence, rater, stage in of_concept:
                 number = stage_number(stage, stages, scale)
                 if number:
                     word = stages[number - 1] if stages else stage

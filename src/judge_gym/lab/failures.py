@@ -274,18 +274,18 @@ class Failures:
         offline: bool = False,
     ) -> _Work:
         """Reads a run and its earlier reports, and refuses what cannot be judged."""
-        found, every = source.run, source.results()
+        run, every = source.run, source.results()
         results = triage.split_results(every)
         missing = source.targets - len(every)
-        notes = [f"run {found.id} is unfinished: {missing} of {source.targets} missing"]
+        notes = [f"run {run.id} is unfinished: {missing} of {source.targets} missing"]
         notes = notes if missing > 0 else []
         info = triage.RunInfo(
-            found.key[:SHOWN_KEY],
-            found.model,
-            found.condition,
-            found.suite,
-            found.version,
-            found.created.date().isoformat(),
+            run.key[:SHOWN_KEY],
+            run.model,
+            run.condition,
+            run.suite,
+            run.version,
+            run.created.date().isoformat(),
             source.lab,
         )
         today = date or datetime.now(UTC).date().isoformat()
@@ -296,7 +296,7 @@ class Failures:
             info=info,
             results=results,
             failed=failed,
-            judges=tuple(self._judges(found, judges, allow_self, notes)) if failed else (),
+            judges=tuple(self._judges(run, judges, allow_self, notes)) if failed else (),
             samples=samples,
             overrides=overrides or {},
             budget=budget or {},

@@ -155,8 +155,13 @@ class StudyItems:
     def setups(self, study: str) -> Sequence[SetupRow]:
         """Lists the setups of a study."""
         return [
-            {"setup": one.name, "judge": one.judge, "knobs": {**one.knobs}, "tags": [*one.tags]}
-            for one in self._read(study).setups
+            {
+                "setup": setup.name,
+                "judge": setup.judge,
+                "knobs": {**setup.knobs},
+                "tags": [*setup.tags],
+            }
+            for setup in self._read(study).setups
         ]
 
     def tasks(self, study: str) -> Sequence[str]:
@@ -165,21 +170,21 @@ class StudyItems:
 
     def choices(self, study: str) -> ItemChoices:
         """Lists the verdicts, labels and known answers by which items can be chosen."""
-        known = self._read(study)
-        grid = known.grid
-        given = {
+        data = self._read(study)
+        grid = data.grid
+        used = {
             "verdicts": grid.verdicts,
             "labels": [str(number + 1) for number in grid.labels.sum(axis=0).nonzero()[0]],
             "truths": [str(stage) for stage in sorted({*grid.truths.tolist()} - {0})],
         }
         words = {
             name: dict.fromkeys(
-                known.words(task, verdict)
-                for task in range(len(known.tasks))
+                data.words(task, verdict)
+                for task in range(len(data.tasks))
                 for verdict in verdicts
-                if known.has_stages(task, verdict)
+                if data.has_stages(task, verdict)
             )
-            for name, verdicts in given.items()
+            for name, verdicts in used.items()
         }
         if (grid.majority < 0).any():
             words["labels"][DIVIDED_LABEL] = None
@@ -196,25 +201,25 @@ class StudyItems:
         Returns:
             The counts; None where tasks have different scales or nothing can be counted.
         """
-        known = self._read(study)
-        number = _place([one.name for one in known.setups], setup, "setup")
-        reference = known.grid.truths if truth else known.grid.majority
-        pairs = known.grid.crossed(number, reference)
-        if not pairs or len({tuple(known.stages[known.task_of[item]]) for item, _ in pairs}) > 1:
+        data = self._read(study)
+        number = _place([entry.name for entry in data.setups], setup, "setup")
+        reference = data.grid.truths if truth else data.grid.majority
+        pairs = data.grid.crossed(number, reference)
+        if not pairs or len({tuple(data.stages[data.task_of[item]]) for item, _ in pairs}) > 1:
             return None
-        task = known.task_of[pairs[0][0]]
-        scale = max(known.n_stages[item] for item, _ in pairs)
+        task = data.task_of[pairs[0][0]]
+        scale = max(data.n_stages[item] for item, _ in pairs)
         counts = Counter((verdict, int(reference[item])) for item, verdict in pairs)
         stages = [*map(str, range(1, scale + 1))]
-        others = [verdict for verdict in known.grid.verdicts if verdict not in stages]
-        verdicts = stages + [v for v in others if any(row == v for row, _ in counts)]
+        off_scale = [verdict for verdict in data.grid.verdicts if verdict not in stages]
+        verdicts = stages + [v for v in off_scale if any(row == v for row, _ in counts)]
         labels = [*range(1, scale + 1)]
         labels += sorted({label for _, label in counts} - {*labels})
         return {
             "setup": setup,
-            "verdicts": [known.words(task, verdict) for verdict in verdicts],
+            "verdicts": [data.words(task, verdict) for verdict in verdicts],
             "labels": [
-                DIVIDED_LABEL if label < 0 else known.words(task, str(label)) for label in labels
+                DIVIDED_LABEL if label < 0 else data.words(task, str(label)) for label in labels
             ],
             "counts": [[counts[verdict, label] for label in labels] for verdict in verdicts],
             "items": len(pairs),
@@ -224,40 +229,40 @@ class StudyItems:
         """Lists the labels that people gave to an item of an experiment."""
         [row] = self._store.experiments.rows(tags=[tag])
         names = self._store.items.given_stages([tag]).get(tag, [])
-        given = self._store.items.labels_of(evidence, row["concept"])
-        return [{"rater": rater, "label": _label_name(stage, names)} for rater, stage in given]
+        labels = self._store.items.labels_of(evidence, row["concept"])
+        return [{"rater": rater, "label": _label_name(stage, names)} for rater, stage in labels]
 
     def page(self, study: str, *, after: str | None, limit: int, **query: Any) -> Page:
         """Reads items after a position in their order."""
-        known = self._read(study)
-        chosen = _query(known, **query)
-        order = self._order(study, known, chosen)
+        data = self._read(study)
+        selection = _query(data, **query)
+        order = self._order(study, data, selection)
         start = read_row(after) or 0
-        shown = order[start : start + limit]
-        end = start + len(shown)
-        rows = self._rows(known, [int(item) for item in shown], chosen.setups)
+        page = order[start : start + limit]
+        end = start + len(page)
+        rows = self._rows(data, [int(item) for item in page], selection.setups)
         return Page(rows, str(end) if end < len(order) else None)
 
     def count(self, study: str, **query: Any) -> int:
         """Counts the items that a query finds."""
-        known = self._read(study)
-        return len(self._order(study, known, _query(known, **query)))
+        data = self._read(study)
+        return len(self._order(study, data, _query(data, **query)))
 
     def show(self, study: str, task: str, evidence: int, **query: Any) -> JudgedItemDetail:
         """Shows what every setup said about an item, and its neighbours in the order."""
-        known = self._read(study)
-        item = known.items.get((_place(known.tasks, task, "task"), evidence))
+        data = self._read(study)
+        item = data.items.get((_place(data.tasks, task, "task"), evidence))
         if item is None:
             raise NotFoundError(f"{study} has no item {evidence} of the task {task!r}")
-        chosen = _query(known, **query)
-        order = self._order(study, known, chosen)
-        [row] = self._rows(known, [item], chosen.setups)
+        selection = _query(data, **query)
+        order = self._order(study, data, selection)
+        [row] = self._rows(data, [item], selection.setups)
         places = (order == item).nonzero()[0]
         at = int(places[0]) if len(places) else None
         near = [at - 1, at + 1] if at is not None else [-1, -1]
         before, after = (
-            self._key(known, int(order[place])) if 0 <= place < len(order) else None
-            for place in near
+            self._key(data, int(order[position])) if 0 <= position < len(order) else None
+            for position in near
         )
         return {
             **row,
@@ -265,8 +270,8 @@ class StudyItems:
             "found": len(order),
             "before": before,
             "after": after,
-            "labels": self._labels(known, item),
-            "answers": self._answers(known, item, chosen.setups),
+            "labels": self._labels(data, item),
+            "answers": self._answers(data, item, selection.setups),
         }
 
     def _answers(self, known: _Study, item: int, setups: Sequence[int]) -> list[SetupAnswers]:
@@ -276,25 +281,25 @@ class StudyItems:
         evidence = known.evidence[item]
         reruns = [f"{tag}{RERUN}{evidence}" for tag in tags]
         samples = self._store.items.answers([*tags, *reruns], evidence)
-        found: list[SetupAnswers] = []
+        answers: list[SetupAnswers] = []
         for number in setups:
             setup = known.setups[number]
-            own = [tag for tag in setup.tags if tag in tags]
-            fresh = {f"{tag}{RERUN}{evidence}" for tag in own}
-            found.append(
+            tags_here = [tag for tag in setup.tags if tag in tags]
+            fresh = {f"{tag}{RERUN}{evidence}" for tag in tags_here}
+            answers.append(
                 {
                     "setup": setup.name,
                     "judge": setup.judge,
-                    "tags": own,
+                    "tags": tags_here,
                     "samples": as_records(
-                        ItemAnswer, (row for row in samples if row["tag"] in own)
+                        ItemAnswer, (row for row in samples if row["tag"] in tags_here)
                     ),
                     "reruns": as_records(
                         ItemAnswer, (row for row in samples if row["tag"] in fresh)
                     ),
                 }
             )
-        return found
+        return answers
 
     def _labels(self, known: _Study, item: int) -> list[RaterLabel]:
         task = known.tasks[known.task_of[item]]
@@ -348,27 +353,27 @@ class StudyItems:
 
         if query in known.orders:
             return known.orders[query]
-        kept = np.ones(len(known.evidence), dtype=bool)
+        matches = np.ones(len(known.evidence), dtype=bool)
         if query.task is not None:
-            kept &= np.array(known.task_of) == _place(known.tasks, query.task, "task")
+            matches &= np.array(known.task_of) == _place(known.tasks, query.task, "task")
         if query.status is not None:
-            kept &= known.grid.with_status(query.status, query.setups)
+            matches &= known.grid.with_status(query.status, query.setups)
         if query.wrong:
-            kept &= known.grid.wrong(query.setups)
+            matches &= known.grid.wrong(query.setups)
         if query.differs:
-            kept &= known.grid.against_people(query.setups)
+            matches &= known.grid.against_people(query.setups)
         if query.verdict is not None:
             verdicts = [known.verdict_of(task, query.verdict) for task in range(len(known.tasks))]
             of_item = [verdicts[task] for task in known.task_of]
-            kept &= known.grid.with_verdict(of_item, query.setups)
+            matches &= known.grid.with_verdict(of_item, query.setups)
         if query.label is not None:
-            kept &= known.grid.majority == _stages_of_items(known, query.label)
+            matches &= known.grid.majority == _stages_of_items(known, query.label)
         if query.truth is not None:
-            kept &= known.grid.truths == _stages_of_items(known, query.truth)
+            matches &= known.grid.truths == _stages_of_items(known, query.truth)
         if query.search:
             hits = self._store.items.search([*known.experiments], query.search)
-            kept &= np.isin(known.evidence, [*hits])
-        order = np.flatnonzero(kept)
+            matches &= np.isin(known.evidence, [*hits])
+        order = np.flatnonzero(matches)
         if query.sort != "position":
             by_people = query.sort == "people"
             values = known.from_people if by_people else known.disagreement
@@ -382,18 +387,18 @@ class StudyItems:
     def _read(self, study: str) -> _Study:
         """Reads the grid of a study, again only if its data have changed."""
         with self._lock:
-            known, now = self._grids.pop(study, None), time.monotonic()
-            if known is not None and now - known.at > SHARE * known.seconds:
+            data, now = self._grids.pop(study, None), time.monotonic()
+            if data is not None and now - data.at > SHARE * data.seconds:
                 version = self._store.studies.fingerprint(study)
-                if known.version != version or now - known.at > MAX_AGE:
-                    known = None
-            if known is None:
-                known = self._build(study)
-                known.seconds = time.monotonic() - now
-            self._grids[study] = known
+                if data.version != version or now - data.at > MAX_AGE:
+                    data = None
+            if data is None:
+                data = self._build(study)
+                data.seconds = time.monotonic() - now
+            self._grids[study] = data
             while len(self._grids) > GRIDS:
                 self._grids.pop(next(iter(self._grids)))
-            return known
+            return data
 
     def _build(self, study: str) -> _Study:
         load_analysis()
@@ -421,13 +426,13 @@ class StudyItems:
         scales = self._store.items.scales([*experiments])
         cells, ordinal, n_stages = [], [True] * len(items), [0] * len(items)
         for tag, rubric, evidence, verdicts in self._store.items.verdicts([*experiments]):
-            place = items.get((tasks.index(experiments[tag]["task"]), evidence))
-            if place is None:  # it was dropped from the pool since
+            index = items.get((tasks.index(experiments[tag]["task"]), evidence))
+            if index is None:  # it was dropped from the pool since
                 continue
             kind, scale = scales[rubric]
-            ordinal[place], n_stages[place] = kind == "ordinal", max(n_stages[place], scale)
+            ordinal[index], n_stages[index] = kind == "ordinal", max(n_stages[index], scale)
             for setup_number in of_tag.get(tag, ()):
-                cells.append(Cell(place, setup_number, verdicts, scale, kind == "ordinal"))
+                cells.append(Cell(index, setup_number, verdicts, scale, kind == "ordinal"))
         return _Study(
             version,
             time.monotonic(),
@@ -497,9 +502,9 @@ def _query(
     if task is not None:
         _place(known.tasks, task, "task")
     names = [setup.name for setup in known.setups]
-    chosen = tuple(sorted({_place(names, name, "setup") for name in setups}))
-    shown = chosen or tuple(range(len(names)))
-    return _Query(sort, task, status, wrong, differs, verdict, label, truth, search, shown)
+    requested = tuple(sorted({_place(names, name, "setup") for name in setups}))
+    columns = requested or tuple(range(len(names)))
+    return _Query(sort, task, status, wrong, differs, verdict, label, truth, search, columns)
 
 
 def _stages_of_items(known: _Study, label: str) -> "npt.NDArray[np.int64]":

@@ -125,11 +125,11 @@ def body_model(verb: Verb) -> type[BaseModel] | None:
     """Builds the model of the arguments in a verb's HTTP body. None means that it has none."""
     if verb.http_method != "POST":
         return None
-    whole = request_model(verb)
-    names = [name for name in whole.model_fields if name not in verb.path_arguments]
-    if len(names) == len(whole.model_fields):
-        return whole
-    return _model(verb, {name: _declaration(whole.model_fields[name]) for name in names})
+    model = request_model(verb)
+    names = [name for name in model.model_fields if name not in verb.path_arguments]
+    if len(names) == len(model.model_fields):
+        return model
+    return _model(verb, {name: _declaration(model.model_fields[name]) for name in names})
 
 
 def argument_names(verb: Verb) -> tuple[str, ...]:
@@ -205,10 +205,10 @@ def _sent(hint: Any) -> Any:
     sent = _marks(hint, Sent)
     if not sent:
         return hint
-    others = [mark for mark in get_args(hint)[1:] if mark not in sent]
-    if not others:
+    marks = [mark for mark in get_args(hint)[1:] if mark not in sent]
+    if not marks:
         return sent[0].type
-    return Annotated[(sent[0].type, *others)]
+    return Annotated[(sent[0].type, *marks)]
 
 
 def _marks(hint: Any, kind: type) -> list[Any]:

@@ -200,10 +200,10 @@ class Recordings:
             series = str(experiment.seed)
             run = store.runs.save(saved, study, series, targets, makers=(None, None))
             store.runs.link_rubric(run, rubric.id, False)
-            known = store.recorded.of_run(run)
+            stored = store.recorded.of_run(run)
             verdicts = _verdicts(part, saved, rows[number])
-            if known:
-                self._refuse_different(part, study, run, known, verdicts)
+            if stored:
+                self._refuse_different(part, study, run, stored, verdicts)
                 continue
             store.recorded.save(run, rubric.id, verdicts)
             mark = f"Recorded {_level(recording)}, not asked by this lab"
@@ -211,12 +211,12 @@ class Recordings:
             new.update(experiments=1, verdicts=len(rows[number]))
         labels = [
             {
-                "evidence_id": pool.items[place].id,
+                "evidence_id": pool.items[index].id,
                 "concept": recording.question,
                 "rater": rater,
                 "stage": part.stages[stage - 1],
             }
-            for place, rater, stage in zip(
+            for index, rater, stage in zip(
                 *(part.labels[name].tolist() for name in ("place", "rater", "stage")), strict=True
             )
         ]
@@ -236,8 +236,8 @@ class Recordings:
             frozen = self._store.evidence.find_named_pool(name)
         except NotFoundError:
             return name
-        known = [(item.hash, item.truth) for item in frozen.items]
-        if known == [(item.hash, item.truth) for item in pool.items]:
+        contents = [(item.hash, item.truth) for item in frozen.items]
+        if contents == [(item.hash, item.truth) for item in pool.items]:
             return name
         return f"{name}-{digest([pool.hash, [item.truth for item in pool.items]])[:8]}"
 
@@ -257,15 +257,18 @@ class Recordings:
         part: _Part,
         study: str,
         run: Run,
-        known: Mapping[Place, tuple[Status, str]],
+        stored: Mapping[Place, tuple[Status, str]],
         verdicts: Iterator[RecordedVerdict],
     ) -> None:
         """Refuses verdicts that differ from those of an earlier import of the same source."""
-        found = {one.place: (one.status, " ".join(map(str, one.stages))) for one in verdicts}
-        if found == known:
+        imported = {
+            verdict.place: (verdict.status, " ".join(map(str, verdict.stages)))
+            for verdict in verdicts
+        }
+        if imported == stored:
             return
-        changed = sum(known.get(place) != verdict for place, verdict in found.items())
-        missing = len(known.keys() - found.keys())
+        changed = sum(stored.get(index) != verdict for index, verdict in imported.items())
+        missing = len(stored.keys() - imported.keys())
         differs = f"{changed:,} verdicts" if changed else f"{missing:,} verdicts less"
         raise ConflictError(
             f"{part.recording.source} was imported into {study} before, and differs: "
@@ -301,7 +304,7 @@ def _part(recording: "Recording", study: str, name: Callable[[Pool], str]) -> _P
     pool = Pool(tuple(_items(recording, stages)))
     task = with_rubric(Task("", recording.question, name(pool), pool), rubric)
     verdicts, experiments = _experiments(recording, task, study)
-    places = {item: place for place, item in enumerate(recording.items["item"])}
+    places = {item: index for index, item in enumerate(recording.items["item"])}
     scored = verdicts["status"] == "scored"
     verdicts = verdicts.assign(
         place=verdicts["item"].map(places),
@@ -402,23 +405,23 @@ def _experiments(
     firsts = verdicts.loc[~numbers.duplicated(), ["judge", *knobs]]
     varied = [name for name in knobs if firsts[name].nunique(dropna=False) > 1]
     orders = _orders(recording)
-    made = []
+    experiments = []
     for row in firsts.to_dict("records"):
         levels = {name: _level_of(name, row[name]) for name in knobs}
-        given = {name: level for name, level in levels.items() if level is not None}
+        recorded = {name: level for name, level in levels.items() if level is not None}
         origin = {"judge.model": row["judge"], RECORDED: _level(recording)}
-        design = resolve_design(task, {**orders, **given, **origin})[0]
-        shown = {name.removeprefix(FOREIGN): levels[name] for name in varied}
-        shown = {name: level for name, level in shown.items() if level is not None}
+        design = resolve_design(task, {**orders, **recorded, **origin})[0]
+        tag_levels = {name.removeprefix(FOREIGN): levels[name] for name in varied}
+        tag_levels = {name: level for name, level in tag_levels.items() if level is not None}
         tag = experiment_tag(
             study,
             task.concept,
             task.pool_name,
             row["judge"],
-            {**shown, "recorded": recording.source.replace("/", "-")},
+            {**tag_levels, "recorded": recording.source.replace("/", "-")},
         )
-        made.append(Experiment(tag, task, design, 0))
-    return verdicts.assign(experiment=numbers), made
+        experiments.append(Experiment(tag, task, design, 0))
+    return verdicts.assign(experiment=numbers), experiments
 
 
 def _orders(recording: "Recording") -> dict[str, str]:
@@ -466,7 +469,11 @@ def _verdicts(
     part: _Part, experiment: Experiment, rows: "pd.DataFrame"
 ) -> Iterator[RecordedVerdict]:
     """Yields the verdicts of an experiment with their calls."""
-    design, items, own = experiment.design, experiment.task.pool.items, experiment.digest
+    design, items, experiment_digest = (
+        experiment.design,
+        experiment.task.pool.items,
+        experiment.digest,
+    )
     endpoint, judge = f"recorded:{part.recording.source}", experiment.design.judge
     scale = len(part.stages)
     straight = Display(LETTERS[:scale], tuple(range(1, scale + 1)))
@@ -474,12 +481,12 @@ def _verdicts(
         *("place", "repeat", "flipped", "status", "stage", "prompt", "answer", "rationale"),
         *("call", "usd", "seconds"),
     )
-    for place, repeat, flipped, status, stage, prompt, answer, rationale, call, usd, seconds in zip(
+    for index, repeat, flipped, status, stage, prompt, answer, rationale, call, usd, seconds in zip(
         *(rows[name].tolist() for name in columns), strict=True
     ):
-        item, flipped = items[place], bool(flipped)
+        item, flipped = items[index], bool(flipped)
         said = answer if rationale in answer else f"{rationale}\n\n{answer}".strip()
-        which = [call] if call else [own, item.hash, flipped, status, stage]
+        which = [call] if call else [experiment_digest, item.hash, flipped, status, stage]
         yield RecordedVerdict(
             place=Place(item.id, int(repeat), flipped),
             status=cast(Status, status),

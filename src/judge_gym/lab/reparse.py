@@ -76,10 +76,10 @@ class Reparsed:
 
 def reparse(store: Store, tags: Sequence[str], *, write: bool) -> Reparsed:
     """Parses the answers of the active runs of experiments again."""
-    found = Reparsed(write)
+    result = Reparsed(write)
     criticised: set[int | None] = set()  # runs share rubrics and their critiques
     for run in store.runs.active(tags):
-        _reparse_samples(store, run, found)
+        _reparse_samples(store, run, result)
         critic = Critic(run.experiment.design)
         pairs = [
             (old, replace(critic.read(old.rubric, answer), call_id=old.call_id))
@@ -87,10 +87,10 @@ def reparse(store: Store, tags: Sequence[str], *, write: bool) -> Reparsed:
             if old.call_id not in criticised
         ]
         criticised |= {old.call_id for old, _ in pairs}
-        critiques = _changed("critique", run, pairs, found)
+        critiques = _changed("critique", run, pairs, result)
         if write:
             store.completed.write([], [], critiques)
-    return found
+    return result
 
 
 def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
@@ -106,11 +106,11 @@ def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
             continue
         samples = _changed("sample", run, pairs, found)
         found.probes_dropped += store.completed.count_probes(samples)
-        asked = store.completed.probes([old for old, new in pairs if old == new])
-        read = (prober.read(ProbeTarget(old.sample, ""), answer) for old, answer in asked)
+        answers = store.completed.probes([old for old, new in pairs if old == new])
+        read = (prober.read(ProbeTarget(old.sample, ""), answer) for old, answer in answers)
         probe_pairs = [
             (old, replace(new, call_id=old.call_id))
-            for (old, _), new in zip(asked, read, strict=True)
+            for (old, _), new in zip(answers, read, strict=True)
         ]
         probes = _changed("probe", run, probe_pairs, found)
         if found.written:

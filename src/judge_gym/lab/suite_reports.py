@@ -121,7 +121,7 @@ class SuiteReport:
     def to_json(self) -> dict[str, Any]:
         """Converts the run to what `--json` prints."""
         estimate = self.score.estimate
-        known = self.score.score is not None
+        scored = self.score.score is not None
         outcome = self.execution.outcome if self.execution else Outcome()
         return {
             "run": self.run.id,
@@ -144,8 +144,8 @@ class SuiteReport:
             },
             "inconclusive": dict(self.score.inconclusive),
             "score": self.score.score,
-            "low": estimate.low if known else None,
-            "high": estimate.high if known else None,
+            "low": estimate.low if scored else None,
+            "high": estimate.high if scored else None,
             "categories": {k: list(v) for k, v in self.score.categories().items()},
             "cost": self.score.usd,
             "seconds": self.score.seconds,
@@ -167,14 +167,14 @@ def reports(
     rows = store.suites.results(*(run.id for run in runs if len(runs) <= MANY))
     stopped = [id for id, event in events.items() if event.kind in STOPS]
     executing = store.progress.executing(stopped)
-    made = []
+    results = []
     for run in runs:
-        own = tuple(rows.get(run.id, ()))
+        run_results = tuple(rows.get(run.id, ()))
         size = sizes[run.suite, run.version]
-        score, event = _score(run, own, len(run.evals) == size), events.get(run.payer)
+        score, event = _score(run, run_results, len(run.evals) == size), events.get(run.payer)
         awaited = run.payer in executing
-        made.append(SuiteReport(run, score, own, size, event, execution, awaited))
-    return tuple(made)
+        results.append(SuiteReport(run, score, run_results, size, event, execution, awaited))
+    return tuple(results)
 
 
 def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> "RunScore":

@@ -35,16 +35,16 @@ def result(verb: Verb, value: Mapping[str, Any], columns: Sequence[str] = ()) ->
         columns: of a list, those that were asked for; else the verb's own choice.
     """
     if verb.paged:
-        shown = _table(verb, value["items"], columns)
-        shown["next"] = value["next"]
+        answer = _table(verb, value["items"], columns)
+        answer["next"] = value["next"]
     elif verb.result:
-        shown = {verb.result: marked(value[verb.result], response_type(verb))}
+        answer = {verb.result: marked(value[verb.result], response_type(verb))}
     else:
-        shown = marked(dict(value), response_type(verb))
+        answer = marked(dict(value), response_type(verb))
         if verb.columns:
-            shown = {name: _main_columns(part, verb.columns) for name, part in shown.items()}
-    shown = truncate(rounded(shown))
-    return {"notice": NOTICE, **shown} if _has_untrusted(shown) else shown
+            answer = {name: _main_columns(part, verb.columns) for name, part in answer.items()}
+    answer = truncate(rounded(answer))
+    return {"notice": NOTICE, **answer} if _has_untrusted(answer) else answer
 
 
 def _table(
@@ -57,23 +57,23 @@ def _table(
         return {**table, "rows": marked(table["rows"], Annotated[Any, *get_args(kind)[1:], ""])}
     hints = _hints(kind)
     present = {name for row in items for name in row}
-    known = [*hints, *sorted(present - {*hints})]
+    names = [*hints, *sorted(present - {*hints})]
     for name in columns:
-        if name not in (*known, ALL):
-            raise DesignError(unknown("column", name, known, verb.tool), choices=known)
-    chosen: Sequence[str] = columns or verb.columns or known
-    chosen = [name for name in (known if ALL in chosen else chosen) if name in present]
-    rows = [[marked(row.get(name), hints.get(name)) for name in chosen] for row in items]
-    return {"columns": [*chosen], "rows": rows}
+        if name not in (*names, ALL):
+            raise DesignError(unknown("column", name, names, verb.tool), choices=names)
+    selected: Sequence[str] = columns or verb.columns or names
+    selected = [name for name in (names if ALL in selected else selected) if name in present]
+    rows = [[marked(row.get(name), hints.get(name)) for name in selected] for row in items]
+    return {"columns": [*selected], "rows": rows}
 
 
 def _main_columns(part: Any, columns: Sequence[str]) -> Any:
     """Reduces records within a result to some of their columns."""
     match part:
         case {"columns": known, "rows": rows}:
-            places = [place for place, name in enumerate(known) if name in columns]
-            cells = [[row[place] for place in places] for row in rows]
-            return {"columns": [known[place] for place in places], "rows": cells}
+            places = [index for index, name in enumerate(known) if name in columns]
+            cells = [[row[index] for index in places] for row in rows]
+            return {"columns": [known[index] for index in places], "rows": cells}
     return part
 
 
@@ -180,9 +180,9 @@ def _cut(value: Any, text: int, entries: int | None) -> Any:
         case str() if len(value) > text:
             return f"{value[:text]}… ({len(value) - text} more characters)"
         case list():
-            shown = [_cut(item, text, entries) for item in value[:entries]]
-            left = len(value) - len(shown)
-            return [*shown, f"… ({left} more entries)"] if left else shown
+            shortened = [_cut(item, text, entries) for item in value[:entries]]
+            left = len(value) - len(shortened)
+            return [*shortened, f"… ({left} more entries)"] if left else shortened
         case dict():
             return {name: _cut(item, text, entries) for name, item in value.items()}
     return value

@@ -85,18 +85,18 @@ class AgentServer:
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        given = params.arguments or {}
+        arguments = params.arguments or {}
         try:
             match params.name:
                 case "functions":
                     await self._call(ctx, TOOLS["admin_environment"], {})  # refuses unknown callers
-                    value = _functions(given.get("name"))
+                    value = _functions(arguments.get("name"))
                 case "read":
                     value = await self._result(
-                        ctx, _readable(given.get("function")), _inner_arguments(given)
+                        ctx, _readable(arguments.get("function")), _inner_arguments(arguments)
                     )
                 case name if name in TOOLS:  # also those that `read` calls
-                    value = await self._result(ctx, TOOLS[name], given)
+                    value = await self._result(ctx, TOOLS[name], arguments)
                 case name:
                     raise not_found("tool", name, [*self._tools, *TOOLS])
         except (JudgeGymError, _Refused) as refusal:
@@ -111,9 +111,13 @@ class AgentServer:
         columns = arguments.pop("columns", None) or () if verb.paged else ()
         limit = arguments.get("limit", 100)
         while True:
-            shown = result(verb, await self._call(ctx, verb, arguments), columns)
-            if "cut" not in shown or not (verb.paged and isinstance(limit, int)) or limit <= FEWEST:
-                return shown
+            answer = result(verb, await self._call(ctx, verb, arguments), columns)
+            if (
+                "cut" not in answer
+                or not (verb.paged and isinstance(limit, int))
+                or limit <= FEWEST
+            ):
+                return answer
             limit = max(FEWEST, limit // 2)
             arguments["limit"] = limit
 
@@ -150,13 +154,13 @@ class AgentServer:
         with _as_protocol():
             verb = TOOLS["experiments_list_studies"]
             page = await self._call(ctx, verb, {"cursor": cursor})
-        found = []
+        resources = []
         for row in page["items"]:
             name = row["study"]
             if row["file"]:
-                found.append(_resource("studies", name, "Its study file."))
-            found.append(_resource("reports", name, "The report on it."))
-        return types.ListResourcesResult(resources=found, next_cursor=page["next"])
+                resources.append(_resource("studies", name, "Its study file."))
+            resources.append(_resource("reports", name, "The report on it."))
+        return types.ListResourcesResult(resources=resources, next_cursor=page["next"])
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -255,8 +259,8 @@ def _inner_arguments(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Unpacks the arguments within those of `read`."""
     for name in given:
         if name not in ("function", "arguments"):
-            known = ("function", "arguments")
-            raise DesignError(unknown("argument", name, known, "read"), choices=known)
+            valid = ("function", "arguments")
+            raise DesignError(unknown("argument", name, valid, "read"), choices=valid)
     arguments = given.get("arguments") or {}
     if not isinstance(arguments, Mapping):
         raise DesignError("the arguments of a function are an object: name and value")

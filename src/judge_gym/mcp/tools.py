@@ -122,12 +122,12 @@ def not_found(what: str, name: object, names: Iterable[str]) -> DesignError:
     def words(text: str) -> set[str]:
         return {word.rstrip("s") for word in text.lower().replace(".", "_").split("_")}
 
-    def similarity(known: str) -> float:
-        shared = len(words(str(name)) & words(known))
-        return shared + SequenceMatcher(None, str(name), known).ratio()
+    def similarity(candidate: str) -> float:
+        shared = len(words(str(name)) & words(candidate))
+        return shared + SequenceMatcher(None, str(name), candidate).ratio()
 
-    near = sorted({*names}, key=lambda known: (-similarity(known), known))[:4]
-    near = [known for known in near if similarity(known) > SIMILAR]
+    near = sorted({*names}, key=lambda candidate: (-similarity(candidate), candidate))[:4]
+    near = [candidate for candidate in near if similarity(candidate) > SIMILAR]
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "`functions` lists all"
     return DesignError(f"unknown {what} {name!r}; {hint}", choices=near)
 
@@ -177,15 +177,15 @@ def _without_titles(part: Any) -> Any:
 
 def _brief_schema(verb: Verb) -> dict[str, Any]:
     """Builds a verb's schema of arguments without defaults, limits and inner schemas."""
-    whole = request_model(verb).model_json_schema()
+    model_schema = request_model(verb).model_json_schema()
     properties = {
-        name: _brief(part, whole.get("$defs", {}))
-        for name, part in whole.get("properties", {}).items()
+        name: _brief(part, model_schema.get("$defs", {}))
+        for name, part in model_schema.get("properties", {}).items()
     }
     for name in {*EXPLAINED} & {*properties}:
         properties[name].pop("description", None)
     schema = {"type": "object", "properties": properties}
-    return schema | ({"required": whole["required"]} if whole.get("required") else {})
+    return schema | ({"required": model_schema["required"]} if model_schema.get("required") else {})
 
 
 def _brief(part: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:

@@ -166,5 +166,5 @@ def _tool_call(call: Any) -> str:
 
 
 def _call_text(name: Any, arguments: Any) -> str:
-    given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return f"calls {name or 'a tool'}({given})"
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"calls {name or 'a tool'}({text})"

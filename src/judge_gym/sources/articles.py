@@ -171,31 +171,31 @@ def _extract(result: FetchResult) -> Evidence | str:
         return f"cannot be read ({type(error).__name__})"
 
 
-def _add(hit: SearchHit, found: Evidence | str, kept: EvidenceFilter) -> None:
+def _add(hit: SearchHit, result: Evidence | str, kept: EvidenceFilter) -> None:
     """Adds an article to a filter, completed with what the hit reports about it."""
-    if isinstance(found, str):
+    if isinstance(result, str):
         name = bare_endpoint(hit.url) or repr(hit.title)
         text = hit.text()
         if not text:
-            kept.drop(found)
-            kept.notes.append(f"{name}: {found}")
+            kept.drop(result)
+            kept.notes.append(f"{name}: {result}")
             return
-        kept.notes.append(f"{name}: {found}; the text is the feed's own")
-        found = Evidence(hit.title, text, _without_secrets(hit.url), source=hit.source)
-    moved = canonical_url(found.url) != canonical_url(hit.url)
+        kept.notes.append(f"{name}: {result}; the text is the feed's own")
+        result = Evidence(hit.title, text, _without_secrets(hit.url), source=hit.source)
+    moved = canonical_url(result.url) != canonical_url(hit.url)
     link = {"link": _without_secrets(hit.url)} if moved else {}
     added = kept.add(
         replace(
-            found,
-            title=found.title or hit.title or found.url,
-            date=hit.date or found.date,
-            source=found.source or hit.source,
+            result,
+            title=result.title or hit.title or result.url,
+            date=hit.date or result.date,
+            source=result.source or hit.source,
             metadata={**hit.metadata, **link},
         )
     )
-    words = len(found.text.split())
-    if added and words < FEW_WORDS and not UNSPACED.search(found.text):
-        kept.notes.append(f"{found.title or found.url!r} has only {words} words")
+    words = len(result.text.split())
+    if added and words < FEW_WORDS and not UNSPACED.search(result.text):
+        kept.notes.append(f"{result.title or result.url!r} has only {words} words")
 
 
 def _without_secrets(url: str) -> str:

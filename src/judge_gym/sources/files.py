@@ -236,7 +236,7 @@ def _parse_json(text: str, path: Path, line: int | None = None) -> Any:
 
 def _csv(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
     """Reads one item per row. Unknown columns are metadata."""
-    names, rows = csv_table(path, required=("text",), known=COLUMNS, instead=FIELD_NAMES)
+    names, rows = csv_table(path, required=("text",), columns=COLUMNS, instead=FIELD_NAMES)
     # Beside a text, columns such as `reference` are metadata, as any other.
     parts = () if "text" in names else tuple(n for n in FIELD_NAMES if n not in columns)
     read_columns = (*COLUMNS, *parts)
@@ -254,7 +254,7 @@ def _csv(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
 
 
 def csv_table(
-    path: Path, required: Sequence[str], known: Sequence[str], instead: Sequence[str] = ()
+    path: Path, required: Sequence[str], columns: Sequence[str], instead: Sequence[str] = ()
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """Reads the columns of a CSV file, and its rows with the number of their last line.
 
@@ -264,11 +264,11 @@ def csv_table(
     """
     text = read_text(path)
     header = text.partition("\n")[0]
-    tables = {mark: _column_names(header, mark, known) for mark in ",;\t"}
+    tables = {mark: _column_names(header, mark, columns) for mark in ",;\t"}
     fits = [mark for mark, names in tables.items() if set(required) <= set(names)]
     if not fits and instead:
-        known = (*known, *instead)
-        tables = {mark: _column_names(header, mark, known) for mark in tables}
+        columns = (*columns, *instead)
+        tables = {mark: _column_names(header, mark, columns) for mark in tables}
         fits = [mark for mark, names in tables.items() if not set(instead).isdisjoint(names)]
         fits.sort(key=lambda mark: -len(tables[mark]))
     if not fits:
@@ -277,10 +277,10 @@ def csv_table(
         missing += f" (or {' or '.join(instead)})" if instead else ""
         raise DesignError(
             f"{path}:1: the header lacks {missing}; it is {header[:200]!r}, and known columns are "
-            f"{', '.join(known)}"
+            f"{', '.join(columns)}"
         )
     names = tables[fits[0]]
-    for name in known:
+    for name in columns:
         if names.count(name) > 1:
             raise DesignError(f"{path}:1: the header names {name!r} twice")
 
@@ -479,32 +479,32 @@ def cached_search(source: FileSource, window: Window | None, folder: Path) -> Se
         contents = _digest(source)
     except OSError:
         return source.search(window)  # which names the file that cannot be read
-    found = _read(file, contents)
-    if found is None:
-        found = source.search(window)
+    result = _read(file, contents)
+    if result is None:
+        result = source.search(window)
         with suppress(OSError):  # a folder in which nothing can be written
             if _digest(source) == contents:  # the files have not changed meanwhile
-                _write(file, contents, found)
-    return found
+                _write(file, contents, result)
+    return result
 
 
 def _digest(source: FileSource) -> str:
     """Hashes all that a search of the files depends on, apart from the window."""
-    paths, others = source.paths()
-    whole = hashlib.sha256(f"{_code()} {others}".encode())
+    paths, skipped = source.paths()
+    hasher = hashlib.sha256(f"{_code()} {skipped}".encode())
     for path in paths:
-        whole.update(f"\0{path}\0".encode("utf-8", "surrogateescape"))
-        whole.update(hashlib.sha256(path.read_bytes()).digest())
-    return whole.hexdigest()
+        hasher.update(f"\0{path}\0".encode("utf-8", "surrogateescape"))
+        hasher.update(hashlib.sha256(path.read_bytes()).digest())
+    return hasher.hexdigest()
 
 
 @cache
 def _code() -> str:
     modules = [*sorted(Path(__file__).parent.glob("*.py")), Path(evidence.__file__)]
-    whole = hashlib.sha256(repr([metadata.version(name) for name in LIBRARIES]).encode())
+    hasher = hashlib.sha256(repr([metadata.version(name) for name in LIBRARIES]).encode())
     for module in modules:
-        whole.update(module.read_bytes())
-    return whole.hexdigest()
+        hasher.update(module.read_bytes())
+    return hasher.hexdigest()
 
 
 def _read(file: Path, contents: str) -> SearchResult | None:

@@ -22,7 +22,7 @@ def read_labels(path: Path) -> tuple[Label, ...]:
     """Reads the distinct labels of a file in its order, and ignores other columns."""
     lines: dict[Label, int] = {}
     stages: dict[tuple[str, str], Label] = {}
-    _, rows = csv_table(path, required=COLUMNS, known=COLUMNS)
+    _, rows = csv_table(path, required=COLUMNS, columns=COLUMNS)
     for number, row in rows:
         cells = {name: row[name].strip() for name in COLUMNS}
         for name, cell in cells.items():

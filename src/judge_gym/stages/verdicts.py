@@ -130,10 +130,10 @@ def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...])
         for label, name in names.items()
         if name not in taken and spoken.count(name) == 1
     }
-    shown = {" ".join(name.split()): label for label, name in pairs if _plain(name) in unique}
-    shown |= {label: label for label in labels}
+    words_shown = {" ".join(name.split()): label for label, name in pairs if _plain(name) in unique}
+    words_shown |= {label: label for label in labels}
     words, gloss, key = _patterns(frozenset(labels), frozenset(spoken))
-    return Choices(labels, unique, words, gloss, key, names, shown)
+    return Choices(labels, unique, words, gloss, key, names, words_shown)
 
 
 @lru_cache(maxsize=256)  # apart, since labels and names are the same in every order of a display
@@ -325,13 +325,13 @@ def _read_value(value: Any, choices: Choices, method: Method, abstain: bool) -> 
 
 def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verdict:
     """Parses the text after `VERDICT:`: labels, then nothing, or punctuation and a comment."""
-    known = choices.known
+    meanings = choices.known
     if TEMPLATE.search(payload) or UNTICKED.search(payload):
         return FAILED
     if sentence := ABSTAINING.match(payload):
         reason = REASON.match(payload, sentence.end())
         payload = f"{ABSTAIN}{',' * bool(reason)}{payload[sentence.end() :]}"
-    chosen: list[str] = []
+    labels: list[str] = []
     end = 0  # of the last thing understood
     joined = ""  # a joiner that waits for its label
     words = list(choices.words.finditer(payload))
@@ -340,18 +340,18 @@ def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verd
             continue  # inside an aside
         word, gap = _plain(match[0]), payload[end : match.start()]
         listed = LISTED.match(gap) is not None
-        votes = listed and _stands_alone(payload, words, number, known)
+        votes = listed and _stands_alone(payload, words, number, meanings)
         if listed and word in NOUNS:
             end = match.end()
-        elif listed and word in JOINERS and chosen:
+        elif listed and word in JOINERS and labels:
             joined, end = word, match.end()
-        elif votes and (word in known or word == ABSTAIN):
+        elif votes and (word in meanings or word == ABSTAIN):
             if joined == "or":
                 return FAILED  # "B or C" chooses neither
-            if GRADE.match(payload, match.end()) or len(chosen) == MOST_LABELS:
+            if GRADE.match(payload, match.end()) or len(labels) == MOST_LABELS:
                 return FAILED
-            label = known.get(word, ABSTAIN)
-            chosen.append(label)
+            label = meanings.get(word, ABSTAIN)
+            labels.append(label)
             joined, end = "", match.end()
             beside = _beside(payload, match, label, choices)
             if beside is not None:
@@ -362,25 +362,25 @@ def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verd
             if DENIED.match(payload, match.end()):
                 return FAILED
             aside = ASIDE.match(payload, match.end())
-            if aside and not _only_labels(aside[0], known):
-                if _votes_again(aside[0], chosen, choices):
+            if aside and not _only_labels(aside[0], meanings):
+                if _votes_again(aside[0], labels, choices):
                     return FAILED
                 end = aside.end()
-        elif not chosen or joined or not gap.strip() or (votes and _label_like(match[0], known)):
+        elif not labels or joined or not gap.strip() or (votes and _label_like(match[0], meanings)):
             return FAILED
         elif listed and match[0] in choices.labels:
             return FAILED  # "B, C fit" goes on with the list
-        elif _votes_again(payload[match.start() :], chosen, choices) or (
-            ABSTAIN not in chosen and _names_more(payload[match.start() :], choices, method)
+        elif _votes_again(payload[match.start() :], labels, choices) or (
+            ABSTAIN not in labels and _names_more(payload[match.start() :], choices, method)
         ):
             return FAILED
         else:
             break  # a comment
     if joined:
         return FAILED
-    if ABSTAIN in chosen:
-        return ABSTAINED if abstain and set(chosen) == {ABSTAIN} else FAILED
-    return _chosen(chosen, choices.labels, method)
+    if ABSTAIN in labels:
+        return ABSTAINED if abstain and set(labels) == {ABSTAIN} else FAILED
+    return _chosen(labels, choices.labels, method)
 
 
 def _beside(
@@ -401,10 +401,10 @@ def _beside(
 
 def _chosen(chosen: Sequence[str], labels: Sequence[str], method: Method) -> Verdict:
     """Orders distinct labels as displayed. A single verdict must have exactly one."""
-    kept = tuple(label for label in labels if label in chosen)
-    if not kept or (method == "single" and len(kept) > 1):
+    ordered = tuple(label for label in labels if label in chosen)
+    if not ordered or (method == "single" and len(ordered) > 1):
         return FAILED
-    return Verdict("scored", kept)
+    return Verdict("scored", ordered)
 
 
 def _stands_alone(

@@ -121,17 +121,15 @@ class Facts:
             gaps += f" One is documented that shares words with this error: {shared}."
         elif self.gap_entries:
             gaps += " None shares words with this error."
-        others = "No other model has a conclusive result on this eval."
+        text = "No other model has a conclusive result on this eval."
         if self.others:
-            others = (
-                f"Other models that fail this eval: {len(self.others_failed)} of {self.others}."
-            )
+            text = f"Other models that fail this eval: {len(self.others_failed)} of {self.others}."
         if self.other_results > self.others:
-            others += (
+            text += (
                 " One failing replicate is enough; of all their replicates "
                 f"{self.other_failures} of {self.other_results} fail."
             )
-        return [self._reference(), gaps, others, *map(_earlier_sentence, self.earlier)]
+        return [self._reference(), gaps, text, *map(_earlier_sentence, self.earlier)]
 
     def _reference(self) -> str:
         if self.reference_failed is None:
@@ -180,31 +178,33 @@ def find_facts(
         version: the run's benchmark version.
         before: by earlier report, the files behind the eval at that time, where they are known.
     """
-    known = {
+    by_model = {
         model: conclusive
         for model, outcomes in (others or {}).items()
-        if (conclusive := [one for one in outcomes if not isinstance(one, Inconclusive)])
+        if (
+            conclusive := [outcome for outcome in outcomes if not isinstance(outcome, Inconclusive)]
+        )
     }
     failures = {
-        model: sum(isinstance(one, Failed) for one in conclusive)
-        for model, conclusive in known.items()
+        model: sum(isinstance(outcome, Failed) for outcome in conclusive)
+        for model, conclusive in by_model.items()
     }
-    broken, own = _compare(result, reference)
+    broken, steps = _compare(result, reference)
     shared = [step.name for step in failed_steps(result) if step.name in (broken or ())]
     return Facts(
         reference_failed=broken,
-        own_steps=own,
+        own_steps=steps,
         shared_steps=tuple(shared),
         gap=match_gap(result, source.gaps),
         gap_entries=len(gap_entries(source.gaps)),
         others_failed=tuple(sorted(model for model, count in failures.items() if count)),
-        others=len(known),
+        others=len(by_model),
         other_failures=sum(failures.values()),
-        other_results=sum(map(len, known.values())),
+        other_results=sum(map(len, by_model.values())),
         earlier=tuple(
-            found
+            failure
             for report in prior
-            if (found := _earlier(result, report, version, source, (before or {}))) is not None
+            if (failure := _earlier(result, report, version, source, (before or {}))) is not None
         ),
     )
 
@@ -256,8 +256,8 @@ def match_gap(result: EvalResult, gaps: str) -> Gap | None:
 
 def _words(text: str) -> set[str]:
     """Collects the distinctive words of a text, without common endings."""
-    found = set(re.findall(r"[^\W\d_]{4,}", text.casefold())) - COMMON_WORDS
-    return {re.sub(r"(?<=\w{4})(?:ing|ed|s)\Z", "", word) for word in found}
+    words = set(re.findall(r"[^\W\d_]{4,}", text.casefold())) - COMMON_WORDS
+    return {re.sub(r"(?<=\w{4})(?:ing|ed|s)\Z", "", word) for word in words}
 
 
 # --- earlier reports -----------------------------------------------------------------------------
@@ -279,8 +279,8 @@ def _earlier(
     return EarlierFailure(
         report=report.source,
         date=report.date,
-        classification=", ".join(dict.fromkeys(one.classification for one in failures)),
-        steps=tuple(dict.fromkeys(one.step for one in failures)),
+        classification=", ".join(dict.fromkeys(failure.classification for failure in failures)),
+        steps=tuple(dict.fromkeys(failure.step for failure in failures)),
         fix=next((action for action in report.actions if names_eval(action, result, *rules)), None),
         version_changed=report.version != version,
         changed_files=_changed(then, source) if then is not None else None,

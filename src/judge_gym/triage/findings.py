@@ -124,17 +124,20 @@ def make_finding(case: Case, verdicts: Sequence[JudgeVerdict]) -> Finding:
         case: the failure as it was judged.
         verdicts: every verdict on its evidence, failed ones too.
     """
-    for one in verdicts:
-        if one.sample.evidence.hash != case.evidence.hash:
+    for verdict in verdicts:
+        if verdict.sample.evidence.hash != case.evidence.hash:
             raise DesignError(
-                f"a verdict on {one.sample.evidence.title!r} among those on {case.evidence.title!r}"
+                f"a verdict on {verdict.sample.evidence.title!r} among those on "
+                f"{case.evidence.title!r}"
             )
-    ordered = sorted(verdicts, key=lambda one: (one.judge, one.sample.replicate))
-    named = list(dict.fromkeys(one.judge for one in ordered))
-    judges = {name: _count([one for one in ordered if one.judge == name]) for name in named}
+    ordered = sorted(verdicts, key=lambda each: (each.judge, each.sample.replicate))
+    named = list(dict.fromkeys(verdict.judge for verdict in ordered))
+    judges = {
+        name: _count([verdict for verdict in ordered if verdict.judge == name]) for name in named
+    }
     counts = _count(ordered)
-    explanations = [_explanation(case, one) for one in ordered]
-    between, own = _conflict(ordered, named)
+    explanations = [_explanation(case, verdict) for verdict in ordered]
+    between, within = _conflict(ordered, named)
     quotes = [quote for explanation in explanations for quote in explanation.quotes]
     known_gap = counts.classification == KNOWN_GAP
     return Finding(
@@ -142,7 +145,7 @@ def make_finding(case: Case, verdicts: Sequence[JudgeVerdict]) -> Finding:
         counts=counts,
         judges=judges,
         conflict=between,
-        own_conflict=own,
+        own_conflict=within,
         explanations=_shown(explanations, counts, judges),
         quotes=len(quotes),
         missing_quotes=sum(quote.part is None for quote in quotes),
@@ -155,11 +158,11 @@ def _classes(sample: Sample) -> tuple[str, ...]:
 
 
 def _count(verdicts: Sequence[JudgeVerdict]) -> VerdictCounts:
-    counted = Counter(one.sample.status for one in verdicts)
+    counted = Counter(verdict.sample.status for verdict in verdicts)
     masses = dict.fromkeys(CLASSES, Fraction(0))
-    for one in verdicts:
-        for name in _classes(one.sample):
-            masses[name] += Fraction(1, len(one.sample.stages))
+    for verdict in verdicts:
+        for name in _classes(verdict.sample):
+            masses[name] += Fraction(1, len(verdict.sample.stages))
     statuses = {status: counted[status] for status in STATUSES if counted[status]}
     return VerdictCounts(statuses, masses)
 
@@ -171,13 +174,14 @@ def _conflict(verdicts: Sequence[JudgeVerdict], judges: Sequence[str]) -> tuple[
     from judge_gym.analysis.belief.disagreement import panel_conflict
     from judge_gym.analysis.belief.masses import sources
 
-    cell = np.array([judges.index(one.judge) for one in verdicts], dtype=np.int64)
-    chosen = np.array(
-        [sum(1 << stage - 1 for stage in one.sample.stages) for one in verdicts], dtype=np.int64
+    cell = np.array([judges.index(verdict.judge) for verdict in verdicts], dtype=np.int64)
+    sets = np.array(
+        [sum(1 << stage - 1 for stage in verdict.sample.stages) for verdict in verdicts],
+        dtype=np.int64,
     )
-    made = sources(cell, chosen, frame=len(CLASSES), cells=len(judges))
-    found = panel_conflict(made.masses, np.zeros(len(judges), dtype=np.int64), groups=1)
-    values = (float(found.pairwise[0]), float(found.own[0]))
+    beliefs = sources(cell, sets, frame=len(CLASSES), cells=len(judges))
+    conflict = panel_conflict(beliefs.masses, np.zeros(len(judges), dtype=np.int64), groups=1)
+    values = (float(conflict.pairwise[0]), float(conflict.own[0]))
     return tuple(None if isnan(value) else value for value in values)
 
 
@@ -214,16 +218,16 @@ def occurs(snippet: str, text: str) -> bool:
     >>> occurs("return 3", "return 2")
     False
     """
-    flat, whole = _flat(text), _flat(snippet)
-    if whole and whole in flat:
+    flat, words = _flat(text), _flat(snippet)
+    if words and words in flat:
         return True
     pieces = [piece for part in _ELISION.split(snippet) if (piece := _flat(part))]
     start = 0
     for piece in pieces:
-        found = flat.find(piece, start)
-        if found < 0:
+        position = flat.find(piece, start)
+        if position < 0:
             return False
-        start = found + len(piece)
+        start = position + len(piece)
     return bool(pieces)
 
 
@@ -243,33 +247,41 @@ def _shown(
 
     def best(name: str, among: Sequence[Explanation]) -> Explanation | None:
         return min(
-            (one for one in among if one.reasoning or one.quotes),
-            key=lambda one: (
-                name not in one.classes,
-                one.status != "scored",
-                len(one.classes),
-                sum(quote.part is None for quote in one.quotes),
+            (explanation for explanation in among if explanation.reasoning or explanation.quotes),
+            key=lambda explanation: (
+                name not in explanation.classes,
+                explanation.status != "scored",
+                len(explanation.classes),
+                sum(quote.part is None for quote in explanation.quotes),
             ),
             default=None,
         )
 
-    decided = {own.classification for own in judges.values()}
+    decided = {counted.classification for counted in judges.values()}
     if counts.classification != UNDECIDED and len(decided) == 1:
-        chosen = [best(counts.classification, explanations)]
+        candidates = [best(counts.classification, explanations)]
     else:
-        chosen = [
-            best(own.classification, [one for one in explanations if one.judge == judge])
-            for judge, own in judges.items()
+        candidates = [
+            best(
+                counted.classification,
+                [explanation for explanation in explanations if explanation.judge == judge],
+            )
+            for judge, counted in judges.items()
         ]
-    given = [one for one in chosen if one is not None]
-    return tuple(sorted(given, key=lambda one: counts.classification not in one.classes))
+    best_ones = [explanation for explanation in candidates if explanation is not None]
+    return tuple(
+        sorted(best_ones, key=lambda explanation: counts.classification not in explanation.classes)
+    )
 
 
 def _supported(case: Case, explanations: Sequence[Explanation]) -> bool:
     """Tells whether a gap is on record for this failure, not only in a judge's opinion."""
     gaps = case.parts["gaps"] if case.facts.gap_entries else ""
     quoted = [
-        quote.text for one in explanations if KNOWN_GAP in one.classes for quote in one.quotes
+        quote.text
+        for explanation in explanations
+        if KNOWN_GAP in explanation.classes
+        for quote in explanation.quotes
     ]
     return case.facts.gap is not None or any(
         len(_flat(text)) >= SHORTEST_QUOTE and occurs(text, gaps) for text in quoted
@@ -313,8 +325,8 @@ def read_remarks(reply: str) -> Remarks:
             open_fence = "" if closes else open_fence
         elif mark:
             open_fence = mark["ticks"]
-        elif found := _LABEL.match(line):
-            label, line = found["label"].lower(), found["rest"]
+        elif match := _LABEL.match(line):
+            label, line = match["label"].lower(), match["rest"]
             parts[label] = []  # the last of its kind counts, as with verdicts
             opens = _FENCE.match(line)
             open_fence = opens["ticks"] if opens else ""
@@ -359,15 +371,15 @@ def _free_text(reply: str) -> str:
         value = json.loads(reply[reply.index("{") : reply.rindex("}") + 1], strict=False)
     except (ValueError, RecursionError):
         return reply
-    given = value.get("reasoning") if isinstance(value, dict) and "verdict" in value else None
-    return given if isinstance(given, str) else reply
+    reasoning = value.get("reasoning") if isinstance(value, dict) and "verdict" in value else None
+    return reasoning if isinstance(reasoning, str) else reply
 
 
 def _quoted(lines: Sequence[str]) -> str:
     """Extracts a part's first fenced block, or all of it, or nothing for `NONE`."""
     if _NOTHING.fullmatch(next((line for line in lines if line.strip()), "")):
         return ""
-    marks = [place for place, line in enumerate(lines) if _FENCE.match(line)]
+    marks = [index for index, line in enumerate(lines) if _FENCE.match(line)]
     if marks:
         ticks = _FENCE.match(lines[marks[0]])
         assert ticks is not None

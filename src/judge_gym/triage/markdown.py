@@ -56,7 +56,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Writes a table of cells that are Markdown already. Columns of numbers align right."""
     # A bar ends a cell even within a code span.
     body = [[re.sub(r"(?<!\\)\|", r"\\|", str(cell)) for cell in row] for row in rows]
-    columns = [[row[place] for row in body] for place in range(len(header))]
+    columns = [[row[index] for row in body] for index in range(len(header))]
     numeric = [
         bool(cells) and all(re.fullmatch(r"[*\d. %]+", cell) for cell in cells) for cells in columns
     ]

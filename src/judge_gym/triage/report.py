@@ -308,8 +308,8 @@ def _patterns(rows: ReportRows) -> Iterator[str]:
     conclusive = Counter(rows.passed) + Counter(row.category for row in rows.failures)
     cells = []
     for kind, name, evals in shared:
-        whole = f" ({len(evals)} of its {conclusive[name]} conclusive results)"
-        label = f"{kind} {code(name)}{whole * (kind == 'category')}"
+        share = f" ({len(evals)} of its {conclusive[name]} conclusive results)"
+        label = f"{kind} {code(name)}{share * (kind == 'category')}"
         cells.append((label, len(evals), ", ".join(map(code, evals))))
     yield table(("In common", "Failures", "Evals"), cells)
 

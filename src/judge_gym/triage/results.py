@@ -45,9 +45,9 @@ class ResultsByOutcome:
 
     def name(self, result: EvalResult) -> str:
         """Names a result in a report. Among replicates, the first is numbered, too."""
-        own = result_name(result)
+        name = result_name(result)
         alone = self.evals == self.conclusive + len(self.inconclusive)
-        return own if alone or result.replicate else f"{own}#0"
+        return name if alone or result.replicate else f"{name}#0"
 
 
 def split_results(results: Iterable[EvalResult]) -> ResultsByOutcome:
@@ -62,9 +62,11 @@ def split_results(results: Iterable[EvalResult]) -> ResultsByOutcome:
         by_name[result_name(result)] = result
     ordered = [by_name[name] for name in sorted(by_name)]
     return ResultsByOutcome(
-        passed=tuple(one for one in ordered if isinstance(one.outcome, Passed)),
-        failed=tuple(one for one in ordered if isinstance(one.outcome, Failed)),
-        inconclusive=tuple(one for one in ordered if isinstance(one.outcome, Inconclusive)),
+        passed=tuple(result for result in ordered if isinstance(result.outcome, Passed)),
+        failed=tuple(result for result in ordered if isinstance(result.outcome, Failed)),
+        inconclusive=tuple(
+            result for result in ordered if isinstance(result.outcome, Inconclusive)
+        ),
     )
 
 
@@ -136,19 +138,19 @@ def plain(text: str) -> str:
     >>> plain("\x1b[31mred\x1b[0m\x00 text")
     'red text'
     """
-    shown = _BIDIRECTIONAL.sub("\ufffd", text.replace("\r\n", "\n"))
-    return _CONTROL.sub("", shown)
+    visible = _BIDIRECTIONAL.sub("\ufffd", text.replace("\r\n", "\n"))
+    return _CONTROL.sub("", visible)
 
 
 def signatures(result: EvalResult) -> tuple[Signature, ...]:
     """Lists what the failed steps' reasons and outputs name, each once, ordered by kind."""
     steps = failed_steps(result)
     text = "\n".join(line for step in steps for line in [*_reason(step), *_lines(printed(step))])
-    found: dict[Signature, None] = {}
+    names: dict[Signature, None] = {}
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
-            found[Signature(kind, match[1])] = None
-    return tuple(found)
+            names[Signature(kind, match[1])] = None
+    return tuple(names)
 
 
 def printed(step: StepResult) -> str:

@@ -39,12 +39,12 @@ def evaluate(source: str, inputs: dict[str, Any]) -> Any:
 
 def main() -> None:
     """Answer the one question on standard input."""
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     door = os.dup(1)
     os.dup2(2, 1)  # what a candidate prints is not an answer
     sys.path.insert(0, os.getcwd())
     try:
-        said = {"value": plain(evaluate(asked["source"], asked["inputs"]))}
+        said = {"value": plain(evaluate(request["source"], request["inputs"]))}
     except Exception as fault:  # a candidate may raise anything, and the grader is told what
         said = {"raised": [type(fault).__name__, str(fault)]}
     os.write(door, json.dumps(said).encode())

@@ -102,9 +102,9 @@ def _execute(spec: Spec, moved: Mapping[int, int], isolated: bool) -> None:
     for folder in ("work", "kit", "home", "tmp"):
         (box / folder).mkdir()
     for path, text in spec["files"].items():
-        place = box / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with open(place, "x", encoding="utf-8", newline="") as file:
+        target = box / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(target, "x", encoding="utf-8", newline="") as file:
             file.write(text)
     os.chdir(box / "work")
     words = [word.replace("{box}", str(box)) for word in spec["command"]]
