@@ -210,6 +210,7 @@ def test_an_idle_worker_makes_few_transactions_and_takes_up_new_work(
     bench.complete(worker)
 
 
+@pytest.mark.slow
 def test_an_idle_worker_ends_when_its_database_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "OUTAGE", (0.5,))
     monkeypatch.setattr(worker, "LOOK", 0.1)
