@@ -197,6 +197,7 @@ def test_what_is_not_there_is_refused_with_the_choices(
 # --- what writers get wrong ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
@@ -296,6 +297,7 @@ def test_a_budget_stops_a_run_and_more_of_it_goes_on(lab: Lab, suite: Path) -> N
 # --- conditions ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_taking_away_a_section_that_is_heeded_is_a_regression(lab: Lab, tmp_path: Path) -> None:
     """Only the section Style speaks of what the writer would do wrong."""
     suite = write_suite(tmp_path / "twelve", 12)

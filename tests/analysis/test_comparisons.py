@@ -55,6 +55,7 @@ def test_setups_that_never_differ_may_differ_on_other_items() -> None:
     assert alike.at_most_worse == pytest.approx([0.139, 0.139], abs=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ours", "theirs"), [(0.99, 0.95), (0.85, 0.75)])
 def test_differences_from_the_best_are_covered(ours: float, theirs: float) -> None:
     rng, hits, bounds = np.random.default_rng(2), [], []

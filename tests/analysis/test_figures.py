@@ -581,6 +581,7 @@ def test_a_figure_fits_its_page(name: str) -> None:
     assert min(map(float, re.findall(r'font-size="([\d.]+)px"', picture))) >= 12
 
 
+@pytest.mark.slow
 def test_many_long_names_stay_on_the_page_and_are_counted(name: str) -> None:
     many = tuple(f"router/lab-{n % 3}/some-model-{n}-20250929:thinking" for n in range(45))
     frame = CASES[name].data(many)

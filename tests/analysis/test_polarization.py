@@ -193,6 +193,7 @@ cells = st.lists(
 )
 
 
+@pytest.mark.slow
 @steady
 @given(cells)
 def test_p_agrees_with_a_plain_computation_on_any_samples(rows: list[tuple[str, int, str]]) -> None:

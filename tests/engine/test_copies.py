@@ -166,6 +166,7 @@ def test_a_copy_of_a_servers_files_waits_and_the_restarted_server_does_not(
                 assert statuses(lab) == {"complete"}
 
 
+@pytest.mark.slow
 def test_suites_analyses_searches_and_requests_wait_in_a_copy(
     write_study: WriteStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
