@@ -197,10 +197,12 @@ def test_the_sentence_groups_tied_and_worse_setups_and_separates_names_unambiguo
     text = table["sentence"]
     assert text.startswith("Highest estimate: a, ")
     assert (
-        f". Not told apart from b; c; a, method subset (each at most {100 * limit:.0f} points "
-        "worse). "
+        f". No clear difference from b, c and “a, method subset” (each at most {100 * limit:.0f} "
+        "points worse). "
     ) in text
-    assert text.endswith("Worse: d by 70 points; d, method subset by 72 points; e by 80 points.")
+    assert text.endswith(
+        "Worse: d by 70 points, “d, method subset” by 72 points and e by 80 points."
+    )
     assert len(text.split()) <= 50
 
 
@@ -218,7 +220,7 @@ def test_a_number_corrected_for_the_choice_stands_beside_that_of_the_row() -> No
     assert quality is not None and quality["method"] == "cross-fitted"
     expected, observed = (f"{100 * value(one):.0f} %" for one in (quality, chosen["truth"]))
     assert expected != observed
-    assert f"of known answers expected on new items ({observed} on these)" in table["sentence"]
+    assert f"of known answers expected on new items ({observed} on these 40)" in table["sentence"]
     assert f"{chosen['setup']}" in table["sentence"] and f" {expected} [" in table["sentence"]
 
 
@@ -243,7 +245,7 @@ def test_one_tied_and_one_worse_setup_are_named_in_one_sentence() -> None:
     frame = right_on({"a": 36, "b": 35, "c": 4})
     frame["usd"] = frame["judge.model"].map({"x:a": 0.001, "x:b": 0.004, "x:c": 0.001})
     text = judge_table(tidy(frame))["sentence"]
-    assert ", $1.00 per 1,000. Not told apart from b (at most " in text
+    assert ", $1.00 per 1,000. No clear difference from b (at most " in text
     assert text.endswith(" points worse, four times the price). c is worse by 80 points.")
 
 
