@@ -13,6 +13,7 @@ from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.judges.choice import cross_fitted
 from judge_gym.analysis.judges.splits import split_parts
 from judge_gym.analysis.judges.table import judge_table
+from judge_gym.analysis.report.judges import judges_table
 from judge_gym.analysis.stats.comparisons import compare
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence
@@ -440,3 +441,10 @@ def test_the_choice_is_made_on_train_and_quality_is_of_test() -> None:
     assert {row["setup"]: value(row["truth"]) for row in table["rows"]} == {"a": 0, "b": 1}
     assert table["split"] == {"train": 30, "test": 30, "uses": 0}
     assert "best on train, but not on test" in table["sentence"]
+
+
+@pytest.mark.parametrize("note", ["recorded by others", "recorded by others."])
+def test_a_note_under_the_table_of_a_report_ends_in_one_full_stop(note: str) -> None:
+    table = judge_table(tidy(right_on({"a": 36})))
+    text = judges_table({**table, "notes": [note]}).note
+    assert text.endswith(" Recorded by others.")
