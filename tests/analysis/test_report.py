@@ -324,10 +324,14 @@ def test_every_chart_is_drawn_once(whole: Ran, monkeypatch: pytest.MonkeyPatch) 
         return "<svg></svg>"
 
     monkeypatch.setattr(figures, "svg", svg)
-    [chart] = [replace(one) for one in whole.report.charts if one.title == "Stated expert agreement"]
+    [chart] = [
+        replace(one) for one in whole.report.charts if one.title == "Stated expert agreement"
+    ]
     questions = (Question("One", (Section("One", "", charts=(chart,)),)),)
     one = replace(whole.report, questions=questions, appendix=None)
-    assert {"figures/stated-expert-agreement.svg", "report.html"} <= {name for name, _ in one.files()}
+    assert {"figures/stated-expert-agreement.svg", "report.html"} <= {
+        name for name, _ in one.files()
+    }
     assert len(rendered) == 1, "for the page and for its file"
 
 

@@ -41,7 +41,7 @@ def decision_figure(data: pd.DataFrame) -> drawing.Drawn:
     )
     base = alt.Chart(data).encode(x=x, y=y, color=colour)
     line, points = base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=40)
-    named = last.assign(place=_apart(last["half_width"], float(data["half_width"].max())))
+    named = last.assign(place=_distinct_places(last["half_width"], data["half_width"].max()))
     names = alt.Chart(named).mark_text(align="left", dx=8)
     words = names.encode(
         x=x, y=alt.Y("place:Q"), text=alt.Text("option:N"), color=alt.value(drawing.INK)
@@ -49,7 +49,7 @@ def decision_figure(data: pd.DataFrame) -> drawing.Drawn:
     return alt.layer(line, points, words).properties(width=WIDTH, height=HEIGHT), [more]
 
 
-def _apart(ends: pd.Series, highest: float) -> pd.Series:
+def _distinct_places(ends: pd.Series, highest: float) -> pd.Series:
     """Returns where names of lines stand so that none is printed over another."""
     line = highest * NAME_HEIGHT / HEIGHT
     places: list[float] = []
