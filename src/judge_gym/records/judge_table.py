@@ -331,6 +331,17 @@ def is_corrected(table: JudgeTable) -> bool:
     return quality is not None and quality["method"] == "cross-fitted"
 
 
+def verdicts_by_label(confusion: Confusion) -> list[list[float] | None]:
+    """Returns, for each label, the share of each verdict on the items that have it.
+
+    A label that no item has is None.
+    """
+    columns = list(zip(*confusion["shares"], strict=True))
+    return [
+        [share / sum(column) for share in column] if sum(column) > 0 else None for column in columns
+    ]
+
+
 def column_value(row: JudgeRow, name: str) -> Quantity | None:
     """Returns the value of a column of `JudgeTable.columns`; None if the row has none."""
     if name in row["measures"]:
