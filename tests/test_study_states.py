@@ -52,8 +52,8 @@ def test_an_unfinished_study_says_what_it_rests_on_and_who_is_missing(
     lab.runs.run(write_plain(), budget={"calls": 2})
     state = lab.pages.study_state("small")
     done = state.counts.total - state.counts.todo
-    assert state.status == "over budget" and 0 < done < state.counts.total
-    assert state.unfinished.startswith(f"{done} of {state.counts.total} verdicts are in; ")
+    assert state.status == "over-budget" and 0 < done < state.counts.total
+    assert f" of the verdicts, {done} of {state.counts.total}: " in state.unfinished
     assert "none of sim:strict" in state.unfinished
     assert state.controls[0] == "resume"
     assert "budget" in state.cause
@@ -64,7 +64,7 @@ def test_a_study_that_was_only_queued_waits_for_a_worker(lab: Lab, write_plain: 
     state = lab.pages.study_state("small")
     assert state.status == "waiting" and "no worker is running" in state.cause
     assert state.counts.todo == state.counts.total > 0
-    assert "none of sim:balanced and sim:strict" in state.unfinished
+    assert "none of sim:balanced, none of sim:strict" in state.unfinished
 
 
 def test_a_complete_study_has_no_cause_and_nothing_unfinished(

@@ -4,21 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from judge_gym.records.numbers import plural
+from judge_gym.records.numbers import percent, plural
 from judge_gym.store import Progress, Store
 
 StudyStatus = Literal[
-    "not started",
+    "not-started",
     "running",
     "waiting",
     "failed",
-    "over budget",
+    "over-budget",
     "paused",
     "cancelled",
-    "complete with failures",
+    "complete-with-failures",
     "complete",
 ]
-STOPPED: tuple[StudyStatus, ...] = ("failed", "over budget", "paused", "cancelled")
+STOPPED: tuple[StudyStatus, ...] = ("failed", "over-budget", "paused", "cancelled")
 """The statuses of studies that go on only if somebody continues them, the most urgent first."""
 Control = Literal["pause", "resume", "retry", "start", "cancel"]
 """What can be done to the runs of a study."""
@@ -72,6 +72,8 @@ class StudyState:
     """Why it stopped, failed or waits; empty where nothing is wrong."""
     controls: Sequence[Control]
     """What can be done now, the most useful first."""
+    calls_left: int
+    """Steps of all kinds that are not done."""
 
     @property
     def unfinished(self) -> str:
@@ -82,18 +84,12 @@ class StudyState:
         counts = self.counts
         if not counts.todo and all(each.total for each in self.by_judge.values()):
             return ""
-        absent = [judge for judge, each in self.by_judge.items() if each.share == 0]
-        behind = [
-            f"{judge} {each.share:.0%}".replace("%", " %")
-            for judge, each in self.by_judge.items()
-            if 0 < each.share < 1
-        ]
-        parts = [f"{counts.total - counts.todo:,} of {counts.total:,} verdicts are in"]
-        if absent:
-            parts.append(f"none of {' and '.join(absent)}")
-        if behind:
-            parts.append(f"of {', '.join(behind)}")
-        return "; ".join(parts)
+        shares = {judge: each.share for judge, each in self.by_judge.items()}
+        parts = [f"none of {judge}" for judge, share in shares.items() if share == 0]
+        parts += [f"{percent(each)} of {judge}" for judge, each in shares.items() if 0 < each < 1]
+        done = counts.total - counts.todo
+        share = f"{percent(counts.share)} of the verdicts, {done:,} of {counts.total:,}"
+        return f"{share}: {', '.join(parts)}" if parts else share
 
 
 def study_state(store: Store, study: str) -> StudyState:
@@ -119,20 +115,21 @@ def study_state(store: Store, study: str) -> StudyState:
         counts,
         _cause(store, status, runs, total),
         _controls(status, runs),
+        sum(sum(run.targets.values()) - sum(run.done.values()) for run in runs),
     )
 
 
 def _status(runs: Sequence[Progress], experiments: int) -> StudyStatus:
-    statuses = {run.status.replace("-", " ") for run in runs}
+    statuses = {run.status for run in runs}
     active = [run for run in runs if (run.started and not run.ended) or run.executing]
     if active:
         return "waiting" if all(run.message for run in active) else "running"
     for status in STOPPED:
         if status in statuses:
             return status
-    if len(runs) < experiments or not statuses <= {"complete", "complete with failures"}:
-        return "not started"
-    return "complete with failures" if "complete with failures" in statuses else "complete"
+    if len(runs) < experiments or not statuses <= {"complete", "complete-with-failures"}:
+        return "not-started"
+    return "complete-with-failures" if "complete-with-failures" in statuses else "complete"
 
 
 def _cause(
@@ -140,7 +137,7 @@ def _cause(
 ) -> str:
     if status not in ("waiting", *STOPPED):
         return ""
-    mine = [run for run in runs if run.status.replace("-", " ") == status or status == "waiting"]
+    mine = [run for run in runs if run.status == status or status == "waiting"]
     failures = store.progress.failures([run.run_id for run in mine]) if status == "failed" else {}
     errors = sorted(
         (row for rows in failures.values() for row in rows), key=lambda row: -row["count"]
@@ -159,9 +156,9 @@ def _controls(status: StudyStatus, runs: Sequence[Progress]) -> Sequence[Control
         "running": ("pause", "cancel"),
         "waiting": ("pause", "cancel"),
         "failed": ("retry", "resume") if failed and missing else ("retry",),
-        "over budget": ("resume", "cancel"),
+        "over-budget": ("resume", "cancel"),
         "paused": ("resume", "cancel"),
         "cancelled": ("start",),
-        "complete with failures": ("retry",),
+        "complete-with-failures": ("retry",),
     }
     return controls.get(status, ())
