@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
 
 from judge_gym.records import numbers
+from judge_gym.records.forest import Axis, row_svg
 from judge_gym.records.numbers import FORMATS, difference_with_interval, with_interval
 from judge_gym.web.markdown import markdown
 from judge_gym.web.navigation import navigation, operators
@@ -85,7 +86,7 @@ def environment() -> "Environment":
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
     env.filters.update(duration=duration, markdown=markdown, signed=signed)
     env.filters.update(quantity=quantity, difference=difference_with_interval, initial=initial)
-    env.filters.update(plain_quantity=plain_quantity)
+    env.filters.update(forest=forest, axis=axis)
     return env
 
 
@@ -154,9 +155,18 @@ def quantity(value: "Quantity | None", unit: "Unit") -> "str | Markup":
     return estimate
 
 
-def plain_quantity(value: "Quantity", unit: "Unit") -> str:
-    """Returns an estimate and its interval without markup, as titles of marks show it."""
-    return with_interval(value, FORMATS[unit])
+def forest(axis: Axis, value: "Quantity | None", **options: Any) -> "Markup":
+    """Returns a row of a forest plot on an axis, with the options of `row_svg`."""
+    from markupsafe import Markup
+
+    return Markup(row_svg(axis, value, **options))
+
+
+def axis(scale: Axis, **options: Any) -> "Markup":
+    """Returns the numbers of a forest plot's axis, for the head of its table."""
+    from markupsafe import Markup
+
+    return Markup(scale.svg(**options))
 
 
 def initial(text: str) -> str:

@@ -5,8 +5,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.records import palette
+from judge_gym.records.forest import axis_of
 from judge_gym.records.judge_table import Quantity
-from judge_gym.web.plots import difference_scale, value_scale
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -37,6 +37,7 @@ def styleguide(request: Request) -> Response:
         ("hasty", ["may name several"], {"value": 0.41, "low": 0.26, "high": 0.58, "n": 24}),
     ]
     people: Quantity = {"value": 0.64, "low": 0.48, "high": 0.78, "n": 24}
+    difference: Quantity = {"value": 0.33, "low": 0.09, "high": 0.46, "n": 24}
     shares = [[0.8, 0.2], [0.1, 0.9]]
     return render(
         request,
@@ -46,8 +47,9 @@ def styleguide(request: Request) -> Response:
         states=STATES,
         rows=rows,
         people=people,
-        scale=value_scale([], "share", 10, 260),
-        differences=difference_scale([0.86], "share", 10, 260),
+        axis=axis_of([], "share"),
+        difference=difference,
+        differences=axis_of([difference], "share", signed=True),
         crossed=[
             (label, [_cell(share, row == column) for column, share in enumerate(shares[row])])
             for row, label in enumerate(["fails", "passes"])
