@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from judge_gym.lab import Lab
 from judge_gym.records import TaskType
-from judge_gym.web.api.parameters import Name, OpenLab
+from judge_gym.web.api.parameters import OpenLab
 from judge_gym.web.middleware import Json
 from judge_gym.web.pages import usage
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Text
