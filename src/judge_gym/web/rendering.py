@@ -86,6 +86,7 @@ def environment() -> "Environment":
     env.filters.update(duration=duration, markdown=markdown, signed=signed)
     env.filters.update(quantity=quantity, difference=difference_with_interval, initial=initial)
     env.filters.update(forest=forest, axis=axis)
+    env.filters.update(estimate=estimate, interval=interval, plain=plain)
     return env
 
 
@@ -151,6 +152,21 @@ def quantity(value: "Quantity | None", unit: "Unit") -> "str | Markup":
         title = f"No interval: {value['withheld']}"
         return Markup('<span title="{}">{}</span>').format(title, estimate)
     return estimate
+
+
+def estimate(value: "Quantity | None", unit: "Unit") -> str:
+    """Returns an estimate without its interval, or a dash if it is unknown."""
+    return "–" if value is None else FORMATS[unit](value["value"])
+
+
+def interval(value: "Quantity", unit: "Unit") -> str:
+    """Returns the interval of an estimate in brackets."""
+    return f"[{plain(value, unit).partition(' [')[2]}"
+
+
+def plain(value: "Quantity", unit: "Unit") -> str:
+    """Returns an estimate with its interval, without markup."""
+    return with_interval(value, FORMATS[unit])
 
 
 def forest(axis: Axis, value: "Quantity | None", **options: Any) -> "Markup":

@@ -83,6 +83,12 @@ class CellView(NamedTuple):
     """Answers without a verdict: `1 abstained`."""
     spoken: str
     """The verdicts in words."""
+    text: str
+    """The mean stage on an ordered scale of more than two, else the usual verdict."""
+    kind: str
+    """`stage` if shaded by its stage, `right`, `wrong`, `plain`, or `none` without a verdict."""
+    shade: int
+    """From 0, the first stage, to 10, the last."""
 
 
 @router.get("/studies/{name}/items")
@@ -182,6 +188,17 @@ def study_page(name: str, tab: str, judges: Sequence[str] = ()) -> dict[str, Any
     return {"study": name, "tab": tab, "colours": judge_colours(judges)}
 
 
+def all_judges(lab: Lab, study: str) -> list[str]:
+    """Returns the judges of all setups of a study, so that each has one colour on every page."""
+    return [row["judge"] for row in lab.experiments.list_setups(study)]
+
+
+def setup_view(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a setup with the parts of its name: the judge, and what differs."""
+    name, *differing = row["setup"].split(", ")
+    return {**row, "name": name, "differing": differing}
+
+
 def drawer(
     lab: Lab,
     study: str,
@@ -270,6 +287,8 @@ def item_view(row: Mapping[str, Any]) -> dict[str, Any]:
         **row,
         "known": stage_words(str(row["truth"] or ""), row["stages"]),
         "cells": [cell_view(row, cell) for cell in row["cells"]],
+        "people_shade": shade(row["people_mean"], row["n_stages"]),
+        "by_stage": row["ordinal"] and row["n_stages"] > 2,
     }
 
 
@@ -295,12 +314,28 @@ def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
         for what, stage in references.items()
         if cell["verdict"] and stage and str(stage) not in cell["verdict"].split()
     ]
+    by_stage = row["ordinal"] and row["n_stages"] > 2 and cell["mean"] is not None
+    verdict = stage_words(cell["verdict"], names)
+    reference = row["truth"] or row["majority"]
+    judged = "plain" if not reference else "wrong" if unlike else "right"
     return CellView(
         cell["setup"],
-        stage_words(cell["verdict"], names),
+        verdict,
         f"not {' and not '.join(unlike)}" if unlike else "",
         bars if scored else (),
         row["n_stages"] * (width + 1),
         ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in unscored.items()),
         ", ".join(words) or "not judged",
+        f"{cell['mean']:.1f}" if by_stage else verdict,
+        "stage" if by_stage else judged if cell["verdict"] else "none",
+        shade(cell["mean"], row["n_stages"]) if by_stage else 0,
     )
+
+
+def shade(mean: float | None, stages: int) -> int:
+    """Returns how dark a stage is shown, from 0 for the first to 10 for the last.
+
+    >>> shade(1, 4), shade(2.5, 4), shade(4, 4), shade(None, 4)
+    (0, 5, 10, 0)
+    """
+    return 0 if mean is None or stages < 2 else round(10 * (mean - 1) / (stages - 1))
