@@ -14,7 +14,7 @@ from starlette.types import Scope
 from judge_gym.records import numbers
 from judge_gym.records.forest import Axis, row_svg
 from judge_gym.records.numbers import FORMATS, difference_with_interval, with_interval
-from judge_gym.web.markdown import markdown
+from judge_gym.web.markdown import markdown, rich_text
 from judge_gym.web.navigation import navigation, operators
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def environment() -> "Environment":
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
     env.globals.update(navigation=navigation, operators=operators)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
-    env.filters.update(duration=duration, markdown=markdown, signed=signed)
+    env.filters.update(duration=duration, markdown=markdown, rich_text=rich_text, signed=signed)
     env.filters.update(quantity=quantity, difference=difference_with_interval, initial=initial)
     env.filters.update(forest=forest, axis=axis)
     env.filters.update(estimate=estimate, interval=interval, plain=plain)
