@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from judge_gym.axes import find_knob
 from judge_gym.lab import Lab
-from judge_gym.lab.reports import Reports
+from judge_gym.lab.study_results import StudyResults
 from judge_gym.records import STATUSES, Status
 from judge_gym.records.forest import judge_plot
 from judge_gym.records.judge_table import (
@@ -129,7 +129,7 @@ def _knobs(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 @router.get("/parts/study/sentence")
 def sentence(request: Request, analyses: Analyses, study: Study) -> Response:
     """Returns a part of a page: the sentence that answers which judge to use."""
-    table = analyses.study(Reports.judges, study)
+    table = analyses.study(StudyResults.judges, study)
     return render(request, "_sentence.html.j2", table=table, study=study)
 
 
@@ -152,7 +152,7 @@ def judges_part(
         columns: show all columns with their intervals, to be sorted and chosen for a comparison.
         sort: the column to sort by, the best first; the table's own order by default.
     """
-    table = analyses.study(Reports.judges, study)
+    table = analyses.study(StudyResults.judges, study)
     page = study_page(study, "findings", all_judges(lab, study))
     if table is None:
         return render(request, "_judge_table.html.j2", **page, table=None)
