@@ -36,7 +36,7 @@ from judge_gym.web.pages.items import (
     stage_words,
     study_page,
 )
-from judge_gym.web.rendering import render
+from judge_gym.web.rendering import initial, render
 
 router = APIRouter()
 ANSWERS = 20
@@ -231,6 +231,8 @@ def _table_view(table: JudgeTable, *, whole: bool, sort: str | None) -> dict[str
     if sorted_by is not None:
         groups = (("", tuple(_sorted(table["rows"], sorted_by))),)
     headline, details = answer(table)
+    if not details.startswith(tuple(row["setup"] for row in table["rows"])):
+        details = initial(details)
     return {
         "whole": whole,
         "plot": plot,
@@ -287,6 +289,7 @@ def disputed(request: Request, lab: OpenLab, study: Study) -> Response:
         rows=[item_view(row) for row in rows],
         setups=[setup_view(row) for row in setups],
         labelled=labelled,
+        judged=any(cell["verdicts"] for row in page.rows for cell in row["cells"]),
         all_items=lab.pages.count_items(study),
     )
 
