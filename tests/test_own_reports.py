@@ -150,7 +150,7 @@ def test_resuming_an_exhausted_budget_is_refused_until_it_is_raised(
     first, _ = two
     lab.runs.run(first, budget={"calls": 3})
     with pytest.raises(
-        BudgetError, match=r"of 3 calls is reached.*nothing was started.*calls=LIMIT"
+        BudgetError, match=r"of 3 calls is reached.*nothing was started.*'calls': 'LIMIT'"
     ):
         lab.runs.resume("first")
     assert {run["status"] for run in lab.runs.status("first")["runs"]} == {"over-budget"}

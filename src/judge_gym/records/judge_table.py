@@ -13,8 +13,11 @@ TruthKind = Literal["accuracy", "agreement"]
 MeasureName = Literal["exact", "balanced", "weighted", "rank", "error"]
 """The measures that can decide standings; a declared loss is another."""
 Decider = Literal["exact", "balanced", "weighted", "rank", "error", "loss"]
-
-
+OTHER_RUBRIC = (
+    "people labelled under another rubric than the judges, which wrote their own: the same stage "
+    "number may mean something else"
+)
+"""What readers must know of agreement with people where a task gives no rubric."""
 Unit = Literal["share", "points", "dollars", "seconds", "coefficient", "stages", "loss"]
 """How the values of a measure are written."""
 
@@ -327,6 +330,17 @@ def is_corrected(table: JudgeTable) -> bool:
     """Whether the sentence's number is corrected for the choice among several setups."""
     quality = table["chosen_quality"]
     return quality is not None and quality["method"] == "cross-fitted"
+
+
+def verdicts_by_label(confusion: Confusion) -> list[list[float] | None]:
+    """Returns, for each label, the share of each verdict on the items that have it.
+
+    A label that no item has is None.
+    """
+    columns = list(zip(*confusion["shares"], strict=True))
+    return [
+        [share / sum(column) for share in column] if sum(column) > 0 else None for column in columns
+    ]
 
 
 def column_value(row: JudgeRow, name: str) -> Quantity | None:

@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from judge_gym.records.judge_table import MIN_CLUSTERS, Decider, JudgeRow, JudgeTable, Quantity
+from judge_gym.records.judge_table import (
+    MIN_CLUSTERS,
+    OTHER_RUBRIC,
+    Decider,
+    JudgeRow,
+    JudgeTable,
+    Quantity,
+)
 from judge_gym.records.numbers import decimal, dollars, percent, points, share, with_interval
 
 LABEL_ITEMS = 30
@@ -26,6 +33,11 @@ LOWER_IS_BETTER = ("error", "loss")
 
 def sentence(table: JudgeTable) -> str:
     """Says which setup to use, how good it is, at what price, and how the others compare."""
+    caution = f" But {OTHER_RUBRIC}." if OTHER_RUBRIC in table["notes"] else ""
+    return _answer(table) + caution
+
+
+def _answer(table: JudgeTable) -> str:
     rows = table["rows"]
     if not rows:
         return "No setup has a verdict under its own rubric: none is compared."

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from judge_gym.lab import Lab
 from judge_gym.records import TaskType
-from judge_gym.web.api.parameters import Name, OpenLab
+from judge_gym.web.api.parameters import OpenLab
 from judge_gym.web.middleware import Json
 from judge_gym.web.pages import usage
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Text
@@ -71,13 +71,19 @@ def experiments(
     listed = lab.experiments.page(**criteria, after=after, before=before, limit=PAGE, reasons=False)
     filters = {name: value for name, value in criteria.items() if value is not None}
 
+    paid = [row for row in lab.pages.spending() if not row["imported"]]
+    costs = {row["name"]: amount(row) for row in usage.totals(paid, "tag")}
+
     def place(**where: str | None) -> str | None:
         return f"/experiments?{urlencode({**filters, **where})}" if all(where.values()) else None
 
     return render(
         request,
         "experiments.html.j2",
-        rows=[{**row, **progress(row)} for row in listed.rows],
+        rows=[
+            {**row, **progress(row), "cost": costs.get(row["tag"], NOTHING)} for row in listed.rows
+        ],
+        here=f"/experiments?{request.url.query}",
         all_studies=sorted(recent_studies(lab)),
         judges=lab.pages.judges(),
         task_types=lab.pages.task_types(),
@@ -89,18 +95,13 @@ def experiments(
 
 
 @router.get("/parts/spent")
-def spent(
-    lab: OpenLab,
-    tag: Annotated[list[Name], Query(max_length=PAGE)] = [],  # noqa: B006
-) -> Response:
-    """Returns the cost of every study and of some experiments, which the page loads when shown."""
+def spent(lab: OpenLab) -> Response:
+    """Returns the cost of every study, which the page loads when shown."""
     paid = [row for row in lab.pages.spending() if not row["imported"]]
-    tags = {row["name"]: amount(row) for row in usage.totals(paid, "tag")}
     studies = {row["name"]: amount(row) for row in usage.totals(paid, "study")}
     return Json(
         {
             "studies": {name: cost for name, cost in studies.items() if name},
-            "tags": {name: tags.get(name, NOTHING) for name in tag},
             "all": next(map(amount, usage.totals(paid, None)), NOTHING),
         }
     )
