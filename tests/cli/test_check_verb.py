@@ -229,7 +229,13 @@ def test_a_log_about_several_questions_names_the_command_for_them(call: Call) ->
 
 
 def test_a_file_of_labels_alone_says_where_the_verdicts_may_be(call: Call, tmp_path: Path) -> None:
-    frame = pd.DataFrame({"id": range(20), "text": [f"some text {n}" for n in range(20)], "human": ["yes", "no"] * 10})
+    frame = pd.DataFrame(
+        {
+            "id": range(20),
+            "text": [f"some text {n}" for n in range(20)],
+            "human": ["yes", "no"] * 10,
+        }
+    )
     frame.to_csv(tmp_path / "labels.csv", index=False)
     refused = call("check", tmp_path / "labels.csv")
     assert refused.code == 2
@@ -249,7 +255,7 @@ def test_a_mean_is_written_as_the_labels_are(tmp_path: Path) -> None:
     assert f"Mean (from 1 to 5): judge {judge.mean():.2f}, corrected" in found.result["sentence"]
     words = np.array(["poor", "fair", "good", "great"])
     frame = pd.DataFrame({"id": frame["id"], "gpt": words[judge % 4], "human": words[people % 4]})
-    assert "Mean stage (0 the lowest" in check(frame, order=words).result["sentence"]
+    assert "Mean stage (0 the lowest" in check(frame, order=list(words)).result["sentence"]
 
 
 IMPORTED = ("import", "file", "scores.csv", "--study", "scores")
