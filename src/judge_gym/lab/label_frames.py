@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def label_frame(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
     """Makes a table of raters' stages of items of experiments: tag, evidence, rater, stage.
 
-    A rater with a label that a given rubric does not have labelled by another one, also where a
-    number such as 2 happens to be a stage of both.
+    Of options without an order, a rater with any other label answered another question: the number
+    2 of a scale is then no second option.
     """
     import pandas as pd
 
@@ -24,6 +24,7 @@ def label_frame(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFram
         task = store.experiments.find(row["tag"])[0].task
         items = {item.id for item in task.pool.items}
         stages = task.rubric.stages if task.rubric else ()
+        nominal = task.rubric is not None and task.rubric.kind == "nominal"
         scale = len(stages) or Design.of(row["design"]).rubric.scale
         numbers = {str(number): number for number in range(1, scale + 1)}
         numbers |= {stage.label: number for number, stage in enumerate(stages, 1)}
@@ -33,7 +34,7 @@ def label_frame(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFram
             if label["evidence"] in items and label["concept"] in ("", task.concept)
         ]
         unknown = [label for label in about if label["stage"] not in numbers]
-        elsewhere = {label["rater"] for label in unknown} if stages else set()
+        elsewhere = {label["rater"] for label in unknown} if nominal else set()
         labelled += [
             {"tag": row["tag"], "evidence": label["evidence"], "rater": label["rater"]}
             | {"stage": numbers[label["stage"]]}
