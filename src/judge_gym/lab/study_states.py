@@ -1,8 +1,8 @@
 """How a study is going: its status, what came of its verdicts, and what to do next."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from judge_gym.records.numbers import percent, plural
 from judge_gym.store import Progress, Store
@@ -92,20 +92,31 @@ class StudyState:
         return f"{share}: {', '.join(parts)}" if parts else share
 
 
-def study_state(store: Store, study: str) -> StudyState:
-    """Reads how a study is going."""
-    rows = store.experiments.rows(study=study)
-    progress = store.progress.of_tags([row["tag"] for row in rows])
-    newest = {tag: runs[-1] for tag, runs in progress.items() if runs}
-    by_judge: dict[str, list[VerdictCounts]] = {}
+def study_states(store: Store, studies: Collection[str] | None = None) -> dict[str, StudyState]:
+    """Reads how studies are going, by name: of some, or of all."""
+    some = [*studies] if studies is not None else []
+    rows = store.experiments.rows(study=some[0] if len(some) == 1 else None)
+    mine: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        judge = str(row["design"]["judge.model"])
-        run = newest.get(row["tag"])
-        mine = by_judge.setdefault(judge, [])
-        if run is not None:
+        if studies is None or row["study"] in studies:
+            mine.setdefault(str(row["study"]), []).append(row)
+    tags = [row["tag"] for rows in mine.values() for row in rows]
+    progress = store.progress.of_tags(tags)
+    return {study: _state(store, rows, progress) for study, rows in mine.items()}
+
+
+def _state(
+    store: Store, rows: Sequence[Mapping[str, Any]], progress: Mapping[str, Sequence[Progress]]
+) -> StudyState:
+    by_judge: dict[str, list[VerdictCounts]] = {}
+    runs: list[Progress] = []
+    for row in rows:
+        mine = by_judge.setdefault(str(row["design"]["judge.model"]), [])
+        if progress[row["tag"]]:
+            run = progress[row["tag"]][-1]
+            runs.append(run)
             mine.append(VerdictCounts.of_run(run.targets, run.statuses))
     counts = {judge: VerdictCounts.sum(each) for judge, each in by_judge.items()}
-    runs = [*newest.values()]
     total = VerdictCounts.sum(counts.values())
     status = _status(runs, len(rows))
     return StudyState(
