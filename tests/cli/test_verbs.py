@@ -387,7 +387,7 @@ def test_failed_calls_are_not_done(call: Call, write_study: WriteStudy) -> None:
     lines = call("status", "small").out.splitlines()
     head, row = (re.split(r" {2,}", line.strip()) for line in (lines[0], lines[2]))
     shown = dict(zip(head, row, strict=True))
-    assert (shown["status"], shown["done"]) == ("failed", "57%"), "3 views and a rubric of 7"
+    assert (shown["status"], shown["done"]) == ("failed", "57 %"), "3 views and a rubric of 7"
     assert shown["score"] == "0/3"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -36,6 +37,26 @@ SIDE_WIDTH = 36
 UNKNOWN_TIME = "time left: not known yet"
 FEW_ANSWERS = 4
 """Fewer answers tell nothing of the time left."""
+BAR_WIDTH = 32
+"""Columns of the bar of a live display."""
+STATE_STYLES = {
+    "green": (
+        *("complete", "best", "supported", "equivalent", "pass", "passed", "ended"),
+        *("scored", "yes", "evidence-done", "rubric-done"),
+    ),
+    "cyan": ("pending", "running", "scoring", "probing", "in progress", "started"),
+    "yellow": (
+        *("complete-with-failures", "paused", "over-budget", "cancelled", "undecided"),
+        *("too few items", "no data", "without data", "inconclusive", "draft"),
+    ),
+    "red": ("failed", "fail", "worse", "contradicted"),
+}
+"""The colours of cells that state how something went. Rich prints none where NO_COLOR is set."""
+STATES = {
+    style: re.compile(rf"(?<!\S )(?<!\S)(?:{'|'.join(map(re.escape, words))})(?! ?\S)")
+    for style, words in STATE_STYLES.items()
+}
+"""What matches a cell that is one of these words: two spaces or the line's end stand around it."""
 QUIET_SECONDS = 10.0
 """Seconds between two lines of progress where output is no terminal."""
 
@@ -165,11 +186,16 @@ def _table(title: str, grid: Grid, *, note: str = "", one_line: bool = False) ->
     lines = [(title, "bold")] if title else []
     if head:
         lines += [*((line, "bold") for line in head), ("─" * layout.width(), "dim")]
+    rows = len(lines), len(lines) + len(body)
     lines += [(line, "") for line in body]
     ended = [f"{text}." if text[-1:].isalnum() else text for text in (note, *layout.grid.notes)]
     below = " ".join(filter(None, ended))
     lines += [(line, "dim") for line in wrap(below, width()) if line]
-    text = Text("\n").join(Text(line, style) for line, style in lines)
+    parts = [Text(line, style) for line, style in lines]
+    for row in parts[slice(*rows)]:
+        for style, states in STATES.items():
+            row.highlight_regex(states, style)
+    text = Text("\n").join(parts)
     text.no_wrap, text.overflow = True, "ignore"
     return text
 
@@ -308,7 +334,7 @@ def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         elapsed = max(1e-6, time.monotonic() - started)
         line = f"{what} {done:,}/{total:,} | {done / elapsed:.1f}/s | {_left(elapsed, done, total)}"
         if live is not None:
-            live.update(Text(line))
+            live.update(Text.assemble(*_bar(done, total), line))
         elif time.monotonic() - printed > QUIET_SECONDS:
             printed = time.monotonic()
             print(line, file=sys.stderr, flush=True)
@@ -349,7 +375,7 @@ def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
                 runs = list(watched.values() if isinstance(watched, Mapping) else watched)
                 now, ending, line = time.monotonic(), _ending_line(runs), ""
                 if live is not None:
-                    live.update(Text(_progress_lines(runs, now)))
+                    live.update(Text.assemble(*_bar(*_steps(runs)), _progress_lines(runs, now)))
                 elif ending:
                     line = ending if ending != last_ending else ""
                 elif not quiet and now - printed > QUIET_SECONDS:
@@ -365,6 +391,25 @@ def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
     finally:
         over.set()
         thread.join()
+
+
+def _steps(runs: "Sequence[RunProgress]") -> tuple[int, int]:
+    """Returns how many steps of runs are done, and of how many."""
+    targets = [(run, step, total) for run in runs for step, total in list(run.targets.items())]
+    done = sum(min(total, run.done.get(step, 0)) for run, step, total in targets)
+    return done, sum(total for _, _, total in targets)
+
+
+def _bar(done: int, total: int) -> list[tuple[str, str]]:
+    """Returns a bar with its share in percent, as parts with styles; none of nothing.
+
+    All is done only when the last step is: 99.9 % is not 100 %.
+    """
+    if not total:
+        return []
+    full = BAR_WIDTH * done // total
+    share = f" {100 * done // total:>3} %\n"
+    return [("━" * full, "green"), ("━" * (BAR_WIDTH - full), "dim"), (share, "bold")]
 
 
 def _progress_lines(runs: "Sequence[RunProgress]", now: float) -> str:
@@ -404,8 +449,8 @@ def _ending_line(runs: "Sequence[RunProgress]") -> str:
     if not calls:
         return "stopping: no call is in flight"
     return (
-        f"stopping: {plural(calls, 'call')} in flight, whose answers are awaited and recorded; "
-        "Ctrl-C again ends at once and loses answers that are paid for"
+        f"stopping: {plural(calls, 'call')} in flight; Ctrl-C again stops now and loses their "
+        "answers"
     )
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 GAP = 2
 """Spaces between two columns."""
+LEAST = 14
+"""The least width of the first column, where a list needs the room of the rest."""
 LONG = 32
 """Longer words may be broken at punctuation, as tags, paths and addresses are."""
 KNOB = re.compile(r"\w+\.[\w.]+=")
@@ -258,7 +260,7 @@ def _elided(grid: Grid, width: int) -> Layout:
     cap = min(ELIDED, (width - GAP) // 2)
     for count, fewer in enumerate(grid.narrower()):
         widths = [_headed(name, cells) for name, cells in _named(fewer)]
-        if count >= len(grid.optional):
+        if count >= len(set(grid.optional) & set(grid.names)):
             widths = [min(cap, wanted) for wanted in widths]
         if _total(widths) <= width:
             break
@@ -266,6 +268,9 @@ def _elided(grid: Grid, width: int) -> Layout:
     lists = [at for at, cells in enumerate(fewer.columns()) if any(", " in cell for cell in cells)]
     for at in (*lists, 0):  # a list loses counts where it is cut, a tag only what others share
         widths[at] += max(0, min(width - _total(widths), wanted[at] - widths[at]))
+        if at:
+            taken = max(0, min(widths[0] - LEAST, wanted[at] - widths[at]))
+            widths[0], widths[at] = widths[0] - taken, widths[at] + taken
     rows = tuple(
         tuple(_elide(cell, most) for cell, most in zip(row, widths, strict=True))
         for row in fewer.rows
@@ -278,7 +283,7 @@ def _elide(text: str, width: int) -> str:
 
     A list keeps its first entries whole.
     """
-    line = " ".join(text.split())
+    line = " ".join(_words(text))
     if _length(line) <= width:
         return line
     entries = line.split(", ")
@@ -337,13 +342,18 @@ def _minimum(name: str, cells: Sequence[str], width: int) -> int:
     )
 
 
+def _words(text: str) -> list[str]:
+    """Returns the words of a text; joined ones are one word, with the spaces around them."""
+    return re.split(r"[ \t\r\n]+", text.strip(" \t\r\n"))
+
+
 def _pieces(text: str, most: int) -> list[tuple[str, bool]]:
     """Returns what a line may be broken between, and whether each continues a word.
 
     A piece is a word, or a part of a long one; what is longer than `most` is cut.
     """
     pieces = []
-    for word in re.split(r"[ \t\r\n]+", text.strip()):
+    for word in _words(text):
         parts = [word]
         for breaks in BREAKS:
             parts = [

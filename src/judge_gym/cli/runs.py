@@ -369,7 +369,7 @@ def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "tag": row["tag"],
         "status": row["status"],
-        "done": f"{min(1.0, done.total() / total):.0%}" if total else "",
+        "done": f"{min(100, 100 * done.total() // total)} %" if total else "",
         "not scored": ", ".join(f"{n} {name}" for name, n in verdicts.items() if name != "scored"),
         **steps,
         "series": ", ".join(dict.fromkeys(run["series"] for run in row["runs"])),

@@ -319,12 +319,15 @@ class StudyItems:
                     "setup": known.setups[setup].name,
                     "verdict": most_frequent(counts.get(setup, {})),
                     "verdicts": dict(sorted(counts.get(setup, {}).items())),
+                    "mean": _mean_stage(counts.get(setup, {})) if known.ordinal[item] else None,
                 }
                 for setup in setups
             ]
             value, truth = float(values[item]), int(known.grid.truths[item])
             task, majority = known.task_of[item], int(known.grid.majority[item])
-            labels = enumerate(known.grid.labels[item].tolist(), 1)
+            given = {
+                n: count for n, count in enumerate(known.grid.labels[item].tolist(), 1) if count
+            }
             rows.append(
                 {
                     "task": known.tasks[task],
@@ -335,7 +338,10 @@ class StudyItems:
                     "n_stages": known.n_stages[item],
                     "stages": [*known.stages[task]],
                     "disagreement": None if value != value else value,
-                    "people": {known.words(task, str(n)): count for n, count in labels if count},
+                    "people": {known.words(task, str(n)): count for n, count in given.items()},
+                    "people_mean": _mean_stage({str(n): count for n, count in given.items()})
+                    if known.ordinal[item]
+                    else None,
                     "majority": majority if majority > 0 else None,
                     "from_people": None if far[item] != far[item] else float(far[item]),
                     "cells": cells,
@@ -476,6 +482,21 @@ class StudyItems:
                     if item is not None and number:
                         counts[item, number - 1] += count
         return counts
+
+
+def _mean_stage(verdicts: Mapping[str, int]) -> float | None:
+    """Returns the mean of verdicts by their stages; None if none has a stage.
+
+    >>> _mean_stage({"1": 2, "2 3": 1, "refused": 4})
+    1.5
+    """
+    middles = {
+        verdict: sum(map(int, verdict.split())) / len(verdict.split())
+        for verdict in verdicts
+        if verdict[:1].isdigit()
+    }
+    total = sum(verdicts[verdict] for verdict in middles)
+    return sum(middles[v] * verdicts[v] for v in middles) / total if total else None
 
 
 def _query(

@@ -331,6 +331,25 @@ def is_corrected(table: JudgeTable) -> bool:
     return quality is not None and quality["method"] == "cross-fitted"
 
 
+def answer(table: JudgeTable) -> tuple[str, str]:
+    """Splits the sentence of a table in what it recommends and what supports that.
+
+    >>> row = {"setup": "gpt-4o, labels fixed"}
+    >>> answer({"sentence": "Use gpt-4o, labels fixed: 82 %. Worse: a.", "rows": [row]})
+    ('Use gpt-4o, labels fixed', '82 %. Worse: a.')
+    >>> answer({"sentence": "Accuracy unknown: no labels.", "rows": [row]})
+    ('Accuracy unknown', 'no labels.')
+    """
+    sentence = table["sentence"]
+    for row in sorted(table["rows"], key=lambda row: -len(row["setup"])):
+        for start in ("Use ", "Highest estimate: "):
+            head = start + row["setup"]
+            if sentence.startswith((f"{head}: ", f"{head}, ")):
+                return head, sentence[len(head) + 2 :]
+    head, _, details = sentence.partition(": ")
+    return (head, details) if ". " not in head else (sentence, "")
+
+
 def verdicts_by_label(confusion: Confusion) -> list[list[float] | None]:
     """Returns, for each label, the share of each verdict on the items that have it.
 

@@ -387,6 +387,9 @@ class ItemCell(TypedDict):
     """The verdict that its repeats gave most often: `2`, or `2 3`; empty if none was scored."""
     verdicts: dict[str, int]
     """How often each verdict was given; an answer without one counts under its status."""
+    mean: float | None
+    """The mean stage of its scored verdicts on an ordered scale, a verdict of several stages being
+    in their middle; null on others and without one."""
 
 
 class JudgedItem(TypedDict):
@@ -405,6 +408,8 @@ class JudgedItem(TypedDict):
     judged it. Null with fewer than two verdicts."""
     people: Annotated[dict[str, int], UNTRUSTED]
     """How many people gave each label; empty without one."""
+    people_mean: float | None
+    """The mean stage that people gave on an ordered scale; null on others and without a label."""
     majority: int | None
     """The stage that most people gave; null without a label and where several are as frequent."""
     from_people: float | None

@@ -14,7 +14,7 @@ from starlette.types import Scope
 from judge_gym.records import numbers
 from judge_gym.records.forest import Axis, row_svg
 from judge_gym.records.numbers import FORMATS, difference_with_interval, with_interval
-from judge_gym.web.markdown import markdown
+from judge_gym.web.markdown import markdown, rich_text
 from judge_gym.web.navigation import navigation, operators
 
 if TYPE_CHECKING:
@@ -84,9 +84,10 @@ def environment() -> "Environment":
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
     env.globals.update(navigation=navigation, operators=operators)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
-    env.filters.update(duration=duration, markdown=markdown, signed=signed)
+    env.filters.update(duration=duration, markdown=markdown, rich_text=rich_text, signed=signed)
     env.filters.update(quantity=quantity, difference=difference_with_interval, initial=initial)
     env.filters.update(forest=forest, axis=axis)
+    env.filters.update(estimate=estimate, interval=interval, plain=plain)
     return env
 
 
@@ -153,6 +154,21 @@ def quantity(value: "Quantity | None", unit: "Unit") -> "str | Markup":
         title = f"No interval: {value['withheld']}"
         return Markup('<span title="{}">{}</span>').format(title, estimate)
     return estimate
+
+
+def estimate(value: "Quantity | None", unit: "Unit") -> str:
+    """Returns an estimate without its interval, or a dash if it is unknown."""
+    return "–" if value is None else FORMATS[unit](value["value"])
+
+
+def interval(value: "Quantity", unit: "Unit") -> str:
+    """Returns the interval of an estimate in brackets."""
+    return f"[{plain(value, unit).partition(' [')[2]}"
+
+
+def plain(value: "Quantity", unit: "Unit") -> str:
+    """Returns an estimate with its interval, without markup."""
+    return with_interval(value, FORMATS[unit])
 
 
 def forest(axis: Axis, value: "Quantity | None", **options: Any) -> "Markup":

@@ -53,6 +53,8 @@ def which_judge(given: ReportInput) -> Section | None:
     lead = "Without known answers or labels, no setup is better than another."
     if table["kind"]:
         lead = f"Setups are compared by {measure_name(table)}."
+        if len(table["rows"]) == 1:
+            lead = "There is one setup, and so nothing to compare it with."
     return section(TITLE, lead, tables=[judges_table(table), confusion_table(table["confusion"])])
 
 
@@ -192,7 +194,8 @@ def replacement_of_raters(given: ReportInput) -> Section | None:
                         "advantage": [_share_or_dash(test["advantage"]) for test in tests],
                         "raters": frame["raters"],
                         "as published": [_yes_or_no(test["published_passed"]) for test in tests],
-                        "missing": frame["missing"],
+                        # Most tests lack nothing: then the column would be empty.
+                        **({"missing": frame["missing"]} if frame["missing"].any() else {}),
                     }
                 ),
             )
@@ -360,7 +363,9 @@ def _note(table: JudgeTable) -> str:
             "$ and seconds: of a verdict, averaged over repeats, the median over items; both "
             "orders of a pair are one."
         )
-    return " ".join([*parts, *(f"{note[0].upper()}{note[1:]}." for note in table["notes"])])
+    return " ".join(
+        [*parts, *(f"{note[0].upper()}{note[1:].removesuffix('.')}." for note in table["notes"])]
+    )
 
 
 def _long(table: JudgeTable) -> pd.DataFrame:
