@@ -29,7 +29,8 @@ def check(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="Verdicts and labels: CSV, JSON, JSONL, parquet or Excel."
+            metavar="FILE",
+            help="Verdicts and labels: CSV, JSON, JSONL, parquet, Excel, or the log of a tool.",
         ),
     ],
     out: Annotated[

@@ -249,10 +249,20 @@ def refuse_file_options(options: "FileOptions", target: str) -> None:
 
 
 def read_recorded(file: Path, options: "FileOptions") -> "FileReading":
-    """Reads a file, and has what is uncertain about it confirmed."""
+    """Reads a log or a table, and has what is uncertain about it confirmed."""
+    from judge_gym.recorded.logs import read_verdicts
+
+    return _confirmed(read_verdicts(file, options))
+
+
+def read_table_file(file: Path, options: "FileOptions") -> "FileReading":
+    """Reads a table, and has what is uncertain about it confirmed."""
     from judge_gym.recorded.file import read_file
 
-    reading = read_file(file, options)
+    return _confirmed(read_file(file, options))
+
+
+def _confirmed(reading: "FileReading") -> "FileReading":
     if reading.questions:
         confirm_reading(reading)
     return reading

@@ -1,11 +1,12 @@
 """The noun `lab.admin`: the database, its tables and ledger, models, environment and tokens."""
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -39,6 +40,9 @@ from judge_gym.store import (
     export_ledger,
     import_ledger,
 )
+
+if TYPE_CHECKING:
+    from judge_gym.models.model_check import ModelCheck
 
 Row = dict[str, Any]
 
@@ -182,6 +186,12 @@ class Admin:
     ) -> ModelInfo:
         """Describes a model by its id or its bare name."""
         return _model(self._models.card(self._models.resolve(id)))
+
+    def check_model(self, id: str) -> "ModelCheck":
+        """Makes one small call to a model, outside of the ledger: no result depends on it."""
+        from judge_gym.models.model_check import check_model
+
+        return asyncio.run(check_model(self._models, self._models.resolve(id)))
 
     def _cards(self, provider: str | None = None) -> Sequence[ModelCard]:
         """Reads the cards of the named models, or of all priced models of a provider."""

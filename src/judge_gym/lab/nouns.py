@@ -86,6 +86,7 @@ LOCAL: Mapping[str, str] = {
     "suites.limited": "holds a budget during scheduled runs",
     "suites.list": "loads the files of all suites",
     "suites.schedule": "lists what is due, of models that a file names",
+    "admin.check_model": "makes one small call to a model, as `models check` does",
     # What pages, other nouns and a client that posts runs read of suites.
     "failures.perform": "the work of a queued analysis",
     "suites.budget": "the budget of a suite",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from judge_gym.recorded import Recording
+    from judge_gym.recorded.importers import Importer
 
 STUDY = re.compile(r"[\w.-]+")
 MOST_SETUPS = 1_000
@@ -130,13 +131,19 @@ class Recordings:
 
     def read(self, format: str, path: Path) -> "Sequence[Recording]":
         """Reads a file or folder, and stores nothing."""
+        return self._importer(format, path)[1].read(path)
+
+    def format_of(self, path: Path) -> str:
+        """Returns the name of the format that fits a file or folder."""
+        return self._importer("auto", path)[0]
+
+    def _importer(self, format: str, path: Path) -> "tuple[str, Importer]":
         load_analysis()
         from judge_gym.recorded.importers import find_importer
 
         if not path.exists():
             raise MissingFileError(f"there is no file {path}")
-        _, reader = find_importer(format, path)
-        return reader.read(path)
+        return find_importer(format, path)
 
     def add(self, recordings: "Sequence[Recording]", study: str) -> ImportedStudy:
         """Stores recordings as finished runs of a study, all of them or none.

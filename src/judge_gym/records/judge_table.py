@@ -83,7 +83,8 @@ class PeopleRate(TypedDict):
 
     setup: UntrustedText
     quantity: UntrustedText
-    """What is estimated, in words: `pass rate`, or `mean stage` from 0 to 1."""
+    """What is estimated, in words: `pass rate`; of ordered labels `mean (from 1 to 5)` where they
+    are numbers in equal steps, else `mean stage`, from 0 to 1."""
     raw: Quantity
     """By the setup alone."""
     corrected: Quantity
