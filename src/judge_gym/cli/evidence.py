@@ -201,13 +201,13 @@ def show(
     columns = {f"raw\n{item['words']} words": raw}
     for number, view in enumerate(item["views"], 1):
         name = f"neutralized by {view['editor']}" + (f" ({number})" if number > 1 else "")
-        columns[f"{name}\n{_checked(view)}"] = view["text"] or f"({view['status']})"
+        columns[f"{name}\n{_checks_text(view)}"] = view["text"] or f"({view['status']})"
     display.side_by_side(columns)
     if not item["views"]:
         typer.echo("no views of it yet")
 
 
-def _checked(view: Mapping[str, Any]) -> str:
+def _checks_text(view: Mapping[str, Any]) -> str:
     checks = view["checks"]
     if checks is None:
         return view["status"] if view["text"] is None else "not checked"

@@ -70,7 +70,9 @@ class Labels:
             replace: accept a stage that differs from the rater's earlier one.
         """
         source = None if target is None else self._studies.read(target)
-        items, stages = self._labelled(None if source is None else self._studies.name(source))
+        items, stages = self._items_and_stages(
+            None if source is None else self._studies.name(source)
+        )
         labels = read_labels(path)
         recorded = source is not None and any(
             RECORDED in row["design"] for row in self._studies.find(source)
@@ -102,7 +104,7 @@ class Labels:
             )
         return self._store.evidence.save_labels(rows, replace=replace)
 
-    def _labelled(self, name: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
+    def _items_and_stages(self, name: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
         """Finds the items that labels may be about, and the stages that they may name.
 
         Args:
@@ -138,7 +140,7 @@ class Labels:
         if not 0 < test < 1:
             raise DesignError(f"a test part of {test}; choose a share between 0 and 1")
         name = self._studies.name(study)
-        items, _ = self._labelled(name)
+        items, _ = self._items_and_stages(name)
         if not items:
             names = [row["study"] for row in self._store.studies.rows()]
             raise NotFoundError(unknown("study", name, names), choices=names)
@@ -150,7 +152,7 @@ class Labels:
                 "were made. If none was made, `replace` draws it anew"
             )
         before = {} if earlier is None else earlier.items
-        answered = self._answered(items)
+        answered = self._items_with_answers(items)
         parts = split_parts(items, before, answered, test, seed)
         self._store.splits.save(name, seed, test, parts, replace=replace)
         split = self._split(name, items, answered)
@@ -160,7 +162,7 @@ class Labels:
     def status(self, study: TargetName) -> LabelStatus:
         """Counts a study's labelled items, by rater and by part of its split."""
         name = self._studies.name(study)
-        items, _ = self._labelled(name)
+        items, _ = self._items_and_stages(name)
         labels = [
             label
             for label in self._store.evidence.labels()
@@ -172,10 +174,10 @@ class Labels:
             "labelled": len({label["evidence"] for label in labels}),
             "known_answers": sum(item.truth is not None for item in items),
             "raters": Counter(str(label["rater"]) for label in labels),
-            "split": self._split(name, items, self._answered(items)),
+            "split": self._split(name, items, self._items_with_answers(items)),
         }
 
-    def _answered(self, items: Sequence[Evidence]) -> set[int]:
+    def _items_with_answers(self, items: Sequence[Evidence]) -> set[int]:
         """Finds the numbers of the items with a label or a known answer."""
         labels = {label["evidence"] for label in self._store.evidence.labels()}
         return {item.id for item in items if item.truth is not None or item.id in labels}
