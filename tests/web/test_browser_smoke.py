@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from browser_pages import PHONE, open_path, overflow_width
 from lab_server import ServedLab, serve_lab
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 
 @pytest.fixture(scope="module")
