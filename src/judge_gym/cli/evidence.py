@@ -55,7 +55,7 @@ def add(
     allow_private: AllowPrivate = False,
     json: AsJson = False,
 ) -> None:
-    """Collect evidence into a window; duplicates are not added."""
+    """Collect evidence without duplicates into a window."""
     study = next((Path(p) for p in paths if Path(p).suffix in (".yaml", ".yml")), None)
     if study is not None:
         flags: dict[str, Any] = {
@@ -229,7 +229,7 @@ def drop(
     undo: Annotated[bool, typer.Option("--undo", help="Restore them.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Drop items from a window; no search adds them again, and frozen pools keep them."""
+    """Drop items from a window for good. Frozen pools keep them."""
     with read_lab() as lab:
         count = lab.evidence.drop(ids, window_id=window, undo=undo)
     verb = "restored" if undo else "dropped"
@@ -317,7 +317,7 @@ def import_labels(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Import people's labels, all or none; an item is a number, a URL, an id or a title."""
+    """Import people's labels, all or none. An item is a number, a URL, an id or a title."""
     with read_lab() as lab:
         counts = lab.labels.import_file(file, target=study, concept=concept, replace=replace)
     if json:

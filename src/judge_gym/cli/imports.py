@@ -37,7 +37,7 @@ def import_recorded(
     *,
     file_options: "FileOptions",
 ) -> None:
-    """Import verdicts and labels that others recorded, all or none; asks and pays nothing.
+    """Import verdicts and labels that others recorded, all or none, without paying.
 
     Then judges, report, export and the lab show them as they show own runs, and NAME.yaml asks
     other judges about the same items. The options are those of check, for tables.
