@@ -38,7 +38,7 @@ def accuracy_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
         "accuracy:Q",
         title="accuracy, 95 % interval",
         scale=drawing.SHARE,
-        axis=alt.Axis(format="%", tickCount=5),
+        axis=drawing.percent_axis(5),
     )
     colour = drawing.by_judge(JUDGE, shown[JUDGE], judges)
     points = base.mark_point(filled=True, size=70).encode(x=x, color=colour)
@@ -107,7 +107,7 @@ def price_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
         "quality:Q",
         title="quality, 95 % interval",
         scale=alt.Scale(domain=[foot, top]),
-        axis=alt.Axis(format="%", tickCount=6),
+        axis=drawing.percent_axis(6),
     )
     rules = drawing.interval_rules(base.transform_filter("!datum.bare"), y, opacity=0.4)
     base = base.encode(y=y)
