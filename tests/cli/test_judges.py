@@ -80,6 +80,7 @@ def test_a_run_ends_without_the_confusion_table(call: Call, study: str) -> None:
     assert "verdicts (columns)" not in succeed(call("run", "checked.yaml")).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_the_deciding_measure_keeps_its_interval_at_any_width(
     call: Call, study: str, monkeypatch: pytest.MonkeyPatch, width: int

@@ -192,6 +192,7 @@ def test_a_line_that_is_too_long_is_refused_while_it_is_read(tmp_path: Path, nam
         read_table(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_a_file_of_too_many_cells_or_columns_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "many.jsonl"
     file.write_text("".join(json.dumps({f"k{n}": 1}) + "\n" for n in range(1_200)))

@@ -13,6 +13,7 @@ from documents import parse, region, rows, text
 from hostile import HOSTILE, PATHS, SHORT, TAG, hostile_lab
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.measures.consistency import conflicting_cells
+from judge_gym.records.numbers import dollars
 from judge_gym.stages.fidelity import check_view, marked
 from judge_gym.store import tables as t
 from judge_gym.web import analysis_cache
@@ -63,11 +64,11 @@ def page(lab: ServedLab, path: str, status: int = 200) -> Any:
         "/studies/press/next": ["What to buy next", "Where the variance is", "item x setup"],
         "/parts/study/disputed?study=press": ["Where judges disagree most", "All 3 items"],
         "/new": ["New study", "Estimate", "Repeats per item", "verdict.method", "january"],
-        "/evidence": ["Pools", "january", "Windows", "Valdoria"],
+        "/evidence": ["Frozen pools", "january", "Windows", "Valdoria"],
         "/windows/1": ["Window 1: Valdoria", "calm", "tense", "harsh"],
         "/pools/january": ["3 items", "Use in a new study"],
         "/pools/january?against=january": ["None: both contain the same texts"],
-        "/pools?experiment=pilot": ["Evidence of pilot", "calm"],
+        "/pools?experiment=pilot": ["Items of pilot", "calm"],
         "/evidence/1": ["Original", "View by sim:editor", "Experiments that judge it"],
         "/evidence/1?compare=words": ["every word that differs"],
         "/experiments/pilot": ["The judge is simulated", "complete", "Samples", "Rubrics"],
@@ -397,10 +398,10 @@ def test_totals_are_those_of_the_ledger(tmp_path_factory: pytest.TempPathFactory
         usage = {row["study"]: row for row in lab.lab.reports.usage(by=["study"])}
         paid = {cells[0]: cells[1] for table in shown.iter("table") for cells in rows(table)}
         assert {name: paid[name] for name in usage} == {
-            name: f"${row['usd']:,.2f}" for name, row in usage.items()
+            name: dollars(row["usd"]) for name, row in usage.items()
         }
         total = sum(row["usd"] or 0 for row in usage.values())
-        assert text(shown.find(".//div[@class='figures']/div/b")) == f"${total:,.2f}"
+        assert text(shown.find(".//div[@class='figures']/div/b")) == dollars(total)
         with lab.lab.store.database.begin() as connection:
             kept = dict(connection.execute(sa.select(t.attempts)).mappings().first() or {})
             connection.execute(

@@ -93,13 +93,13 @@ def _import(
 
 
 def _write_study(file: Path, text: str) -> Path | None:
-    """Writes the study file unless there is one; returns it, or None if there is no text."""
+    """Writes the study file if it has a text and is not there yet."""
     if text and not file.exists():
         file.write_text(text, encoding="utf-8")
     return file if text else None
 
 
 def _listed(names: tuple[str, ...], most: int = 5) -> str:
-    """Returns the first names, and how many more there are."""
+    """Lists the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

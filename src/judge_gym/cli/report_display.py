@@ -46,7 +46,7 @@ CHECKS = {
 
 
 def print_judges(table: "JudgeTable", *, most: int | None = None) -> None:
-    """Prints the sentence on which judge to use, and the judge table; `most` limits its rows."""
+    """Prints the sentence on which judge to use, and at most so many rows of the judge table."""
     if table["simulated"]:
         display.warning(table["simulated"])
     _print_table(table, most)
@@ -58,16 +58,16 @@ def _print_table(table: "JudgeTable", most: int | None) -> None:
 
 
 def print_judge_rows(table: "JudgeTable", most: int | None = None) -> None:
-    """Prints the judge table without a sentence above it; `most` limits its rows."""
+    """Prints at most so many rows of the judge table, without a sentence above it."""
     rows = table["rows"][:most]
     plot = judge_plot(table) if display.width() >= PLOTTED_WIDTH else None
-    whole = _rows(table, rows, plot, intervals=True)
-    fits = display.fits(whole)
+    with_intervals = _rows(table, rows, plot, intervals=True)
+    fits = display.fits(with_intervals)
     column = deciding_column(table)
     heads = [*([column["title"]] if column else []), *([_scale(plot)] if plot else [])]
     display.table(
         "",
-        whole if fits else _rows(table, rows, plot, intervals=False),
+        with_intervals if fits else _rows(table, rows, plot, intervals=False),
         note=" ".join(_below(table, len(rows), fits, plot)),
         one_line=True,
         essential=("setup", *heads),
@@ -109,7 +109,7 @@ def _interval(plot: JudgePlot, row: "JudgeRow") -> str:
 def _rows(
     table: "JudgeTable", rows: "Sequence[JudgeRow]", plot: JudgePlot | None, *, intervals: bool
 ) -> list[dict[str, str | None]]:
-    """Writes setups with the main columns; the deciding measure always has its interval."""
+    """Writes setups with the main columns. The deciding measure always has its interval."""
     heads = [head for head in table["columns"] if head["main"]]
     deciding = deciding_column(table)
     texts: list[dict[str, str | None]] = []
@@ -202,12 +202,12 @@ def print_summary(report: "Report") -> None:
 
 
 def _counted(count: str, name: str) -> str:
-    """Returns a number with what it counts: `1 experiment`."""
+    """Writes a number with what it counts: `1 experiment`."""
     return f"{count} {name[:-1] if count == '1' and name.endswith('s') else name}"
 
 
 def print_report(report: "Report") -> None:
-    """Prints a report whole; the longest tables are only in its files."""
+    """Prints a whole report, but the longest tables only into its files."""
     if report.banner:
         display.warning(report.banner)
     display.facts(report.title, report.facts)

@@ -23,7 +23,7 @@ Unit = Literal["share", "points", "dollars", "seconds", "coefficient", "stages",
 
 
 class Quantity(TypedDict):
-    """An estimate; its interval is null where it is withheld."""
+    """An estimate, whose interval is null where it is withheld."""
 
     value: float
     low: float | None
@@ -281,18 +281,18 @@ CORRECTED = (
 
 
 def deciding_column(table: JudgeTable) -> ColumnHead | None:
-    """Returns the column of the measure that decides standings; None if accuracy is unknown."""
+    """Finds the column of the measure that decides standings, if accuracy is known."""
     return table["columns"][0] if table["kind"] is not None and table["columns"] else None
 
 
 def people_deciding(table: JudgeTable) -> Quantity | None:
-    """Returns the deciding measure of people with each other; None where no two rated an item."""
+    """The deciding measure of people with each other, if two rated an item."""
     column, people = deciding_column(table), table["people"]
     return None if column is None or people is None else people["measures"].get(column["name"])
 
 
 def differing_counts(table: JudgeTable) -> str:
-    """Says on how many items columns rest; empty where all rest on as many."""
+    """Says on how many items columns rest, if these numbers differ."""
     counts: dict[str, set[int]] = {}
     for head in table["columns"]:
         values = [column_value(row, head["name"]) for row in table["rows"]]
@@ -363,7 +363,7 @@ def verdicts_by_label(confusion: Confusion) -> list[list[float] | None]:
 
 
 def column_value(row: JudgeRow, name: str) -> Quantity | None:
-    """Returns the value of a column of `JudgeTable.columns`; None if the row has none."""
+    """Finds the value of a column of `JudgeTable.columns`, if the row has one."""
     if name in row["measures"]:
         return row["measures"][name]
     value: Quantity | None = row.get(name)  # type: ignore[assignment]  # a key of Quantity

@@ -22,7 +22,7 @@ Record = TypeVar("Record")
 
 
 def as_record(kind: type[Record], values: Mapping[str, Any]) -> Record:
-    """Returns values, such as a row of a query, as a response, whose keys they must have."""
+    """Converts values, such as a row of a query, to a response, whose keys they must have."""
     required, optional = (getattr(kind, f"__{name}_keys__") for name in ("required", "optional"))
     if not required <= values.keys() <= required | optional:
         wrong = required ^ (values.keys() - optional)
@@ -31,7 +31,7 @@ def as_record(kind: type[Record], values: Mapping[str, Any]) -> Record:
 
 
 def as_records(kind: type[Record], rows: Iterable[Mapping[str, Any]]) -> list[Record]:
-    """Returns rows as responses of a kind, whose keys they must have."""
+    """Converts rows to responses of a kind, whose keys they must have."""
     return [as_record(kind, row) for row in rows]
 
 
@@ -154,7 +154,7 @@ class LabelRow(TypedDict):
 
 
 class SplitPart(TypedDict):
-    """One part of a split; `known` items have labels or a known answer."""
+    """One part of a split. Its `known` items have labels or a known answer."""
 
     items: int
     clusters: int
@@ -534,7 +534,7 @@ class ReportChoice(TypedDict):
 
 
 class ReportDigest(TypedDict):
-    """A report in short; `tables` are the names of its page's tables with their numbers of rows."""
+    """A report in short. `tables` are its page's tables with their numbers of rows."""
 
     title: str
     sentence: UntrustedText
@@ -584,7 +584,7 @@ class PlannedStage(TypedDict):
 
 
 class PlannedEndpoint(TypedDict):
-    """The calls to pay at one endpoint; endpoints are asked at the same time."""
+    """The calls to pay at one endpoint, which is asked beside the other endpoints."""
 
     endpoint: str
     models: list[str]

@@ -197,12 +197,10 @@ def initial(text: str) -> str:
 def usd(value: float | None) -> str:
     """Returns an amount in US dollars, or a dash if the price is unknown.
 
-    >>> usd(0.0123), usd(12.5)
-    ('$0.0123', '$12.50')
+    >>> usd(0.0123), usd(1.5), usd(None)
+    ('$0.012', '$1.50', '–')
     """
-    if value is None or value != value:
-        return "–"
-    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
+    return "–" if value is None or value != value else numbers.dollars(value)
 
 
 def duration(value: timedelta | None) -> str:
