@@ -299,7 +299,8 @@ def ordinal_colours(column: str, title: str, values: Iterable[Any]) -> Any:
 
 def percent_axis(count: int) -> Any:
     """Returns an axis of shares with about so many numbers, in percent as tables write it."""
-    return alt.Axis(labelExpr="round(100 * datum.value) + ' %'", tickCount=count)
+    # The format is that of the labels that screen readers speak.
+    return alt.Axis(format="%", labelExpr="round(100 * datum.value) + ' %'", tickCount=count)
 
 
 def named_colours(
