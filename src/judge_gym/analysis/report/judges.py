@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.frames import level_name
+from judge_gym.analysis.frames import JUDGE, level_name
 from judge_gym.analysis.judges.sentence import MEASURES
 from judge_gym.analysis.report.page import (
     Chart,
@@ -67,8 +67,7 @@ def price_and_quality(given: ReportInput) -> Section | None:
     is_share = head is not None and head["unit"] == "share"
     prices = [
         {
-            "setup": row["setup"],
-            "usd": row["usd_per_1000"]["value"],
+            **{"setup": row["setup"], JUDGE: row["judge"], "usd": row["usd_per_1000"]["value"]},
             **{"quality": quality["value"], "low": quality["low"], "high": quality["high"]},
         }
         for row in table["rows"]
