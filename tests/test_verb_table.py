@@ -317,7 +317,7 @@ def test_a_reading_verb_leaves_a_production_database_as_it_is(
         for name, arguments in CALLS:
             if BY_NAME[name].effect != "reads":
                 outcome(lab, name, arguments)
-        lab.store.splits.save("", 0, 0.5, {1: True, 2: False}, replace=True)
+        lab.store.splits.save("", 0, {}, {1: "test", 2: "train"}, replace=True)
         Deployment(lab.store.database).mark("prod")
         before = contents(tmp_path / "lab.db")
         reads = [

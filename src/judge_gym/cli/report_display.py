@@ -98,7 +98,7 @@ def _below(table: "JudgeTable", printed: int, fits: bool) -> "Iterator[str]":
         yield f"People with each other: {with_interval(people, FORMATS[column['unit']])}."
     if split := table["split"]:
         yield (
-            f"Chosen on {split['train']} items of train, estimated on {split['test']} of test, "
+            f"Chosen on {split['choice']} items of {split['chosen_on']}, estimated on {split['test']} of test, "
             f"which was used {display.times(split['uses'])} so far."
         )
     if is_corrected(table):

@@ -14,7 +14,7 @@ def label_frame(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFram
     """Makes a table of raters' stages of items of experiments: tag, evidence, rater, stage."""
     import pandas as pd
 
-    labels = store.evidence.labels()
+    labels = store.labels.all()
     stages_given = []
     for row in rows if labels else []:
         task = store.experiments.find(row["tag"])[0].task
@@ -32,3 +32,12 @@ def label_frame(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFram
             and label["stage"] in numbers
         ]
     return pd.DataFrame(stages_given, columns=["tag", "evidence", "rater", "stage"])
+
+
+def pair_label(label: str, rubric: Mapping[str, Any]) -> str:
+    """Turns the label of a response of a pair into that of the other one; a tie stays a tie.
+
+    A pair that is shown in reverse is labelled by the order in which it is shown.
+    """
+    first, second, *_ = (stage[0] for stage in rubric["stages"])
+    return {first: second, second: first}.get(label, label)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
+from judge_gym.store.labels import latest_labels
 from judge_gym.store.ledger import latest_attempt
 from judge_gym.store.samples import PARAMETERS
 
@@ -119,6 +120,7 @@ class Items:
         query = (
             sa.select(label.evidence_id, label.rater, label.stage)
             .where(label.evidence_id.in_(items), label.concept.in_(["", concept]))
+            .where(latest_labels())
             .order_by(label.id)
         )
         with self._database.read() as connection:
@@ -157,6 +159,7 @@ class Items:
         query = (
             sa.select(label.rater, label.stage)
             .where(label.evidence_id == evidence, label.concept.in_(["", concept]))
+            .where(latest_labels())
             .order_by(label.rater, label.id)
         )
         with self._database.read() as connection:

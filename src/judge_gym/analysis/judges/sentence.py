@@ -56,7 +56,7 @@ def sentence(table: JudgeTable) -> str:
     if row["standing"] == "worse":  # chosen on train, and test disagrees
         gap = gap_text(table["measure"], _distance(row))
         return (
-            f"{row['setup']} is best on train, but not on test: {number} there; "
+            f"{row['setup']} is best on {part}, but not on test: {number} there; "
             f"{top['setup']} is better by {gap}."
         )
     if constant:

@@ -31,6 +31,7 @@ from judge_gym.analysis.judges.compared import (
 from judge_gym.analysis.judges.quantities import as_quantity
 from judge_gym.analysis.judges.sentence import reason, sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
+from judge_gym.analysis.judges.splits import Part, choice_part
 from judge_gym.analysis.measures import Compared, LabelScale, Measure, registered
 from judge_gym.analysis.measures.confusion import UNSCORED
 from judge_gym.analysis.measures.consistency import ALIKE, independence
@@ -99,7 +100,7 @@ def judge_table(
     *,
     preparation: pd.DataFrame | None = None,
     margin: float | None = None,
-    in_test: Mapping[Any, bool] | None = None,
+    parts: Mapping[Any, str] | None = None,
     simulated: str = "",
     measure: MeasureName | None = None,
     loss: Mapping[str, float] | None = None,
@@ -114,8 +115,8 @@ def judge_table(
         preparation: the calls for views and rubrics, with columns tag, evidence (of a view) or
             rubric, usd, seconds. They count in full for each setup that needs them.
         margin: the difference below which the study calls two setups equally good.
-        in_test: which items of a split are in its test part. The choice of a setup is then made on
-            the others, and quality is estimated on these.
+        parts: the part of each item of a split. The choice of a setup is then made on dev, or on
+            train without one, and quality is estimated on test.
         simulated: the warning that judges were simulated.
         measure: which measure decides; by default the one that fits the scale of the labels.
         loss: what a `miss` and a `false_alarm` cost; expected loss then decides.
@@ -125,7 +126,7 @@ def judge_table(
     own = own_rows(frame)
     setups = setups_of(own)
     verdicts = of_setups(own, setups, people, preparation)
-    test, train = _parts(verdicts, in_test)
+    test, train = _parts(verdicts, parts)
     kind = _leading_kind(verdicts, test)
     basis = None if kind is None else _Basis(verdicts, kind, test, train, loss, positive)
     decider = _decider(basis, measure)
@@ -166,7 +167,7 @@ def judge_table(
         "compared_items": len(compared.units),
         "clusters": compared.clusters,
         "margin": margin,
-        "split": _split(verdicts, test, train) if in_test else None,
+        "split": _split(verdicts, test, train, choice_part(parts)) if parts else None,
         "simulated": simulated,
         "notes": [],
         "columns": _heads(columns, basis, decider),
@@ -179,7 +180,7 @@ def judge_table(
             None if table["people"] is None else table["people"]["measures"].get("exact")
         )
     table["notes"] = [
-        *_notes(rows, compared, repeating, basis, _unsplit(verdicts, in_test)),
+        *_notes(rows, compared, repeating, basis, _unsplit(verdicts, parts)),
         *sticky,
     ]
     declared = measure is not None or loss is not None
@@ -193,17 +194,20 @@ def judge_table(
 # --- what verdicts are compared with ------------------------------------------------------------
 
 
-def _parts(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> tuple[BoolArray, BoolArray]:
-    """Says of each row whether its item is in test, and in train; without a split in test."""
-    if not in_test:
+def _parts(verdicts: Verdicts, parts: Mapping[Any, str] | None) -> tuple[BoolArray, BoolArray]:
+    """Says of each row whether its item is in test, and in the part on which setups are chosen.
+
+    Without a split every item is in test.
+    """
+    if not parts:
         every = np.full(len(verdicts.rows), True)
         return every, ~every
-    part = verdicts.rows["evidence"].map(in_test)
-    return part.eq(True).to_numpy(), part.eq(False).to_numpy()
+    part = verdicts.rows["evidence"].map(parts)
+    return part.eq("test").to_numpy(), part.eq(choice_part(parts)).to_numpy()
 
 
-def _unsplit(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> int:
-    return int(verdicts.rows["evidence"].map(in_test).isna().sum()) if in_test else 0
+def _unsplit(verdicts: Verdicts, parts: Mapping[Any, str] | None) -> int:
+    return int(verdicts.rows["evidence"].map(parts).isna().sum()) if parts else 0
 
 
 def _leading_kind(verdicts: Verdicts, test: BoolArray) -> TruthKind | None:
@@ -757,14 +761,15 @@ def _known_items(verdicts: Verdicts) -> int:
     return int(verdicts.rows.loc[known, "evidence"].nunique())
 
 
-def _split(verdicts: Verdicts, test: BoolArray, train: BoolArray) -> SplitUse:
+def _split(verdicts: Verdicts, test: BoolArray, train: BoolArray, chosen_on: Part) -> SplitUse:
     """Counts the items with known answers or labels in each part of a split."""
     known = np.zeros(len(verdicts.rows), dtype=bool)
     for reference in verdicts.references.values():
         known |= ~np.isnan(reference.right)
     evidence = verdicts.rows["evidence"]
     return {
-        "train": int(evidence[known & train].nunique()),
+        "chosen_on": chosen_on,
+        "choice": int(evidence[known & train].nunique()),
         "test": int(evidence[known & test].nunique()),
         "uses": 0,
     }

@@ -346,7 +346,7 @@ def _note(table: JudgeTable) -> str:
         )
     if split := table["split"]:
         parts.append(
-            f"The setup was chosen on {split['train']} items of train, and quality is that of "
+            f"The setup was chosen on {split['choice']} items of {split['chosen_on']}; quality is of "
             f"{split['test']} items of test, of which {split['uses']} "
             f"{'estimate was' if split['uses'] == 1 else 'estimates were'} read so far."
         )
