@@ -76,9 +76,9 @@ chaos: $(VENV)/test
 mutants: $(VENV)/test
 	$(BIN)/python scripts/mutants.py $(if $(ONLY),--only '$(ONLY)')
 
-# Writes the prompt snapshots anew; read the diff before you commit it.
+# Writes the snapshots of prompts and of the style guide anew; read the diff before you commit it.
 snapshots: $(VENV)/test
-	WRITE_SNAPSHOTS=1 $(BIN)/pytest -q tests/stages/test_prompts.py
+	WRITE_SNAPSHOTS=1 $(BIN)/pytest -q tests/stages/test_prompts.py tests/web/test_styleguide.py
 
 $(VENV)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "judge-gym needs Python 3.11 or newer")'

@@ -102,7 +102,7 @@ def test_an_error_is_a_page_that_says_what_is_wrong(
 ) -> None:
     shown = page(lab, path, status)
     assert words in text(shown.find(".//main"))
-    assert "Evidence" in text(shown.find(".//nav")), "the navigation stays"
+    assert "Studies" in text(shown.find(".//nav")), "the navigation stays"
 
 
 def test_empty_form_fields_are_no_filter(lab: ServedLab) -> None:

@@ -40,4 +40,4 @@ def pair_label(label: str, rubric: Mapping[str, Any]) -> str:
     A pair that is shown in reverse is labelled by the order in which it is shown.
     """
     first, second, *_ = (stage[0] for stage in rubric["stages"])
-    return {first: second, second: first}.get(label, label)
+    return str({first: second, second: first}.get(label, label))

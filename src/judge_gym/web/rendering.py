@@ -12,8 +12,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
 
 from judge_gym.records import numbers
+from judge_gym.records.forest import Axis, row_svg
 from judge_gym.records.numbers import FORMATS, difference_with_interval, with_interval
 from judge_gym.web.markdown import markdown
+from judge_gym.web.navigation import navigation, operators
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -79,9 +81,11 @@ def environment() -> "Environment":
         lstrip_blocks=True,
     )
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
+    env.globals.update(navigation=navigation, operators=operators)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
     env.filters.update(duration=duration, markdown=markdown, signed=signed)
     env.filters.update(quantity=quantity, difference=difference_with_interval, initial=initial)
+    env.filters.update(forest=forest, axis=axis)
     return env
 
 
@@ -94,17 +98,18 @@ def render(request: Request, template: str, /, *, status: int = 200, **values: A
 
 def error_page(scope: Scope, error: Response) -> Response:
     """Returns an error as a page if the client asks for one, else unchanged as JSON."""
-    accepts = Headers(scope=scope).get("accept", "")
-    if scope["path"].startswith("/api") or "text/html" not in accepts:
+    headers = Headers(scope=scope)
+    if scope["path"].startswith("/api") or "text/html" not in headers.get("accept", ""):
         return error
     content = json.loads(bytes(error.body))["error"]
     if "remedy" in content:
         content["message"] += f"; run '{content['remedy']['command']}'"
-    page = environment().get_template("error.html.j2")
+    in_part = "hx-request" in headers  # a part of a page that htmx asked for
+    page = environment().get_template("_error.html.j2" if in_part else "error.html.j2")
     caller = scope.get("state", {}).get("caller")  # known callers keep the navigation
     text = page.render(caller=caller, path=scope["path"], error=content, status=error.status_code)
-    headers = {name: error.headers[name] for name in ("retry-after",) if name in error.headers}
-    return HTMLResponse(text, error.status_code, headers)
+    kept = {name: error.headers[name] for name in ("retry-after",) if name in error.headers}
+    return HTMLResponse(text, error.status_code, kept)
 
 
 def term(name: str, label: str = "") -> "str | Markup":
@@ -146,6 +151,20 @@ def quantity(value: "Quantity | None", unit: "Unit") -> "str | Markup":
         title = f"No interval: {value['withheld']}"
         return Markup('<span title="{}">{}</span>').format(title, estimate)
     return estimate
+
+
+def forest(axis: Axis, value: "Quantity | None", **options: Any) -> "Markup":
+    """Returns a row of a forest plot on an axis, with the options of `row_svg`."""
+    from markupsafe import Markup
+
+    return Markup(row_svg(axis, value, **options))
+
+
+def axis(scale: Axis, **options: Any) -> "Markup":
+    """Returns the numbers of a forest plot's axis, for the head of its table."""
+    from markupsafe import Markup
+
+    return Markup(scale.svg(**options))
 
 
 def initial(text: str) -> str:

@@ -53,10 +53,11 @@ def sentence(table: JudgeTable) -> str:
     worse = [other for other in others if other["standing"] == "worse"]
     # Differences are from the compared setup with the best estimate, which has none.
     top = next(row for row in rows if row["difference"] is None and row["standing"] != "unknown")
-    if row["standing"] == "worse":  # chosen on train, and test disagrees
+    split = table["split"]
+    if row["standing"] == "worse" and split is not None:  # test disagrees with the choice
         gap = gap_text(table["measure"], _distance(row))
         return (
-            f"{row['setup']} is best on {part}, but not on test: {number} there; "
+            f"{row['setup']} is best on {split['chosen_on']}, but not on test: {number} there; "
             f"{top['setup']} is better by {gap}."
         )
     if constant:

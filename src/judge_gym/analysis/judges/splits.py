@@ -98,11 +98,12 @@ def _spread(count: int, shares: Mapping[str, float]) -> list[str]:
     >>> _spread(5, {"train": 0.2, "dev": 0.4, "test": 0.4})
     ['test', 'dev', 'train', 'test', 'dev']
     """
-    placed = dict.fromkeys(shares, 0)
-    sequence = []
+    placed = dict.fromkeys(PARTS, 0)
+    sequence: list[str] = []
     for place in range(1, count + 1):
         # The part that lacks most of what it should have by now; test first among equals.
-        part = max(reversed(shares), key=lambda name: shares[name] * place - placed[name])
+        due = {name: shares[name] * place - placed[name] for name in reversed(PARTS)}
+        part = max(due, key=due.__getitem__)
         placed[part] += 1
         sequence.append(part)
     return sequence

@@ -60,3 +60,9 @@ document.addEventListener("click", (event) => {
     if (button.dataset.then) location.assign(button.dataset.then);
   });
 });
+
+// <button data-dialog="ID"> opens a dialog; its own buttons and Escape close it.
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) document.getElementById(opener.dataset.dialog).showModal();
+});
