@@ -463,7 +463,7 @@ CASES = [
          files={"labels.csv": HEAD + "1,bob,1\n"}),
     # words
     Case("pool-verb", "pool thaw january", ["thaw"]),
-    Case("labels-verb", "labels export", ["export"]),
+    Case("labels-verb", "labels publish", ["publish"]),
 ]  # fmt: skip
 
 

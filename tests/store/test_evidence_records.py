@@ -284,10 +284,14 @@ def test_labels_change_only_with_replace(store: Store) -> None:
     revised = [label(1, "ann", "4"), label(1, "bob", "3"), label(3, "ann", "1")]
     assert store.labels.save(revised, replace=True) == {"new": 1, "same": 1, "changed": 1}
     assert said(store) == [
-        (1, "", "ann", "4"), (1, "", "bob", "3"), (2, "", "ann", "Stormy"), (3, "", "ann", "1"),
+        (1, "", "bob", "3"), (2, "", "ann", "Stormy"), (1, "", "ann", "4"), (3, "", "ann", "1"),
     ]  # fmt: skip
     assert [row["title"] for row in store.labels.all()] == [
-        "Title 0", "Title 0", "Title 1", "Title 2",
+        "Title 0", "Title 1", "Title 0", "Title 2",
+    ]  # fmt: skip
+    # What a rater said before stays.
+    assert [row["stage"] for row in store.labels.history([1]) if row["rater"] == "ann"] == [
+        "2", "4",
     ]  # fmt: skip
 
 
