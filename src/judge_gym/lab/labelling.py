@@ -22,7 +22,7 @@ from judge_gym.records.responses import LabelQueueRow, QueueRater
 from judge_gym.sources.files import read_items
 from judge_gym.stages.evidence import Neutralizer
 from judge_gym.store import Store
-from judge_gym.store.labels import Assignment, GivenLabel, Kind, Queue
+from judge_gym.store.labels import ADJUDICATE, Assignment, GivenLabel, Kind, Queue
 from judge_gym.studies import Experiment
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 LINK_DAYS = 14
 """How long the link of a rater is valid, unless it is said otherwise."""
 ITEMS = "items.jsonl"
-ADJUDICATE = "adjudicate"
-"""The key of a queue's draw that marks the items on which raters differed."""
 
 
 @dataclass(frozen=True, slots=True)

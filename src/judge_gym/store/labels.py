@@ -16,6 +16,8 @@ from judge_gym.store.database import Database
 from judge_gym.store.ledger import CHUNK
 
 Kind = Literal["imported", "given", "adjudicated"]
+ADJUDICATE = "adjudicate"
+"""The key of a queue's draw that marks the items on which raters differed."""
 KEY = ("evidence_id", "concept", "rater")
 """What a label is of; of several labels with the same key the latest counts."""
 
@@ -229,13 +231,15 @@ class LabelQueues:
         """
         q, item = t.label_queues.c, t.label_queue_items.c
         query = (
-            sa.select(item.evidence_id, item.probability)
+            sa.select(item.evidence_id, item.probability, q.draw)
             .join(t.label_queues, q.id == item.queue_id)
             .where(q.study == study)
             .order_by(item.queue_id)
         )
         chances: dict[int, float | None] = {}
         for row in self._database.rows(query):
+            if row["draw"].get(ADJUDICATE):
+                continue  # these were drawn before
             earlier, drawn = chances.get(row["evidence_id"]), row["probability"]
             if earlier is not None and drawn is not None:
                 drawn = 1 - (1 - earlier) * (1 - drawn)

@@ -112,10 +112,21 @@ def _extra_chances(scores: Mapping[int, float], count: int, core_chance: float) 
 
     The chances are so large that about `count` items outside the core are drawn.
     """
-    total, outside = sum(scores.values()), 1 - core_chance
-    if not total or not outside:
+    outside = 1 - core_chance
+    if not outside or not any(scores.values()):
         return {}
-    return {item: min(count / outside * score / total, 1.0) for item, score in scores.items()}
+    chances: dict[int, float] = {}
+    rest, wanted = {item: score for item, score in scores.items() if score}, count / outside
+    while rest and wanted > 0:
+        factor = wanted / sum(rest.values())
+        certain = [item for item, score in rest.items() if factor * score >= 1]
+        if not certain:
+            return chances | {item: factor * score for item, score in rest.items()}
+        # What is certain to be drawn leaves fewer draws to the others.
+        chances |= dict.fromkeys(certain, 1.0)
+        wanted -= len(certain)
+        rest = {item: score for item, score in rest.items() if item not in chances}
+    return chances
 
 
 def _uniform(seed: int, purpose: str, key: str) -> float:

@@ -90,6 +90,8 @@ NOT_AMONG_PEOPLE = ("tau_b", "spearman", "bias")
 """Measures that are not those of random pairs of raters: correlations have their own rule, and the
 bias of raters against each other is 0 by definition."""
 OTHER: Mapping[TruthKind, TruthKind] = {"accuracy": "agreement", "agreement": "accuracy"}
+WEIGHT = "weight"
+"""The column of people's labels with the inverse of the item's chance to be labelled."""
 Column = Mapping[int, Terms]
 """The terms of a measure by setup."""
 
@@ -111,7 +113,8 @@ def judge_table(
 
     Args:
         frame: the tidy samples; a column `seconds` is the time of each call.
-        people: raters' stages, with columns tag, evidence, rater, stage.
+        people: raters' stages, with columns tag, evidence, rater, stage; with `weight`, the inverse
+            of each item's chance to be labelled.
         preparation: the calls for views and rubrics, with columns tag, evidence (of a view) or
             rubric, usd, seconds. They count in full for each setup that needs them.
         margin: the difference below which the study calls two setups equally good.
@@ -127,8 +130,8 @@ def judge_table(
     setups = setups_of(own)
     verdicts = of_setups(own, setups, people, preparation)
     test, train = _parts(verdicts, parts)
-    kind = _leading_kind(verdicts, test)
-    basis = None if kind is None else _Basis(verdicts, kind, test, train, loss, positive)
+    kind, weights = _leading_kind(verdicts, test), _unit_weights(verdicts, people)
+    basis = None if kind is None else _Basis(verdicts, kind, test, train, loss, positive, weights)
     decider = _decider(basis, measure)
     columns = _columns(verdicts, basis)
     quantities = {
@@ -210,6 +213,19 @@ def _unsplit(verdicts: Verdicts, parts: Mapping[Any, str] | None) -> int:
     return int(verdicts.rows["evidence"].map(parts).isna().sum()) if parts else 0
 
 
+def _unit_weights(verdicts: Verdicts, people: pd.DataFrame | None) -> FloatArray | None:
+    """Finds the inverse of each unit's chance to be labelled; None where all had the same.
+
+    They are divided by their mean, so that sums of weights count units.
+    """
+    if people is None or WEIGHT not in people or people[WEIGHT].nunique() < 2:
+        return None
+    of_item = people.drop_duplicates("evidence").set_index("evidence")[WEIGHT]
+    weights = pd.Series([unit[1] for unit in verdicts.units]).map(of_item).fillna(0.0).to_numpy()
+    scaled: FloatArray = weights / weights[weights > 0].mean()
+    return np.where(scaled > 0, scaled, 1.0)
+
+
 def _leading_kind(verdicts: Verdicts, test: BoolArray) -> TruthKind | None:
     """Chooses what more units have: known answers, or labels of people."""
     units: dict[TruthKind, int] = {
@@ -231,8 +247,11 @@ class _Basis:
         train: BoolArray,
         loss: Mapping[str, float] | None,
         positive: str | None,
+        weights: FloatArray | None,
     ) -> None:
         self.verdicts, self.kind, self.test = verdicts, kind, test
+        self.weights = weights if kind == "agreement" else None
+        """By unit, the inverse of its chance to be labelled; None where all had the same."""
         self.reference: Reference = verdicts.references[kind]
         self.scale: LabelScale | None = label_scale(verdicts, self.reference, positive)
         self.loss = None if loss is None else _loss(loss, self.scale)
@@ -276,7 +295,26 @@ class _Basis:
         chosen = self.loss if decider == "loss" and self.loss is not None else decider
         if chosen == "loss":
             return None
-        return best_constant(chosen, labels, positive=positive, concepts=concept)
+        weights = None if self.weights is None else self.weights[units]
+        return best_constant(chosen, labels, positive=positive, concepts=concept, weights=weights)
+
+    def quality(self, measure: Measure, compared: Mapping[int, Compared]) -> dict[int, Terms]:
+        """Computes the terms of a measure of quality, by setup."""
+        assert measure.quality is not None
+        terms = {
+            index: self.weighted(measure.quality(of_setup)) for index, of_setup in compared.items()
+        }
+        return {
+            index: of_setup
+            for index, of_setup in terms.items()
+            if of_setup is not None and not np.isnan(of_setup.value)
+        }
+
+    def weighted(self, terms: Terms | None) -> Terms | None:
+        """Weights units by the inverse of their chance to be labelled, where chances differ."""
+        if terms is None or self.weights is None:
+            return terms
+        return terms.weighted(self.weights[terms.units])
 
     def people_measures(self) -> PeopleMeasures | None:
         """Computes every measure for people with each other."""
@@ -287,14 +325,14 @@ class _Basis:
         for measure in registered():
             if measure.quality is None or measure.name in (*OWN_KEYS, *NOT_AMONG_PEOPLE):
                 continue
-            terms = measure.quality(people)
+            terms = self.weighted(measure.quality(people))
             if terms is not None and not np.isnan(terms.value):
                 measures[measure.name] = as_quantity(terms.estimate(clusters))
         return {"measures": measures | self._people_ranks()}
 
     def _people_ranks(self) -> dict[str, Quantity]:
         """Correlates each rater with the mean of the others."""
-        if self.scale is None or self.scale.kind != "ordinal":
+        if self.scale is None or self.scale.kind != "ordinal" or self.weights is not None:
             return {}
         labels = self.verdicts.raters
         labels = labels[labels["unit"].isin(self.units)].drop_duplicates(["unit", "rater"])
@@ -350,20 +388,10 @@ def _columns(verdicts: Verdicts, basis: _Basis | None) -> dict[str, Column]:
         if measure.column is not None:
             columns[measure.name] = measure.column(verdicts)
         if measure.quality is not None and basis is not None:
-            columns[measure.name] = _quality_terms(measure, basis.on_test)
+            columns[measure.name] = basis.quality(measure, basis.on_test)
     if basis is not None:
         columns["other"] = basis.other()
     return columns
-
-
-def _quality_terms(measure: Measure, compared: Mapping[int, Compared]) -> dict[int, Terms]:
-    assert measure.quality is not None
-    terms = {index: measure.quality(of_setup) for index, of_setup in compared.items()}
-    return {
-        index: of_setup
-        for index, of_setup in terms.items()
-        if of_setup is not None and not np.isnan(of_setup.value)
-    }
 
 
 def _quantities(column: Column, setups: int, clusters: IntArray) -> list[Quantity | None]:
@@ -484,7 +512,7 @@ def _compared(
 def _train_terms(basis: _Basis, name: str, indexes: Sequence[int]) -> list[Terms]:
     """Computes the deciding measure on train, for the setups that have it there."""
     measure = next(one for one in registered() if one.name == name)
-    terms = _quality_terms(measure, basis.on_train)
+    terms = basis.quality(measure, basis.on_train)
     return [terms[index] for index in indexes if index in terms]
 
 
@@ -708,8 +736,10 @@ def _confusion(
     """Crosses verdicts and labels of the chosen setup."""
     if basis is None or basis.scale is None or compared.chosen is None:
         return None
-    tables, stages = basis.on_test[compared.chosen].tables, basis.scale.stages
-    shares = tables.mean(axis=0)
+    chosen, stages = basis.on_test[compared.chosen], basis.scale.stages
+    tables = chosen.tables
+    weights = None if basis.weights is None else basis.weights[chosen.units]
+    shares = np.average(tables, axis=0, weights=weights)
     statuses = [name for name, row in zip(UNSCORED, shares[stages:], strict=True) if row.any()]
     rows = [*range(stages), *(stages + UNSCORED.index(name) for name in statuses)]
     return {
@@ -742,9 +772,11 @@ def _beside_people(
         name = setups[chosen].name
         # Where all answers are known there is no rate to estimate.
         if basis.kind == "agreement" or np.isnan(judged.label).any():
-            entries["rate"] = rate_of(name, judged, verdicts.clusters, scale)
+            entries["rate"] = rate_of(name, judged, verdicts.clusters, scale, basis.weights)
+        if basis.weights is not None:  # neither is a function of weighted sums
+            return entries
         entries["length"] = length_of(name, chosen, verdicts, judged, scale, basis.kind)
-    if basis.kind == "agreement":
+    if basis.kind == "agreement" and basis.weights is None:
         tests = [
             replacement_test(setups[index].name, of_setup, verdicts, scale, epsilon)
             for index, of_setup in basis.on_test.items()
@@ -804,6 +836,12 @@ def _notes(
                 f"which of {' and '.join(basis.scale.names)} is the positive label is not known: "
                 "sensitivity and specificity need it, as the study's key `positive`"
             )
+    if basis is not None and basis.weights is not None:
+        yield (
+            "items were drawn for labels with different chances: every number on labels is "
+            "weighted by them, and holds approximately; correlations of ranks, the effect of "
+            "length and the replacement of a rater are left out"
+        )
     if repeating:
         yield (
             f"the repeats of {', '.join(repeating)} have the same texts or temperature 0: "
