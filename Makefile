@@ -37,8 +37,8 @@ test-all: test test-slow
 # (about 90 minutes of CPU time) is what the page shows; ONLY=NAME prints a part of it and writes nothing.
 PANELS ?= 1900
 simulations: $(VENV)/test
-	$(if $(ONLY),,$(BIN)/pytest -m simulation tests)
-	PYTHONPATH=tests $(BIN)/python -m simulations --panels $(PANELS) $(if $(ONLY),--only '$(ONLY)',--write)
+	$(if $(ONLY),,$(BIN)/pytest -m simulation tests --junitxml=.simulations.xml)
+	PYTHONPATH=tests $(BIN)/python -m simulations --panels $(PANELS) $(if $(ONLY),--only '$(ONLY)',--write --studies .simulations.xml)
 
 check: $(VENV)/check
 	$(BIN)/ruff format --check .

@@ -112,6 +112,8 @@ CALLS: list[tuple[str, Mapping[str, Any]]] = [
         },
     ),
     ("experiments.load_rubric", {"tag": "severity", "rubric": RUBRIC}),
+    ("labels.ask", {"study": "severity", "raters": ["ada", "bo"], "items": 1}),
+    ("labels.ask", {"study": "pilot", "raters": ["ada"]}),
     ("experiments.list", {}),
     ("experiments.list", {"task_type": "benchmark"}),
     ("experiments.show", {"tag": "pilot/strict"}),
@@ -291,6 +293,7 @@ def test_a_client_returns_what_the_lab_returns(
         "runs.start_evidence",
         "failures.record_action",
         "failures.start",
+        "labels.ask",
         "labels.split",
     }
     assert refused == expected

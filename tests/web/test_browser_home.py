@@ -1,5 +1,6 @@
 """Home and the list of experiments show what is in the lab, live."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -87,5 +88,8 @@ def test_a_run_is_watched_to_its_end_without_a_reload(lab: ServedLab, page: Page
     lab.post("/api/runs", target="later", samples=3)
     expect(row.locator(".pill")).to_have_text("complete", timeout=60_000)
     [run] = lab.lab.get_experiment_summary("later")["runs"]
-    expect(row.locator("[data-done]")).to_have_text(str(sum(run["done"].values())))
+    scored = run["verdicts"]["scored"]
+    expect(row.locator(".outcomes")).to_have_attribute(
+        "aria-label", re.compile(f"^{scored} scored")
+    )
     assert page.evaluate("window.stayed") is True

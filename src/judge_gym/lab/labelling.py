@@ -20,7 +20,6 @@ from judge_gym.records import Evidence, Pool, digest
 from judge_gym.records.evidence import FIELD_NAMES
 from judge_gym.records.responses import LabelQueueRow, QueueRater
 from judge_gym.sources.files import read_items
-from judge_gym.stages.evidence import Neutralizer
 from judge_gym.store import Store
 from judge_gym.store.labels import ADJUDICATE, Assignment, GivenLabel, Kind, Queue
 from judge_gym.studies import Experiment
@@ -436,6 +435,8 @@ class Labelling:
             strategy = experiment.design.evidence.resolve()
             fields, text = strategy.shown(item.fields), item.text
             if strategy.editor is not None:
+                from judge_gym.stages.evidence import Neutralizer
+
                 maker = Neutralizer(experiment.design).maker
                 views = self._store.evidence.view_texts(maker, experiment.task.pool)
                 if item.id not in views:

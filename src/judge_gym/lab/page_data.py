@@ -10,6 +10,7 @@ from judge_gym.lab.export_columns import requested_columns
 from judge_gym.lab.items import StudyItems
 from judge_gym.lab.sample_frames import exported_samples, with_answers
 from judge_gym.lab.studies import Studies
+from judge_gym.lab.study_states import StudyState, study_states
 from judge_gym.models import Registry
 from judge_gym.records import Message, Window
 from judge_gym.records.responses import Collection as CollectionRow
@@ -67,6 +68,14 @@ class PageData:
     def progress(self, tag: str) -> Sequence[Progress]:
         """Reads the progress of each run of an experiment, oldest first."""
         return self._store.progress.of_tag(tag)
+
+    def study_state(self, study: str) -> StudyState:
+        """Reads how a study is going: its status, what came of its verdicts, what to do next."""
+        return study_states(self._store, [study])[study]
+
+    def study_states(self, studies: Collection[str]) -> Mapping[str, StudyState]:
+        """Reads how studies are going, by name."""
+        return study_states(self._store, studies)
 
     def study_models(self, study: str) -> Sequence[dict[str, Any]]:
         """Returns what each model answered in a study: in all, in the last minute, last error."""

@@ -11,7 +11,7 @@ from judge_gym.lab.collection import redacted
 from judge_gym.lab.study_errors import missing_files_at
 from judge_gym.lab.study_evidence import read_benchmark, read_pool, with_draft_ids, with_truth
 from judge_gym.lab.study_files import StudySource
-from judge_gym.lab.study_labels import PoolLabel, pool_labels
+from judge_gym.lab.study_labels import PoolLabel, other_rubric_warning, pool_labels
 from judge_gym.lab.study_notes import (
     model_warnings,
     same_family,
@@ -83,6 +83,8 @@ def prepare_study(file: StudySource, models: Registry, store: Store) -> Prepared
     if labels:
         raters = ", ".join(dict.fromkeys(label.rater for label in labels))
         warnings.append(f"{len(labels):,} labels of people: {raters}")
+    labelled = {label["evidence"] for label in store.labels.all()}
+    warnings += other_rubric_warning(labels, labelled, sweep.experiments)
     prepared = prepare_sweep(study, _without_secrets(file), sweep, models, warnings)
     return replace(prepared, labels=labels)
 

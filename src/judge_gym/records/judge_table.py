@@ -13,8 +13,11 @@ TruthKind = Literal["accuracy", "agreement"]
 MeasureName = Literal["exact", "balanced", "weighted", "rank", "error"]
 """The measures that can decide standings; a declared loss is another."""
 Decider = Literal["exact", "balanced", "weighted", "rank", "error", "loss"]
-
-
+OTHER_RUBRIC = (
+    "people labelled under another rubric than the judges, which wrote their own: the same stage "
+    "number may mean something else"
+)
+"""What readers must know of agreement with people where a task gives no rubric."""
 Unit = Literal["share", "points", "dollars", "seconds", "coefficient", "stages", "loss"]
 """How the values of a measure are written."""
 

@@ -25,6 +25,7 @@ from judge_gym.store.runs import Run, Runs, Targets
 from judge_gym.store.samples import Samples, Selection, Span
 from judge_gym.store.splits import Split, Splits
 from judge_gym.store.sql import ReadOnlySql, Rows
+from judge_gym.store.study_results import StudyResults
 from judge_gym.store.suites import Suites
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 from judge_gym.store.unused_file import discard_unused
@@ -63,6 +64,7 @@ __all__ = [
     "Span",
     "Split",
     "Store",
+    "StudyResults",
     "SuiteResult",
     "SuiteRun",
     "Targets",
@@ -101,6 +103,7 @@ class Store:
         self.labels = Labels(database)
         self.label_queues = LabelQueues(database)
         self.splits = Splits(database)
+        self.study_results = StudyResults(database)
         self.suites = Suites(database, self.ledger)
         self.analyses = Analyses(database)
         self.tokens = Tokens(database)

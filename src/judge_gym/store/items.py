@@ -108,6 +108,7 @@ class Items:
         query = (
             sa.select(label.evidence_id, label.stage, sa.func.count(label.rater.distinct()))
             .where(label.evidence_id.in_(items), label.concept.in_(["", concept]))
+            .where(latest_labels())
             .group_by(label.evidence_id, label.stage)
         )
         with self._database.read() as connection:
@@ -130,7 +131,8 @@ class Items:
         """Returns the people who labelled items of pools, by name."""
         member = t.pool_items.c
         items = sa.select(member.evidence_id).where(member.pool_id.in_([*pools]))
-        query = sa.select(t.labels.c.rater).where(t.labels.c.evidence_id.in_(items)).distinct()
+        named = sa.select(t.labels.c.rater).where(t.labels.c.evidence_id.in_(items))
+        query = named.where(latest_labels()).distinct()
         return sorted(self._database.scalars(query))
 
     def has_pairs(self, pools: Iterable[int]) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+    from judge_gym.lab import Lab
     from judge_gym.records.judge_table import Quantity, Unit
 
 TERMS = {
@@ -92,8 +93,9 @@ def environment() -> "Environment":
 def render(request: Request, template: str, /, *, status: int = 200, **values: Any) -> Response:
     """Returns a page for the request's caller."""
     page = environment().get_template(template)
-    text = page.render(caller=request.state.caller, path=request.url.path, **values)
-    return HTMLResponse(text, status)
+    lab: Lab = request.app.state.lab
+    common = {"path": request.url.path, "study_state": lab.pages.study_state}
+    return HTMLResponse(page.render(caller=request.state.caller, **common, **values), status)
 
 
 def error_page(scope: Scope, error: Response) -> Response:

@@ -150,7 +150,7 @@ class Authenticator:
             raise ScopeError("this link is for labelling items, and opens nothing else")
         if method in READ_METHODS:
             return
-        if writes and caller.scope == "read":
+        if writes and caller.scope != ("label" if labels else "write"):
             raise ScopeError(
                 f"the token {caller.name!r} may only read; this request needs one that may write"
             )

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from judge_gym.axes import find_knob
 from judge_gym.lab import Lab
-from judge_gym.lab.reports import Reports
+from judge_gym.lab.study_results import StudyResults
 from judge_gym.records import STATUSES, Status
 from judge_gym.records.judge_table import (
     CORRECTED,
@@ -102,7 +102,7 @@ def _knobs(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 @router.get("/parts/study/sentence")
 def sentence(request: Request, analyses: Analyses, study: Study) -> Response:
     """Returns a part of a page: the sentence that answers which judge to use."""
-    table = analyses.study(Reports.judges, study)
+    table = analyses.study(StudyResults.judges, study)
     return render(request, "_sentence.html.j2", table=table, study=study)
 
 
@@ -111,7 +111,7 @@ def judges_part(
     request: Request, lab: OpenLab, analyses: Analyses, study: Study, whole: bool = False
 ) -> Response:
     """Returns a part of a page: the sentence and the judge table, in short or whole."""
-    table = analyses.study(Reports.judges, study)
+    table = analyses.study(StudyResults.judges, study)
     judges = [row["judge"] for row in table["rows"]] if table else []
     page = study_page(study, "judges", judges)
     view = {} if table is None else _table_view(table, whole)
