@@ -353,8 +353,8 @@ def _note(table: JudgeTable) -> str:
         )
     if split := table["split"]:
         parts.append(
-            f"The setup was chosen on {split['train']} items of train, and quality is that of "
-            f"{split['test']} items of test, of which {split['uses']} "
+            f"The setup was chosen on {split['choice']} items of {split['chosen_on']}; quality is "
+            f"of {split['test']} items of test, of which {split['uses']} "
             f"{'estimate was' if split['uses'] == 1 else 'estimates were'} read so far."
         )
     if {"usd_per_1000", "seconds"} & {head["name"] for head in table["columns"]}:
