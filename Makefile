@@ -5,8 +5,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # uv takes a fraction of pip's time; where it reaches no index, because it does not read pip's settings, pip
-# installs.
-install = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[$(1)]' || $(PIP) -e '.[$(1)]'
+# installs, and its errors alone are shown.
+define install
+@echo "installing judge-gym[$(1)] into $(VENV)"
+@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[$(1)]' 2> $(VENV)/uv.log \
+	|| { echo "uv could not install it ($(VENV)/uv.log says why); pip does"; $(PIP) -e '.[$(1)]'; }
+endef
 # Otherwise every process would compile all libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -22,15 +26,17 @@ ifeq ($(REQUIRE),all)
 	$(BIN)/judge-gym models get smollm2
 endif
 
+# What an edit needs: every room, in one process each, on SQLite.
 test: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest
 
-# What takes long: chaos, outages, notebooks, browser flows. SLOW=FILES chooses some of them.
-SLOW ?= $(shell grep -rl "mark.slow" --include "test_*.py" tests)
+# What takes long: Postgres, faults, kills, other processes, simulations of estimators, hostile candidates, browsers,
+# notebooks, commands of the documentation, the installed package, suites in TypeScript (which need npm).
+# SLOW="FILES OR OPTIONS OF PYTEST" chooses some of them.
+SLOW ?=
 test-slow: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow $(SLOW)
 
-# All of these: what is fast, what takes long, and what needs packages from npm (the suites in TypeScript).
 test-all: test test-slow
 
 # Whether intervals and tests hold over many simulated studies; writes the table of docs/calibrate.md. PANELS=1900

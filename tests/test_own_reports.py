@@ -57,6 +57,7 @@ def calls_of(lab: Lab, study: str) -> int:
     return lab.store.usage.paid(study, 0)[0]
 
 
+@pytest.mark.slow
 def test_a_finished_report_stays_as_it_is_while_others_run_pause_and_extend(
     lab: Lab, two: tuple[Path, Path]
 ) -> None:

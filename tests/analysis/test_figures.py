@@ -487,6 +487,7 @@ def test_a_figure_fits_its_page(name: str) -> None:
     assert min(map(float, re.findall(r'font-size="([\d.]+)px"', picture))) >= 12
 
 
+@pytest.mark.slow
 def test_many_long_names_stay_on_the_page_and_are_counted(name: str) -> None:
     many = tuple(f"router/lab-{n % 3}/some-model-{n}-20250929:thinking" for n in range(45))
     frame = CASES[name].data(many)
@@ -641,6 +642,7 @@ def test_a_picture_is_the_same_each_time() -> None:
         assert figures.svg(chart) == drawn("heat")
 
 
+@pytest.mark.slow
 def test_pictures_are_the_same_in_another_process() -> None:
     code = "import sys; sys.path[:0] = sys.argv[1:]; import test_figures as t; print(t.digest())"
     here = Path(__file__).parent

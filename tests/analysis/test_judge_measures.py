@@ -190,6 +190,7 @@ def summaries(items: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:
     return frame_of({"strict": stages(0.5, -1.0), "four": [4] * items}, 5), raters
 
 
+@pytest.mark.slow
 def test_a_shifted_judge_that_ranks_well_beats_one_that_always_says_the_same() -> None:
     frame, raters = summaries()
     exact = judge_table(tidy(frame), raters, measure="exact")

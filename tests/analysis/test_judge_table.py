@@ -313,6 +313,7 @@ def drawn(chances: list[float], items: int, seed: int) -> np.ndarray:
     )
 
 
+@pytest.mark.slow
 def test_few_setups_are_called_best_wrongly() -> None:
     wrong = 0
     for seed in range(400):

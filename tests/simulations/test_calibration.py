@@ -231,6 +231,7 @@ def test_rubrics_are_drawn_anew_for_each_panel(drawn: Panels) -> None:
     assert set(frame["rubric"]) <= written
 
 
+@pytest.mark.slow
 def test_the_distribution_of_drawn_rubrics_is_the_mean_over_them_and_they_matter() -> None:
     name, kind = "biased, drawn rubrics", 20
     condition = conditions()[name]
@@ -473,6 +474,7 @@ def world(*quantities: Quantity, tests: Sequence[HypothesisTest] = ()) -> World:
     return World(PROMPTED, 12, 5, quantities, tuple(tests))
 
 
+@pytest.mark.slow
 def test_wrong_estimators_are_caught_and_right_ones_pass() -> None:
     quantities = [
         *(stage_by(one) for one in (right, half_as_wide, moved)),
@@ -526,6 +528,7 @@ def test_progress_is_reported_from_the_first_panel_to_the_last() -> None:
     assert reported == [(0, 27), (25, 27), (27, 27)]
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_tables_of_one() -> None:
     ours, theirs = (calibrate(27, chosen=[LITTLE], workers=n) for n in (1, 2))
     pd.testing.assert_frame_equal(ours.recovery, theirs.recovery)

@@ -132,6 +132,7 @@ def study(
 # --- a few panels, in every run of the tests -----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_few_panels_of_a_hard_study_have_all_quantities_of_the_table() -> None:
     judges = [setup(0.95, unreadable=0.1), setup(0.9, name="b", abstained=0.05)]
     profile = study(*judges, cluster_sizes=(3, 2, *(1,) * 25), correlation=0.2, repeats=2)

@@ -55,7 +55,7 @@ class PreparedStudy:
 
 
 def prepare_study(file: StudySource, models: Registry, store: Store) -> PreparedStudy:
-    """Makes the experiments of a study from its evidence, tasks and prompts; stores nothing."""
+    """Builds the experiments of a study from its evidence, tasks and prompts."""
     study, folder = file.study, file.folder
     warnings: list[str] = []
     benchmarks = _read_benchmarks(study, folder, models)
@@ -101,7 +101,7 @@ def _read_benchmarks(study: Study, folder: Path, models: Registry) -> dict[str, 
 def _with_tasks(
     study: Study, pools: Mapping[str, Pool], folder: Path, warnings: list[str]
 ) -> tuple[Study, dict[str, Rubric]]:
-    """Reads the rubrics and known answers that tasks name; rubrics are returned by their name."""
+    """Reads the rubrics and known answers that tasks name. Rubrics are returned by name."""
     rubrics: dict[str, Rubric] = {}
     tasks: list[TaskSpec] = []
     for number, task in enumerate(study.tasks):
@@ -178,7 +178,7 @@ def prepare_rows(
 
 
 def refuse_recorded(name: str, design: Mapping[str, Any]) -> None:
-    """Refuses to ask a judge whose verdicts others recorded; its settings are not all known."""
+    """Refuses to ask a judge of recorded verdicts, some of whose settings are unknown."""
     if RECORDED in design:
         raise ConflictError(
             f"{name} was recorded {design[RECORDED]}: its judges cannot be asked here; name other "
@@ -208,7 +208,7 @@ def targets_of(
     samples: int | None = None,
     rivals: Sequence[str] = (),
 ) -> tuple[dict[str, Targets], list[str]]:
-    """Returns the targets of every experiment with what a command adds, and notes."""
+    """Collects the targets of every experiment with what a command adds, and notes."""
     rival_ids = [models.resolve(rival) for rival in rivals]
     raised, notes = {}, []
     for experiment in prepared.sweep.experiments:

@@ -19,7 +19,7 @@ class PoolLabel(NamedTuple):
 
 
 def pool_labels(study: Study, sweep: Sweep) -> tuple[PoolLabel, ...]:
-    """Reads the labels in columns of pools; refuses unknown columns and stages."""
+    """Reads the labels in columns of pools, and refuses unknown columns and stages."""
     labels: dict[PoolLabel, None] = {}
     for name, spec in study.evidence.items():
         judged = [each for each in sweep.experiments if each.task.pool_name == name]

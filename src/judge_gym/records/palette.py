@@ -61,7 +61,7 @@ DARK: Final[Mapping[str, str]] = {
 
 
 def judge_colours(judges: Iterable[str]) -> dict[str, str]:
-    """Returns the colour of each judge of a study, the same in every figure and on every page.
+    """Assigns each judge of a study the same colour in every figure and on every page.
 
     Pass all judges of the study, also where few are shown: then each keeps its colour.
 

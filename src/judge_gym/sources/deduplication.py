@@ -38,7 +38,7 @@ OFFSETS = _RANDOM.randint(0, 2**32, BANDS * ROWS, dtype=np.uint32)
 
 
 def canonical_url(url: str) -> str:
-    """Returns an address without the parts that do not change the article, such as the scheme.
+    """Removes parts of an address that do not change the article, such as the scheme.
 
     >>> canonical_url("HTTP://www.Example.com:80/a/?utm_source=feed#top")
     'example.com/a'
@@ -65,7 +65,7 @@ def keys(item: Evidence) -> Iterator[str]:
 
 
 def folded(text: str) -> str:
-    """Returns a text without differences of case and Unicode form."""
+    """Removes differences of case and Unicode form from a text."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -78,7 +78,7 @@ class NearDuplicates:
         self._last: tuple[Evidence, Hashes, Hashes] | None = None
 
     def find(self, item: Evidence) -> Evidence | None:
-        """Returns an added item whose text is nearly the same, if any."""
+        """Finds an added item whose text is nearly the same, if any."""
         shingles, signature = self._sketch(item)
         same_band = (band.get(key, ()) for band, key in self._keys(signature))
         numbers = sorted(set(chain.from_iterable(same_band)))
@@ -102,7 +102,7 @@ class NearDuplicates:
         self._texts.append((item, shingles, signature))
 
     def _keys(self, signature: Hashes) -> Iterator[tuple[defaultdict[bytes, list[int]], bytes]]:
-        """Returns the bands, each with its part of a signature."""
+        """Pairs each band with its part of a signature."""
         signature_bytes, size = signature.tobytes(), ROWS * signature.itemsize
         parts = (
             signature_bytes[start : start + size] for start in range(0, len(signature_bytes), size)
@@ -118,7 +118,7 @@ class NearDuplicates:
 
 
 def _signature(shingles: Hashes) -> Hashes:
-    """Returns the MinHash of a text: the least of its shingles under each permutation."""
+    """Computes a text's MinHash: the least of its shingles under each permutation."""
     mixed = shingles ^ (shingles >> np.uint32(16))  # the finalizer of MurmurHash3
     mixed *= np.uint32(0x85EBCA6B)
     mixed ^= mixed >> np.uint32(13)
@@ -133,7 +133,7 @@ def _signature(shingles: Hashes) -> Hashes:
 
 
 def _shingles(text: str) -> Hashes:
-    """Returns hashes of runs of words, or of characters in scripts without spaces."""
+    """Hashes runs of words, or of characters in scripts without spaces."""
     plain = folded(text)
     words = re.findall(r"\w+", plain) or list(plain)
     letters = "".join(words)

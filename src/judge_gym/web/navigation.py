@@ -15,13 +15,17 @@ class Entry(NamedTuple):
 PAGES = {
     "/": ("Studies", ("/studies/", "/experiments/", "/samples/", "/new", "/compare", "/report/")),
     "/suites": ("Suites", ("/experiment/", "/model/")),
-    "/evidence": ("Items", ("/pools", "/windows/")),
+    "/evidence": ("Items", ("/pools", "/windows/", "/labels")),
+    "/models": ("Models", ()),
     "/usage": ("Spend", ()),
 }
 """Title by path, and how the paths of other pages begin that belong there."""
 OPERATORS = {
     "/experiments": "Experiments",
-    "/api/openapi.json": "API",
+    "/schedule": "Schedule",
+    "/tokens": "Tokens",
+    "/query": "Query",
+    "/reference": "API",
 }
 
 

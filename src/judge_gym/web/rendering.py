@@ -14,7 +14,7 @@ from starlette.types import Scope
 from judge_gym.records import numbers
 from judge_gym.records.forest import Axis, row_svg
 from judge_gym.records.numbers import FORMATS, difference_with_interval, with_interval
-from judge_gym.web.markdown import markdown
+from judge_gym.web.markdown import markdown, rich_text
 from judge_gym.web.navigation import navigation, operators
 
 if TYPE_CHECKING:
@@ -82,11 +82,13 @@ def environment() -> "Environment":
         lstrip_blocks=True,
     )
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
+    env.globals.update(ends=ends)
     env.globals.update(navigation=navigation, operators=operators)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
-    env.filters.update(duration=duration, markdown=markdown, signed=signed)
+    env.filters.update(duration=duration, markdown=markdown, rich_text=rich_text, signed=signed)
     env.filters.update(quantity=quantity, difference=difference_with_interval, initial=initial)
     env.filters.update(forest=forest, axis=axis)
+    env.filters.update(estimate=estimate, interval=interval, plain=plain)
     return env
 
 
@@ -155,6 +157,21 @@ def quantity(value: "Quantity | None", unit: "Unit") -> "str | Markup":
     return estimate
 
 
+def estimate(value: "Quantity | None", unit: "Unit") -> str:
+    """Returns an estimate without its interval, or a dash if it is unknown."""
+    return "–" if value is None else FORMATS[unit](value["value"])
+
+
+def interval(value: "Quantity", unit: "Unit") -> str:
+    """Returns the interval of an estimate in brackets."""
+    return f"[{plain(value, unit).partition(' [')[2]}"
+
+
+def plain(value: "Quantity", unit: "Unit") -> str:
+    """Returns an estimate with its interval, without markup."""
+    return with_interval(value, FORMATS[unit])
+
+
 def forest(axis: Axis, value: "Quantity | None", **options: Any) -> "Markup":
     """Returns a row of a forest plot on an axis, with the options of `row_svg`."""
     from markupsafe import Markup
@@ -169,6 +186,15 @@ def axis(scale: Axis, **options: Any) -> "Markup":
     return Markup(scale.svg(**options))
 
 
+def ends(low: float, high: float) -> str:
+    """Returns the ends of an interval of a share, as all intervals are written.
+
+    >>> ends(0.55, 0.981)
+    '[55, 98]'
+    """
+    return f"[{round(100 * low)}, {round(100 * high)}]"
+
+
 def initial(text: str) -> str:
     """Returns a text that begins with a capital letter; the rest stays as it is.
 
@@ -181,12 +207,10 @@ def initial(text: str) -> str:
 def usd(value: float | None) -> str:
     """Returns an amount in US dollars, or a dash if the price is unknown.
 
-    >>> usd(0.0123), usd(12.5)
-    ('$0.0123', '$12.50')
+    >>> usd(0.0123), usd(1.5), usd(None)
+    ('$0.012', '$1.50', '–')
     """
-    if value is None or value != value:
-        return "–"
-    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
+    return "–" if value is None or value != value else numbers.dollars(value)
 
 
 def duration(value: timedelta | None) -> str:

@@ -73,7 +73,7 @@ document.addEventListener("submit", (event) => {
   error.textContent = "";
   for (const field of form.querySelectorAll("[name]")) {
     const text = field.value.trim(), path = field.name.split("."), name = path.pop();
-    if (field.type === "checkbox" ? !field.checked : text === (field.defaultValue ?? "")) continue;
+    if (field.type === "checkbox" ? !field.checked : !("always" in field.dataset) && text === (field.defaultValue ?? "")) continue;
     if ("number" in field.dataset && Number.isNaN(Number(text))) { error.textContent = `${name} must be a number, not ${text}`; return; }
     const place = path.reduce((inner, key) => (inner[key] ??= {}), body);
     place[name] = "number" in field.dataset ? (text === "" ? null : Number(text)) : field.type === "checkbox" ? true : text;
