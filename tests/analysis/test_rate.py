@@ -219,8 +219,8 @@ def test_two_labels_have_a_rate_and_longer_scales_a_mean() -> None:
     assert (rate["items"], rate["labelled"]) == (40, 12)
     assert rate["raw"]["value"] == pytest.approx(0.5)  # what cannot be read is not positive
     mean = rate_of_table(judged(["1", "3", "", "5"] * 10, 5), rated([1, 3, 5] * 4))
-    assert mean["raw"]["value"] == pytest.approx(0.5)  # of the readable
-    assert mean["labels"]["value"] == pytest.approx(0.5)
+    assert mean["raw"]["value"] == pytest.approx(3.0)  # of the readable: 1, 3 and 5
+    assert mean["labels"]["value"] == pytest.approx(3.0)
 
 
 def test_items_that_only_another_judge_answered_stay_in() -> None:
