@@ -116,7 +116,7 @@ def test_a_run_is_started_and_watched_to_its_end(lab: ServedLab, page: Page) -> 
     open_path(page, lab, experiment_path("later"))
     page.get_by_role("button", name="Run it").click()
     expect(page.locator("#live [data-run]")).to_have_count(1)
-    expect(page.locator("h1 .pill")).to_have_text("complete", timeout=60_000)
+    expect(page.locator(".head .pill")).to_have_text("complete", timeout=60_000)
     [run] = lab.lab.get_experiment_summary("later")["runs"]
     line = page.locator('[data-stage="score"]')
     expect(line.locator("[data-done]")).to_have_text(str(run["done"]["score"]))

@@ -1,7 +1,7 @@
 """Experiment: its progress, its results, every sample, its design and its rubrics."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -166,7 +166,7 @@ def analyse(lab: Lab, tag: str) -> ExperimentResults:
     titles = dict(zip(without_swaps["evidence"], without_swaps["evidence_title"], strict=True))
     listed = conflicts[["evidence", "conflict", "effective_n"]].head(CONFLICTING)
     return ExperimentResults(
-        sections=tuple(part for part in parts if part is not None),
+        sections=tuple(_of_one_judge(part) for part in parts if part is not None),
         stages=_stages(without_swaps, beliefs),
         conflicting=[
             {"evidence": item, "title": titles[item], "conflict": conflict, "verdicts": n}
@@ -177,6 +177,12 @@ def analyse(lab: Lab, tag: str) -> ExperimentResults:
         calibration_title=calibration.title if calibration else "",
         beliefs=beliefs is not None,
     )
+
+
+def _of_one_judge(section: "Section") -> "Section":
+    """Returns a section without the figures that compare judges, of which there is one here."""
+    charts = tuple(chart for chart in section.charts if not chart.title.endswith("by judge"))
+    return replace(section, charts=charts)
 
 
 def _peers(lab: Lab, tag: str) -> list[str]:

@@ -28,6 +28,7 @@ from judge_gym.records.judge_table import (
 )
 from judge_gym.web.analysis_cache import Analyses
 from judge_gym.web.api.parameters import Cursor, Name, OpenLab
+from judge_gym.web.charts import price_chart
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Text
 from judge_gym.web.pages.items import (
     all_judges,
@@ -162,6 +163,7 @@ def judges_part(
         **page,
         table=table,
         crossed=_crossed(lab, study, table),
+        prices=price_chart(table, page["colours"], f"/studies/{quote(study, safe='')}/items"),
         **_table_view(table, whole=columns == "all", sort=sort),
     )
 
