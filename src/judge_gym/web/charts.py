@@ -6,8 +6,14 @@ from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from judge_gym.records.forest import axis_of
-from judge_gym.records.judge_table import JudgeRow, JudgeTable, column_value, deciding_column
+from judge_gym.records.forest import Axis, axis_of
+from judge_gym.records.judge_table import (
+    JudgeRow,
+    JudgeTable,
+    Unit,
+    column_value,
+    deciding_column,
+)
 from judge_gym.records.numbers import FORMATS, dollars, with_interval
 from judge_gym.records.palette import JUDGE_COLOURS
 from judge_gym.records.planning import NextPurchase
@@ -44,7 +50,7 @@ def price_chart(table: JudgeTable, colours: Mapping[str, str], place: str) -> "M
     ]
     if len(points) < 2:
         return None
-    axis = axis_of([quality for _, _, quality in points], head["unit"])
+    axis = _quality_axis([quality["value"] for _, _, quality in points], head["unit"])
     low, high = _decades([price for _, price, _ in points])
 
     def x(price: float) -> float:
@@ -116,6 +122,16 @@ def purchase_chart(purchase: NextPurchase) -> "Markup | None":
         for at, (_, name, place) in zip(names, ends, strict=True)
     ]
     return _svg(marks, "half the width of the interval against the number of calls")
+
+
+def _quality_axis(values: Sequence[float], unit: Unit) -> Axis:
+    """Returns a scale around values, in tenths, on which small differences can be seen."""
+    low, top = math.floor(min(values) * 10 - 0.5), math.ceil(max(values) * 10 + 0.2)
+    if unit in ("share", "coefficient"):
+        top = min(top, 10)
+    step = max(1, round((top - low) / 5))
+    ticks = tuple(tick / 10 for tick in range(low, top + 1, step))
+    return Axis(low / 10, top / 10, ticks, unit)
 
 
 def _short(row: JudgeRow) -> str:

@@ -26,6 +26,8 @@ NEIGHBOURS = 40
 """Experiments that are offered for comparison, the most similar first."""
 PEERS = 12
 """Judges with which a judge's calibration is compared."""
+SHAPES = "Shapes of verdicts by judge"
+"""The figure in which one judge alone is a bar of 100 %."""
 CONFLICTING = 30
 """Items with conflicting repeats that are listed; the samples' filter finds all."""
 TASK = ("task_type", "concept", "country", "pool_name")
@@ -180,8 +182,8 @@ def analyse(lab: Lab, tag: str) -> ExperimentResults:
 
 
 def _of_one_judge(section: "Section") -> "Section":
-    """Returns a section without the figures that compare judges, of which there is one here."""
-    charts = tuple(chart for chart in section.charts if not chart.title.endswith("by judge"))
+    """Returns a section without the figure that compares judges, of which there is one here."""
+    charts = tuple(chart for chart in section.charts if chart.title != SHAPES)
     return replace(section, charts=charts)
 
 
