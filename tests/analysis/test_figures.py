@@ -109,6 +109,7 @@ def prices(judges: tuple[str, ...] = JUDGES) -> Frame:
     return Frame(
         {
             "setup": f"{judge}, {v}",
+            JUDGE: judge,
             "usd": 0.001 * 40**n,
             "quality": a,
             "low": a - 0.05,
@@ -399,7 +400,7 @@ def test_a_pair_shows_raw_minus_chance_in_its_cell() -> None:
 def test_a_price_is_filled_unless_another_is_cheaper_and_better() -> None:
     rng = np.random.default_rng(3)
     usd, right = rng.uniform(0.01, 1, 60).round(1), rng.uniform(0, 1, 60).round(1)
-    frame = Frame({"setup": [f"j{n}" for n in range(60)], "usd": usd})
+    frame = Frame({"setup": [f"j{n}" for n in range(60)], JUDGE: "j", "usd": usd})
     frame = frame.assign(quality=right, low=np.nan, high=np.nan)
     rows = rows_of(figures.price_figure(frame))
     seen = {row["setup"]: row["kind"].startswith("none") for row in rows}

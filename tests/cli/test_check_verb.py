@@ -258,6 +258,27 @@ def test_a_mean_is_written_as_the_labels_are(tmp_path: Path) -> None:
     assert "Mean stage (0 the lowest" in check(frame, order=list(words)).result["sentence"]
 
 
+def test_a_comparison_of_words_or_of_half_the_numbers_is_refused(
+    call: Call, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame(
+        {
+            "id": range(40),
+            "gpt": [1, 2, 4, 5] * 10,
+            "human": [1, 2, 5, 4] * 10,
+            "v": ["a", "b"] * 20,
+        }
+    )
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    half = call("check", "scores.csv", "--score", "human>=3")
+    assert (half.code, "--score 'human>=3,gpt>=NUMBER'" in one_line(half.err)) == (2, True)
+    succeed(call("check", "scores.csv", "--score", "human>=3,gpt>=3"))
+    words = frame.assign(gpt=["yes", "no"] * 20, human=["yes", "no", "no", "yes"] * 10)
+    words.to_csv(tmp_path / "words.csv", index=False)
+    refused = call("check", "words.csv", "--score", "gpt>=3")
+    assert "--score compares numbers, and gpt has yes, no" in one_line(refused.err)
+
+
 IMPORTED = ("import", "file", "scores.csv", "--study", "scores")
 
 

@@ -75,8 +75,7 @@ def page(lab: ServedLab, path: str, status: int = 200) -> Any:
         "/experiments/later": ["This experiment has not been run"],
         "/compare": ["Comparing …"],
         "/compare?tag=pilot&tag=pilot/subset": ["Comparing …"],
-        "/usage": ["Usage", "Download (CSV)"],
-        "/usage/totals": ["By day", "By model", "sim:balanced"],
+        "/usage": ["Spend", "Download (CSV)", "By day", "By model", "sim:balanced"],
         "/suites": ["No suite runs yet"],
     }.items(),
 )
@@ -90,6 +89,7 @@ def test_a_page_shows_its_subject(lab: ServedLab, path: str, words: list[str]) -
     [
         ("/experiments/nothing", 404, "there is no experiment"),
         ("/experiments/pilot?status=odd", 422, "status"),
+        ("/compare?study=nothing", 404, "nothing"),
         ("/studies/nothing", 404, "nothing"),
         ("/samples/999999", 404, "there is no sample 999999"),
         ("/samples/0", 422, "id"),
@@ -394,20 +394,20 @@ def test_totals_are_those_of_the_ledger(tmp_path_factory: pytest.TempPathFactory
             strict = t.attempts.c.tag == "pilot/strict"
             connection.execute(t.attempts.update().values(usd=0.25, study="cheap"))
             connection.execute(t.attempts.update().where(strict).values(usd=1.5, study="dear"))
-        shown = page(lab, "/usage/totals")
+        shown = page(lab, "/usage")
         usage = {row["study"]: row for row in lab.lab.reports.usage(by=["study"])}
         paid = {cells[0]: cells[1] for table in shown.iter("table") for cells in rows(table)}
         assert {name: paid[name] for name in usage} == {
-            name: dollars(row["usd"]) for name, row in usage.items()
+            name: dollars(row["usd"] or 0.0) for name, row in usage.items()
         }
         total = sum(row["usd"] or 0 for row in usage.values())
-        assert text(shown.find(".//div[@class='figures']/div/b")) == dollars(total)
+        assert text(shown.find(".//div[@class='figures']/div/b")) == dollars(total or 0.0)
         with lab.lab.store.database.begin() as connection:
             kept = dict(connection.execute(sa.select(t.attempts)).mappings().first() or {})
             connection.execute(
                 t.attempts.insert(), [{**kept, "id": None, "usd": None, "study": "unpriced"}]
             )
-        shown = page(lab, "/usage/totals")
+        shown = page(lab, "/usage")
         paid = {cells[0]: cells[1] for table in shown.iter("table") for cells in rows(table)}
         assert paid["unpriced"] == "–", "an unknown price is not zero"
         assert text(shown.find(".//div[@class='figures']/div/b")).startswith("at least $")
@@ -514,7 +514,7 @@ def test_hostile_text_is_escaped_in_parts_of_pages(hostile: ServedLab) -> None:
     for path, query in (
         ("/parts/experiment", {"tag": TAG}),
         ("/parts/experiment/usage", {"tag": TAG}),
-        ("/usage/totals", {"study": "hostile"}),
+        ("/usage", {"study": "hostile"}),
     ):
         answer = hostile.ask("GET", path, params=query, headers=HTML)
         assert answer.status_code == 200

@@ -147,8 +147,8 @@ def _below(
         yield f"People with each other: {with_interval(people, FORMATS[column['unit']])}."
     if split := table["split"]:
         yield (
-            f"Chosen on {split['train']} items of train, estimated on {split['test']} of test, "
-            f"which was used {display.times(split['uses'])} so far."
+            f"Chosen on {split['choice']} items of {split['chosen_on']}, estimated on "
+            f"{split['test']} of test, which was used {display.times(split['uses'])} so far."
         )
     if is_corrected(table):
         yield CORRECTED

@@ -83,7 +83,7 @@ def prepare_study(file: StudySource, models: Registry, store: Store) -> Prepared
     if labels:
         raters = ", ".join(dict.fromkeys(label.rater for label in labels))
         warnings.append(f"{len(labels):,} labels of people: {raters}")
-    labelled = {label["evidence"] for label in store.evidence.labels()}
+    labelled = {label["evidence"] for label in store.labels.all()}
     warnings += other_rubric_warning(labels, labelled, sweep.experiments)
     prepared = prepare_sweep(study, _without_secrets(file), sweep, models, warnings)
     return replace(prepared, labels=labels)

@@ -228,7 +228,7 @@ class Recordings:
             )
         ]
         try:
-            new["labels"] = store.evidence.save_labels(labels, replace=False)["new"]
+            new["labels"] = store.labels.save(labels, replace=False)["new"]
         except ConflictError as error:
             raise ConflictError(
                 f"{recording.source}: {error.message.partition(';')[0]}; nothing was imported"

@@ -177,7 +177,7 @@ class Reports:
             label_frame(self._store, rows),
             preparation=pd.DataFrame(self._store.samples.preparation([row["tag"] for row in rows])),
             margin=self._store.studies.margin(study),
-            in_test=None if split is None else split.items,
+            parts=None if split is None else split.items,
             simulated=simulation_banner({*map(str, frame["judge.model"])}),
             measure=measure,
             loss=loss,

@@ -566,6 +566,20 @@ def _compare_scores(
         if not any(is_compared.any() for is_compared in rows):
             columns = [str(name) for frame in frames for name in frame["column"].unique()]
             gathered.problems.append(unknown("column", part.column, columns, "--score"))
+            continue
+        values = [
+            value
+            for frame, is_compared in zip(frames, rows, strict=True)
+            for value in frame.loc[is_compared, "raw"].unique()
+        ]
+        if not any(as_number(value) is not None for value in values):
+            gathered.problems.append(
+                f"--score compares numbers, and {part.column} has {_listed(values, 4)}"
+            )
+    if not gathered.problems:
+        gathered.problems += _uncompared(frames, comparisons, compared)
+    if gathered.problems:
+        return options
     words: set[str] = {value for value in items["truth"] if value and as_number(value) is None}
     for frame, rows in zip(frames, zip(*compared, strict=True), strict=True):
         others = frame.loc[~np.logical_or.reduce(rows), "raw"]
@@ -590,6 +604,27 @@ def _compare_scores(
         text = f"{part.column} {part.sign} {part.number:g}"
         gathered.notes.append(f"Where {text}, the label is {yes}; else it is {no}.")
     return options if options.positive else replace(options, positive=yes)
+
+
+def _uncompared(
+    frames: Sequence[pd.DataFrame],
+    comparisons: Sequence[Comparison],
+    compared: Sequence[Sequence[pd.Series]],
+) -> list[str]:
+    """Names the columns of numbers that comparisons leave as they are, of which labels are made."""
+    columns: dict[str, list[str]] = {}
+    for frame, rows in zip(frames, zip(*compared, strict=True), strict=True):
+        others = frame.loc[~np.logical_or.reduce(rows)]
+        for column, values in others.groupby("column", sort=False)["raw"]:
+            numbers = [value for value in values.unique() if as_number(value) is not None]
+            if len(numbers) > 2:
+                columns[str(column)] = numbers
+    if not columns:
+        return []
+    parts = [f"{part.column}{part.sign}{part.number:g}" for part in comparisons]
+    whole = ",".join([*parts, *(f"{column}>=NUMBER" for column in columns)])
+    listed = "; ".join(f"{name} has {_listed(numbers, 4)}" for name, numbers in columns.items())
+    return [f"--score makes two labels, and {listed}: compare these too, --score {whole!r}"]
 
 
 def _is_compared(frame: pd.DataFrame, name: str) -> pd.Series:

@@ -215,10 +215,12 @@ class KnobEffect(Quantity):
 
 
 class SplitUse(TypedDict):
-    """The split that a table used: the choice is made on train, estimates are of test."""
+    """The split that a table used: estimates are of test."""
 
-    train: int
-    """The number of items with a known answer or labels in train."""
+    chosen_on: Literal["train", "dev", "test"]
+    """The part on which the setup was chosen."""
+    choice: int
+    """The number of items with a known answer or labels in that part."""
     test: int
     uses: int
     """How many different estimates were read from test so far, this one among them."""

@@ -83,6 +83,7 @@ def environment() -> "Environment":
         lstrip_blocks=True,
     )
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
+    env.globals.update(ends=ends)
     env.globals.update(navigation=navigation, operators=operators)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
     env.filters.update(duration=duration, markdown=markdown, rich_text=rich_text, signed=signed)
@@ -184,6 +185,15 @@ def axis(scale: Axis, **options: Any) -> "Markup":
     from markupsafe import Markup
 
     return Markup(scale.svg(**options))
+
+
+def ends(low: float, high: float) -> str:
+    """Returns the ends of an interval of a share, as all intervals are written.
+
+    >>> ends(0.55, 0.981)
+    '[55, 98]'
+    """
+    return f"[{round(100 * low)}, {round(100 * high)}]"
 
 
 def initial(text: str) -> str:

@@ -79,13 +79,23 @@ def judged_units(
     return JudgedUnits(units, verdict, label, scores, is_rate)
 
 
-def rate_of(setup: str, judged: JudgedUnits, clusters: IntArray, scale: LabelScale) -> PeopleRate:
-    """Estimates what people would say of all items that a setup was asked about."""
+def rate_of(
+    setup: str,
+    judged: JudgedUnits,
+    clusters: IntArray,
+    scale: LabelScale,
+    weights: FloatArray | None = None,
+) -> PeopleRate:
+    """Estimates what people would say of all items that a setup was asked about.
+
+    `weights` has the inverse of each unit's chance to be labelled, where chances differ.
+    """
     rate = people_rate(
         judged.label,
         judged.verdict,
         judged.scores,
         clusters[judged.units],
+        inclusion=None if weights is None else 1 / weights[judged.units],
         is_rate=judged.is_rate,
     )
     positive = "" if scale.positive is None else scale.names[scale.positive]

@@ -35,6 +35,7 @@ def compare(
     request: Request,
     lab: OpenLab,
     of: Names = [],  # noqa: B006
+    study: Names = [],  # noqa: B006
     tag: Names = [],  # noqa: B006
     setup: Names = [],  # noqa: B006
     a: Text = None,
@@ -42,10 +43,11 @@ def compare(
 ) -> Response:
     """Shows which study is compared; the comparison is loaded after the page.
 
-    Lists send the experiments that were ticked as `tag`, the judge table its setups as `setup`.
+    Lists send the experiments that were ticked as `tag`, the judge table its setups as `setup`;
+    `study` and `of` name studies.
     """
     studies = recent_studies(lab)
-    targets = _unique([*of, *tag]) or studies[:1]
+    targets = _unique([*of, *study, *tag]) or studies[:1]
     if targets:
         lab.studies.find(*targets)  # refuses what does not exist
     ticked = dict(zip("ab", _unique(setup), strict=False))
