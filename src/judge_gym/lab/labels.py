@@ -80,7 +80,9 @@ class Labels:
             replace: accept a stage that differs from the rater's earlier one.
         """
         source = None if target is None else self._studies.read(target)
-        items, stages = self._labelled(None if source is None else self._studies.name(source))
+        items, stages = self._items_and_stages(
+            None if source is None else self._studies.name(source)
+        )
         labels = read_labels(path)
         recorded = source is not None and any(
             RECORDED in row["design"] for row in self._studies.find(source)
@@ -112,7 +114,7 @@ class Labels:
             )
         return self._store.labels.save(rows, replace=replace)
 
-    def _labelled(self, name: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
+    def _items_and_stages(self, name: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
         """Finds the items that labels may be about, and the stages that they may name.
 
         Args:
@@ -148,7 +150,7 @@ class Labels:
         """
         of_part = check_shares(shares)
         name = self._studies.name(study)
-        items, _ = self._labelled(name)
+        items, _ = self._items_and_stages(name)
         if not items:
             names = [row["study"] for row in self._store.studies.rows()]
             raise NotFoundError(unknown("study", name, names), choices=names)
@@ -171,7 +173,7 @@ class Labels:
     def status(self, study: TargetName) -> LabelStatus:
         """Counts a study's labelled items, by rater and by part of its split."""
         name = self._studies.name(study)
-        items, _ = self._labelled(name)
+        items, _ = self._items_and_stages(name)
         ids = {item.id for item in items}
         labels = [label for label in self._store.labels.all() if label["evidence"] in ids]
         return {
@@ -205,17 +207,17 @@ class Labels:
         ] = 0,
         seed: Annotated[int, Field(description="Decides the draw.")] = 0,
     ) -> LabelQueueRow:
-        """Draws items of a study for people to label; each rater gets a queue."""
+        """Draws items of a study for people to label, in a queue for each rater."""
         draw = LabelDraw(items, by == "disagreement", core, hard, seed)
         return self._labelling.ask(study, raters, draw, overlap)
 
     def list_queues(self, *, study: TargetName | None = None) -> Sequence[LabelQueueRow]:
-        """Returns the queues of items that people label, and how far each rater is."""
+        """Lists the queues of items that people label, and how far each rater is."""
         name = None if study is None else self._studies.name(study)
         return self._labelling.queues(name)
 
     def _answers(self, items: Sequence[Evidence]) -> dict[int, str]:
-        """Finds the label or known answer of items that have one; of several labels the last."""
+        """Finds the label, of several the last, or the known answer of items that have one."""
         ids = {item.id for item in items}
         answers = {
             label["evidence"]: str(label["stage"])
