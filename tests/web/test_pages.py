@@ -378,7 +378,7 @@ def test_a_comparison_states_a_minus_b_whichever_side_a_setup_is_on(lab: ServedL
         shown = page(lab, f"/parts/compare?{urlencode([*targets, ('a', a), ('b', b)])}")
         [stage] = [row for row in shown.iter("tr") if "Mean stage" in text(row)]
         assert text(stage).endswith(f"{sign * difference:+.2f}")
-        heading = text(shown.find(".//h1"))
+        heading = text(shown.find(".//h2"))
         assert heading.startswith(f"{a} and {b} are not told apart: 3 items")
         assert f"{abs(difference):.2f} {'higher' if sign * difference > 0 else 'lower'}" in heading
         swapped = f"/compare?{urlencode([*targets, ('a', b), ('b', a)])}"

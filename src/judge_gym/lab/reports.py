@@ -382,6 +382,7 @@ class Reports:
         return {
             "study": name,
             "sentence": decision.sentence(half_width),
+            "apart": decision.telling_apart(),
             "quantity": decision.quantity.name,
             "value": decision.value if finite else None,
             "half_width": decision.half if finite else None,
