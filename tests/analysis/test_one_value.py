@@ -146,8 +146,8 @@ def of_row(title: str, row: dict[str, Any], place: str) -> Iterator[Fact]:
                 for key in ("task", "at", "variant", "knob", "level", "base", "judge", "other",
                             "endpoint", "setup", "bias", "where", "kind", "place", "estimate",
                             "verdict", "label", "stage", "model", "rank", "shape", "evidence",
-                            "quantity", "item", "editor", JUDGE, "component", "metric", "measure", "option",
-                            "spent", "category", "count as")
+                            "quantity", "item", "editor", JUDGE, "component", "metric", "measure",
+                            "option", "spent", "category", "count as")
                 if key in row and not pd.isna(row[key])
             }  # fmt: skip
             if title == "Contrasts of judges":  # the page calls level and base judge and other
