@@ -34,7 +34,7 @@ class LabelDraw:
 def draw_items(
     hashes: Mapping[int, str], draw: LabelDraw, disagreement: Mapping[int, float] | None = None
 ) -> dict[int, float | None]:
-    """Draws items to be labelled, with the chance that each had; None for those added as hard.
+    """Draws items to be labelled, with the chance of each, or None for those added as hard.
 
     Args:
         hashes: the hash of each item, which decides its draw, so that ids do not.
@@ -56,16 +56,16 @@ def draw_items(
     core = {*sorted(random, key=random.__getitem__)[:core_size]}
     core_chance = core_size / len(hashes)
     extra = _extra_chances(scores, draw.items - core_size, core_chance) if draw.disputed else {}
-    drawn: dict[int, float | None] = {
+    chances: dict[int, float | None] = {
         item: 1 - (1 - core_chance) * (1 - extra.get(item, 0.0))
         for item, key in hashes.items()
         if item in core or _uniform(draw.seed, "disputed", key) < extra.get(item, 0.0)
     }
     hardest = sorted(
-        (item for item in hashes if item not in drawn and scores[item] > 0),
+        (item for item in hashes if item not in chances and scores[item] > 0),
         key=lambda item: (-scores[item], random[item]),
     )
-    return drawn | dict.fromkeys(hardest[: draw.hard])
+    return chances | dict.fromkeys(hardest[: draw.hard])
 
 
 def assign(
@@ -94,12 +94,12 @@ def assign(
     shuffled = sorted(drawn, key=lambda item: digest(["rater", seed, hashes[item]]))
     twice = round(overlap * len(shuffled))
     queues: dict[str, list[int]] = {rater: [] for rater in raters}
-    for place, item in enumerate(shuffled):
-        first = place % len(raters)
+    for position, item in enumerate(shuffled):
+        first = position % len(raters)
         queues[raters[first]].append(item)
-        if place < twice:
+        if position < twice:
             # Every pair of raters in turn, so that all of them can be compared.
-            distance = 1 + place // len(raters) % (len(raters) - 1)
+            distance = 1 + position // len(raters) % (len(raters) - 1)
             queues[raters[(first + distance) % len(raters)]].append(item)
     return {
         rater: sorted(items, key=lambda item: digest(["order", seed, rater, hashes[item]]))
