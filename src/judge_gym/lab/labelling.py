@@ -112,7 +112,12 @@ class Labelling:
                 f"{recording.source} has no two labels to choose from; name them with "
                 "--order fail,pass"
             )
-        lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows.rows)
+        # People's labels in the file are no part of what a rater sees or of an item.
+        items = [
+            {name: value for name, value in row.items() if name not in rows.raters}
+            for row in rows.rows
+        ]
+        lines = "".join(f"{json.dumps(item, ensure_ascii=False)}\n" for item in items)
         with files_of({ITEMS: lines}) as folder:
             pool = self._store.evidence.save_pool(Pool(read_items(folder / ITEMS)))
         rubric = {
