@@ -108,13 +108,13 @@ class _Study:
 
     def disagreement(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
         """Measures how much setups disagree on every item."""
-        return self._cached("disagreement", setups)
+        return self._cached_values("disagreement", setups)
 
     def from_people(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
         """Measures how far setups' verdicts on every item are from people's labels."""
-        return self._cached("from_people", setups)
+        return self._cached_values("from_people", setups)
 
-    def _cached(self, name: str, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
+    def _cached_values(self, name: str, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
         if (name, setups) not in self.values:
             self.values[name, setups] = getattr(self.grid, name)(setups)
         return self.values[name, setups]

@@ -81,7 +81,7 @@ class Labels:
         """
         source = None if target is None else self._studies.read(target)
         name = None if source is None else self._studies.name(source)
-        items, stages = self._labelled(name)
+        items, stages = self._items_and_stages(name)
         labels = read_labels(path)
         rows_of_study = [] if source is None else self._studies.find(source)
         recorded = any(RECORDED in row["design"] for row in rows_of_study)
@@ -115,7 +115,7 @@ class Labels:
             )
         return self._store.labels.save(rows, replace=replace)
 
-    def _labelled(self, name: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
+    def _items_and_stages(self, name: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
         """Finds the items that labels may be about, and the stages that they may name.
 
         Args:
@@ -151,7 +151,7 @@ class Labels:
         """
         of_part = check_shares(shares)
         name = self._studies.name(study)
-        items, _ = self._labelled(name)
+        items, _ = self._items_and_stages(name)
         if not items:
             names = [row["study"] for row in self._store.studies.rows()]
             raise NotFoundError(unknown("study", name, names), choices=names)
@@ -174,7 +174,7 @@ class Labels:
     def status(self, study: TargetName) -> LabelStatus:
         """Counts a study's labelled items, by rater and by part of its split."""
         name = self._studies.name(study)
-        items, _ = self._labelled(name)
+        items, _ = self._items_and_stages(name)
         labels = self._labels_of(name, items)
         return {
             "study": name,
@@ -207,12 +207,12 @@ class Labels:
         ] = 0,
         seed: Annotated[int, Field(description="Decides the draw.")] = 0,
     ) -> LabelQueueRow:
-        """Draws items of a study for people to label; each rater gets a queue."""
+        """Draws items of a study for people to label, in a queue for each rater."""
         draw = LabelDraw(items, by == "disagreement", core, hard, seed)
         return self._labelling.ask(study, raters, draw, overlap)
 
     def list_queues(self, *, study: TargetName | None = None) -> Sequence[LabelQueueRow]:
-        """Returns the queues of items that people label, and how far each rater is."""
+        """Lists the queues of items that people label, and how far each rater is."""
         name = None if study is None else self._studies.name(study)
         return self._labelling.queues(name)
 

@@ -768,7 +768,7 @@ def _beside_people(
         return entries
     verdicts, scale = basis.verdicts, basis.scale
     labels = np.where(basis.test[:, None], basis.reference.labels, 0.0)
-    judged = judged_units(verdicts, chosen, basis.on_test[chosen], scale, labels)
+    judged = judged_units(verdicts, chosen, scale, labels)
     if judged is not None:
         name = setups[chosen].name
         # Where all answers are known there is no rate to estimate.
