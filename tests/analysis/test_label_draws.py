@@ -1,7 +1,6 @@
 """Which items people are asked to label: with known chances, so that no estimate is wrong."""
 
 from collections import Counter
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -131,10 +130,6 @@ def test_labels_of_disputed_items_give_the_estimates_of_all_labels() -> None:
 
 
 def test_more_labels_narrow_an_interval_by_the_root_of_their_number() -> None:
-    now = {"value": 0.8, "low": 0.6, "high": 0.9, "n": 20}
-    assert after_more_labels(as_quantity_row(now), 60) == pytest.approx((0.7, 0.85))
-    assert after_more_labels(as_quantity_row({**now, "low": None}), 60) is None
-
-
-def as_quantity_row(row: dict[str, float | None]) -> Quantity:
-    return cast(Quantity, row)
+    now: Quantity = {"value": 0.8, "low": 0.6, "high": 0.9, "n": 20}
+    assert after_more_labels(now, 60) == pytest.approx((0.7, 0.85))
+    assert after_more_labels({**now, "low": None}, 60) is None
