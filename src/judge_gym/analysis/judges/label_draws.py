@@ -7,10 +7,11 @@ among all items: it alone bounds the weights, and the alternative annotator test
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 
 from judge_gym.errors import DesignError
 from judge_gym.records import digest
+from judge_gym.records.judge_table import Quantity
 
 UNIFORM_DIGITS = 13
 """Hexadecimal digits of a hash that make a number between 0 and 1: as many as a float holds."""
@@ -105,6 +106,18 @@ def assign(
         rater: sorted(items, key=lambda item: digest(["order", seed, rater, hashes[item]]))
         for rater, items in queues.items()
     }
+
+
+def after_more_labels(quantity: Quantity, more: int) -> tuple[float, float] | None:
+    """Predicts the interval of an estimate after more labels, if it stays where it is.
+
+    Both ends come closer as one over the root of the number of items; None without an interval.
+    """
+    value, low, high = quantity["value"], quantity["low"], quantity["high"]
+    if low is None or high is None or not quantity["n"]:
+        return None
+    shrink = sqrt(quantity["n"] / (quantity["n"] + more))
+    return value - shrink * (value - low), value + shrink * (high - value)
 
 
 def _extra_chances(scores: Mapping[int, float], count: int, core_chance: float) -> dict[int, float]:
