@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge_gym.cli import display
-from judge_gym.cli.app import app, open_lab
+from judge_gym.cli.app import app, notes, read_lab
 from judge_gym.cli.options import NONE, AsJson, Budget, parse_pairs
 from judge_gym.errors import DesignError
 
@@ -40,7 +40,7 @@ def improve(
     """
     if out is not None and not out.parent.is_dir():
         raise DesignError(f"--out {out}: there is no folder {out.parent}")
-    with open_lab(create=False) as lab, display.run_progress(quiet=json) as watch:
+    with read_lab() as lab, display.run_progress(quiet=json) as watch:
         result = lab.improvements.improve(
             study,
             proposals=proposals,
@@ -71,6 +71,7 @@ def _show(result: "Improvement") -> None:
             f"by the lower limit of {1 - result['alpha']:.2%} (.05 / {result['compared']})"
         )
     display.text(result["sentence"])
+    notes(*result["notes"])
     if (tested := result["tested"]) is not None:
         typer.echo(f"the test part was used {display.times(tested['uses'])}")
 

@@ -151,11 +151,20 @@ class Engine:
         outcomes = [follower.outcomes[run.id] for run in runs]
         return study_result(study, runs, outcomes, progress, follower.stopped)
 
-    def ask(self, requests: Sequence[Request], *, study: str, tag: str, stage: str) -> list[Answer]:
+    def ask(
+        self,
+        requests: Sequence[Request],
+        progress: RunProgress,
+        *,
+        study: str,
+        tag: str,
+        stage: str,
+    ) -> list[Answer]:
         """Asks what belongs to no run, and waits for the answers; those in the ledger are reused.
 
         Args:
             requests: what is asked.
+            progress: counts what is paid, and gets warnings of calls that failed.
             study: who pays, within its saved budget.
             tag: the experiment that the answers are for.
             stage: the name of the step, for the account of what was paid.
@@ -182,7 +191,7 @@ class Engine:
 
         async def ask() -> list[Answer]:
             with first_interrupt(stop):
-                return await asker.ask(requests, Payer(NO_RUN, study, tag, stage), RunProgress())
+                return await asker.ask(requests, Payer(NO_RUN, study, tag, stage), progress)
 
         # Without leases and claims, which several processes share, this one has to be alone.
         with self.lock():

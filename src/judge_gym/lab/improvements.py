@@ -134,7 +134,8 @@ class Improvements:
         if not disagreements:
             return _result(labelled, chosen, assistant, proposals)
         targets = _targets(chosen, disagreements, proposals)
-        made = self._propose(targets, assistant, study, chosen)
+        progress = RunProgress()
+        made = self._propose(targets, assistant, study, chosen, progress)
         base, variants = _variants(chosen, made)
         compared = proposals + self._tried_before(study, chosen, variants)
         alpha = RISK / compared
@@ -154,6 +155,7 @@ class Improvements:
             "compared": compared,
             "alpha": alpha,
             "rows": rows,
+            "notes": [*progress.warnings],
         }
         best = _best(rows)
         if best is None:
@@ -298,14 +300,19 @@ class Improvements:
         }
 
     def _propose(
-        self, targets: "Sequence[ImprovementTarget]", assistant: str, study: str, chosen: _Setup
+        self,
+        targets: "Sequence[ImprovementTarget]",
+        assistant: str,
+        study: str,
+        chosen: _Setup,
+        progress: RunProgress,
     ) -> "list[Proposal]":
         """Asks the assistant for all proposals, and reads them."""
         from judge_gym.stages import Improver
 
         stage = Improver(assistant, chosen.experiment.seed)
-        requests = stage.requests(targets)
-        answers = self._engine.ask(requests, study=study, tag=chosen.experiment.tag, stage=STAGE)
+        requests, tag = stage.requests(targets), chosen.experiment.tag
+        answers = self._engine.ask(requests, progress, study=study, tag=tag, stage=STAGE)
         return [
             stage.read(target, answer.completion)
             for target, answer in zip(targets, answers, strict=True)
@@ -577,6 +584,7 @@ def _result(labelled: _Labelled, chosen: _Setup, assistant: str, proposals: int)
         "compared": proposals,
         "alpha": RISK / proposals,
         "rows": [],
+        "notes": [],
         "tested": None,
         "accepted": None,
     }

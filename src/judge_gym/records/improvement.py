@@ -60,6 +60,8 @@ class Improvement(TypedDict):
     alpha: float
     """.05 / K."""
     rows: list[ProposalRow]
+    notes: Annotated[list[str], UNTRUSTED]
+    """Why calls of the assistant failed."""
     tested: TestedProposal | None
     """Null where no proposal was accepted."""
     accepted: Annotated[str, UNTRUSTED] | None
