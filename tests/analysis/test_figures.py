@@ -155,15 +155,6 @@ def scores(judges: tuple[str, ...] = JUDGES) -> Frame:
     )
 
 
-def spend(judges: tuple[str, ...] = JUDGES) -> Frame:
-    days = {"2026-01-01": 3.0, "2026-01-02": 1.0}
-    return Frame(
-        {"day": day, "model": judge, "amount": amount * (1 + (judge == judges[0]))}
-        for day, amount in days.items()
-        for judge in judges
-    )
-
-
 def history(names: tuple[str, ...] = JUDGES) -> Frame:
     return Frame(
         {
@@ -263,7 +254,6 @@ CASES = {
         {"point": 6, "line mark": 2, "text mark": 2},
         "More repeats narrow the interval most: to ±0.04",
     ),
-    "spend": Case(spend, {"bar": 4}, "sim:strict accounts for 67 % of $12"),
 }
 PICTURES: dict[str, str] = {}
 
@@ -587,7 +577,7 @@ def test_the_renderer_leaves_the_environment_unchanged(
         monkeypatch.setenv("FONTCONFIG_FILE", config)
     before = dict(os.environ)
     drawing._renderer.cache_clear()
-    drawn("spend")
+    drawn("distribution")
     assert dict(os.environ) == before
 
 

@@ -17,7 +17,7 @@ from conftest import OnlySections
 from judge_gym.analysis.report import verdicts
 from judge_gym.axes import Design
 from judge_gym.mcp import over_http
-from judge_gym.mcp.results import MAX_SIZE, rounded, truncate
+from judge_gym.mcp.results import MAX_SIZE, round_numbers, truncate
 from judge_gym.mcp.tools import TOOLS, is_tool
 from judge_gym.verbs import VERBS
 from lab_server import OURS, ServedLab, serve_lab, without_workers
@@ -125,7 +125,7 @@ def test_read_returns_what_the_api_returns(lab: ServedLab, agent: Agent) -> None
     ):
         whole = {**arguments, "columns": ["all"]}
         found = agent.call("read", function=function, arguments=whole)
-        assert found == rounded(lab.get(path, **arguments)), function
+        assert found == round_numbers(lab.get(path, **arguments)), function
     tag = {"tag": "pilot/strict"}
     summary = agent.call("read", function="experiments_show", arguments=tag)
     assert summary == lab.get("/api/experiments/pilot%2Fstrict")

@@ -53,7 +53,7 @@ def add(
     allow_private: AllowPrivate = False,
     json: AsJson = False,
 ) -> None:
-    """Collect evidence into a window; duplicates are not added."""
+    """Collect evidence without duplicates into a window."""
     study = next((Path(p) for p in paths if Path(p).suffix in (".yaml", ".yml")), None)
     if study is not None:
         flags: dict[str, Any] = {
@@ -199,13 +199,13 @@ def show(
     columns = {f"raw\n{item['words']} words": raw}
     for number, view in enumerate(item["views"], 1):
         name = f"neutralized by {view['editor']}" + (f" ({number})" if number > 1 else "")
-        columns[f"{name}\n{_checked(view)}"] = view["text"] or f"({view['status']})"
+        columns[f"{name}\n{_checks_text(view)}"] = view["text"] or f"({view['status']})"
     display.side_by_side(columns)
     if not item["views"]:
         typer.echo("no views of it yet")
 
 
-def _checked(view: Mapping[str, Any]) -> str:
+def _checks_text(view: Mapping[str, Any]) -> str:
     checks = view["checks"]
     if checks is None:
         return view["status"] if view["text"] is None else "not checked"
@@ -227,7 +227,7 @@ def drop(
     undo: Annotated[bool, typer.Option("--undo", help="Restore them.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Drop items from a window; no search adds them again, and frozen pools keep them."""
+    """Drop items from a window for good. Frozen pools keep them."""
     with read_lab() as lab:
         count = lab.evidence.drop(ids, window_id=window, undo=undo)
     verb = "restored" if undo else "dropped"

@@ -159,7 +159,7 @@ def import_labels(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Import people's labels, all or none; an item is a number, a URL, an id or a title."""
+    """Import people's labels, all or none. An item is a number, a URL, an id or a title."""
     with read_lab() as lab:
         counts = lab.labels.import_file(file, target=study, concept=concept, replace=replace)
     if json:

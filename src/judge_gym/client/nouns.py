@@ -133,11 +133,11 @@ class Labels(Noun):
         hard: int = 0,
         seed: int = 0,
     ) -> responses.LabelQueueRow:
-        """Draws items of a study for people to label; each rater gets a queue."""
+        """Draws items of a study for people to label, in a queue for each rater."""
         return self._call("labels.ask", locals())
 
     def list_queues(self, *, study: str | None = None) -> Sequence[responses.LabelQueueRow]:
-        """Returns the queues of items that people label, and how far each rater is."""
+        """Lists the queues of items that people label, and how far each rater is."""
         return self._call("labels.list_queues", locals())
 
 

@@ -340,15 +340,17 @@ def answer(table: JudgeTable) -> tuple[str, str]:
     >>> row = {"setup": "gpt-4o, labels fixed"}
     >>> answer({"sentence": "Use gpt-4o, labels fixed: 82 %. Worse: a.", "rows": [row]})
     ('Use gpt-4o, labels fixed', '82 %. Worse: a.')
+    >>> answer({"sentence": "Use “gpt-4o, labels fixed”: 82 %.", "rows": [row]})
+    ('Use gpt-4o, labels fixed', '82 %.')
     >>> answer({"sentence": "Accuracy unknown: no labels.", "rows": [row]})
     ('Accuracy unknown', 'no labels.')
     """
     sentence = table["sentence"]
     for row in sorted(table["rows"], key=lambda row: -len(row["setup"])):
         for start in ("Use ", "Highest estimate: "):
-            head = start + row["setup"]
-            if sentence.startswith((f"{head}: ", f"{head}, ")):
-                return head, sentence[len(head) + 2 :]
+            for name in (row["setup"], f"“{row['setup']}”"):
+                if sentence.startswith((f"{start}{name}: ", f"{start}{name}, ")):
+                    return start + row["setup"], sentence[len(start + name) + 2 :]
     head, _, details = sentence.partition(": ")
     return (head, details) if ". " not in head else (sentence, "")
 

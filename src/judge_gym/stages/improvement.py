@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Completion, Draw, Message, Request, Rubric, Status
-from judge_gym.stages.prompts import failure, tagged
-from judge_gym.stages.rubric import listed, parse_rubric
+from judge_gym.stages.prompts import enclose_in_tags, failure
+from judge_gym.stages.rubric import list_stages, parse_rubric
 from judge_gym.stages.templates import HEAD, PLACEHOLDER, read_template
 
 IMPROVER_TOKENS = 8192
@@ -120,7 +120,7 @@ class Improver:
 def _parts(target: ImprovementTarget) -> tuple[str, ...]:
     """Writes the instructions in force, the disagreements and the task."""
     scale = target.rubric.scale
-    before = listed(target.rubric)
+    before = list_stages(target.rubric)
     words: Mapping[str, str] = {
         "what": "rubric",
         "kept": RUBRIC_KEPT.format(scale=scale),
@@ -134,17 +134,17 @@ def _parts(target: ImprovementTarget) -> tuple[str, ...]:
 
 
 def _enclosed_prompt(text: str) -> str:
-    return tagged(_split(text)[1].strip(), "PROMPT", "prompt")
+    return enclose_in_tags(_split(text)[1].strip(), "PROMPT", "prompt")
 
 
 def _block(disagreement: ItemDisagreement) -> str:
-    item = tagged(_shortened(disagreement.item, LONGEST_ITEM), "DISAGREEMENT")
+    item = enclose_in_tags(_shortened(disagreement.item, LONGEST_ITEM), "DISAGREEMENT")
     # The end of an answer has its verdict and the reasons that led to it.
     quote = disagreement.quote.strip()
     quote = quote if len(quote) <= LONGEST_QUOTE else f"{CUT} {quote[-LONGEST_QUOTE:]}"
     return (
         f"{item}\nPEOPLE SAY: {disagreement.people}\nTHE JUDGE SAYS: {disagreement.judge}\n"
-        f"{tagged(quote, 'ITS ANSWER', 'answer')}"
+        f"{enclose_in_tags(quote, 'ITS ANSWER', 'answer')}"
     )
 
 

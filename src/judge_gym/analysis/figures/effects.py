@@ -1,4 +1,4 @@
-"""Accuracy, quality for money, and spending."""
+"""Accuracy, and quality for money."""
 
 from collections.abc import Iterable
 

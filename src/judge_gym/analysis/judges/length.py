@@ -4,21 +4,15 @@ Better texts may be longer, so that length is judged at equal label of people: w
 cannot be told from quality.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from pandas.api.types import is_numeric_dtype
 from scipy import special
 
-from judge_gym.analysis.frames import ITEM, PANEL
-from judge_gym.analysis.judges.rate import judged_items, mean_scores
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, cluster_robust
 from judge_gym.analysis.stats.intervals import Estimate, Floats, seeded, t_quantile, undefined
-from judge_gym.errors import DesignError
 from judge_gym.records.numbers import points, signed_points
 
 LENGTH = "length"
@@ -114,51 +108,6 @@ def column_effect(
     )
 
 
-def column_effects(
-    frame: pd.DataFrame,
-    labels: pd.DataFrame,
-    *,
-    column: str = LENGTH,
-    positive: Collection[int] = (),
-) -> dict[tuple[str, ...], ColumnEffect]:
-    """Estimates how each configured judge's verdicts depend on a numeric column of its items.
-
-    Pairs are left out: what counts there is the difference of two responses, which a frame does not
-    have. A number that differs between the rows of an item, as of views, is averaged.
-
-    Args:
-        frame: a tidy frame with the column.
-        labels: people's stages of some items.
-        column: the name of the column.
-        positive: the stages that count as positive; see `people_rates`.
-
-    Returns:
-        The effects by task, variant and judge.
-    """
-    if column not in frame:
-        raise DesignError(f"samples have no column {column!r}")
-    if not is_numeric_dtype(frame[column]):
-        raise DesignError(f"the column {column!r} is not of numbers")
-    single = frame[~frame["pair"].to_numpy(dtype=bool)]
-    if single.empty:
-        return {}
-    numbers = single.groupby(ITEM, observed=True)[column].mean()
-    by_item = single.groupby([*PANEL, "evidence"], observed=True)[column].mean()
-    effects = {}
-    for judged in judged_items(single, labels, positive):
-        # An item that the judge did not answer has the number that other judges saw.
-        own = numbers.loc[judged.key].reindex(judged.evidence)
-        effects[judged.key] = column_effect(
-            mean_scores(judged.shares, judged.scores),
-            own.fillna(by_item.loc[judged.key[:2]]).to_numpy(float),
-            judged.labels,
-            judged.codes,
-            column=column,
-            is_rate=judged.is_rate,
-        )
-    return effects
-
-
 def effect_sentence(
     effect: ColumnEffect, positive: str = "positive", label: str = "label of people"
 ) -> str:
@@ -193,7 +142,7 @@ def effect_sentence(
 
 
 def _unit(numbers: Floats, *, always_doubling: bool) -> Unit:
-    """Returns doublings for lengths, and for counts: whole numbers of two orders of magnitude."""
+    """Chooses doublings for lengths and for counts: whole numbers of two orders of magnitude."""
     if not len(numbers) or (numbers < 1).any() or (numbers % 1 != 0).any():
         return "standard deviation"
     if always_doubling or numbers.max() >= COUNTED_FROM * numbers.min():
@@ -214,7 +163,7 @@ class _Data:
         return _Data(self.positive[rows], self.x[rows], self.label[rows], self.codes[rows])
 
     def shortage(self, is_rate: bool) -> str:
-        """Says why there is no effect to estimate; empty if there is."""
+        """Says why there is no effect to estimate, or nothing if there is."""
         if len(self.x) < MIN_ITEMS:
             return f"needs {MIN_ITEMS} labelled items with a number; there are {len(self.x)}"
         if np.ptp(self.x) == 0:
@@ -254,7 +203,7 @@ def _interval(value: float, error: float, freedom: float, items: int) -> Estimat
 
 
 def _logistic(data: _Data) -> Estimate:
-    """Returns the marginal effect averaged over items, with the jackknife interval over clusters.
+    """Estimates the marginal effect averaged over items, with a jackknife over clusters.
 
     With many clusters, groups of them are left out, which costs no accuracy and bounds the time.
     """
