@@ -16,6 +16,8 @@ PAGES = ROOT / "build" / "pages"
 NAV = {
     "Start": ["index", "check", "install", "concepts", "studies", "own-prompt"],
     "Which judge?": [
+        "labels",
+        "improve",
         "judges",
         "benchmarks",
         "published",

@@ -25,7 +25,7 @@ SECTIONS = {
         "judges:reports report:reports answers:reports export:reports usage:reports "
         "calibrate:calibrate"
     ),
-    "People": "label:labels labels:labels",
+    "People": "label:labels labels:labels improve:improve",
     "Code suites": "suite:suites analyze:failures schedule:schedule",
     "Serve": "lab:serve mcp:serve worker:runs token:admin db:admin",
     "Data": (
