@@ -36,6 +36,8 @@ NEEDED = "0025"
 """The oldest schema revision that this version works with."""
 OLDEST = "0025"
 """The oldest schema revision that can be upgraded; those before it were never released."""
+SERVES = "0025"
+"""The oldest schema revision whose version works with a new database, as a test checks."""
 REVISION = re.compile(r"\d{4}")
 """What a revision looks like; another application's migrations name theirs differently."""
 READ_ONLY = re.compile("read-?only (transaction|database)")
@@ -312,7 +314,7 @@ class Database:
             after = before or HEAD
             if before is None:
                 t.metadata.create_all(connection, checkfirst=False)
-                _alembic("stamp", connection, HEAD)
+                _stamp(connection)
             for step in _pending(after):
                 if not (step.only_adds or contract):
                     break
@@ -320,7 +322,9 @@ class Database:
                     self._refuse_misfits(connection, step)
                 _alembic("upgrade", connection, step.revision)
                 after = step.revision
-            if after != before:
+            if before is None:
+                _record_oldest(connection, SERVES)
+            elif after != before:
                 _record_oldest_served(connection, after)
             if self.file is None:
                 _grant_reader(connection)
@@ -432,8 +436,21 @@ def _record_oldest_served(connection: sa.Connection, revision: str) -> None:
     steps = [step for step in _pending(None) if step.revision <= revision]
     oldest = max((step.serves for step in steps), default="")
     if oldest:
-        connection.execute(t.compatibility.delete())
-        connection.execute(t.compatibility.insert().values(oldest=oldest))
+        _record_oldest(connection, oldest)
+
+
+def _record_oldest(connection: sa.Connection, oldest: str) -> None:
+    connection.execute(t.compatibility.delete())
+    connection.execute(t.compatibility.insert().values(oldest=oldest))
+
+
+def _stamp(connection: sa.Connection) -> None:
+    """Records the newest revision in a new database as Alembic does, which is slow to import."""
+    column = sa.Column("version_num", sa.String(32), nullable=False)
+    key = sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc")
+    table = sa.Table("alembic_version", sa.MetaData(), column, key)
+    table.create(connection)
+    connection.execute(table.insert().values(version_num=HEAD))
 
 
 class Step(NamedTuple):
@@ -450,10 +467,10 @@ class Step(NamedTuple):
 
 def _pending(revision: str | None) -> list[Step]:
     """Returns the steps after a revision, in order."""
-    from alembic.script import ScriptDirectory
-
-    if revision is not None and revision > HEAD:
+    if revision is not None and revision >= HEAD:
         return []
+    from alembic.script import ScriptDirectory  # slow to import
+
     scripts = ScriptDirectory.from_config(alembic_config()).walk_revisions(revision or "base", HEAD)
     steps = [
         Step(
