@@ -136,9 +136,9 @@ class RunFollower:
             ended = {id for id in self._waiting.values() if id in workflows.outcomes}
             self._collect(workflows.outcomes, workflows.errors)
             await self._recorded(ended)
-            if self._waiting:
+            if elsewhere := set(self._waiting.values()) - workflows.running:
                 with suppress(DatabaseGone):  # perhaps it ended in another process
-                    self._collect(self._queue.outcomes(self._waiting.values()), {})
+                    self._collect(self._queue.outcomes(elsewhere), {})
             return not self._waiting
 
         async with worker:

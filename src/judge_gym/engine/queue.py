@@ -33,7 +33,7 @@ from judge_gym.errors import ConflictError
 from judge_gym.store import Database
 from judge_gym.store.database import create_private
 
-PROTOCOL = "4"
+PROTOCOL = "5"
 """The meaning of stored orders, shards and outcomes. It is raised when this version cannot continue
 what an older one stored."""
 NAME = "judge-gym"
@@ -60,6 +60,8 @@ class RunQueue:
         logging.getLogger("dbos").handlers[:] = [logging.NullHandler()]
         self._database = database
         self._poll = POLL if database.file is not None else SERVER_POLL
+        # The one process that works on a file executes shards itself (`Workflows._perform_here`).
+        self._has_shards = database.file is None
         self.engine = database.sibling_engine("dbos")
         with self._database.plain_errors(self.engine):
             if database.file is not None:
@@ -73,7 +75,8 @@ class RunQueue:
                 retry_connection_errors=False,  # it would block for up to a minute at a time
             )
             for name, at_once in AT_ONCE.items():
-                self._register(name, at_once)
+                if name != SHARDS or self._has_shards:
+                    self._register(name, at_once)
 
     def _register(self, name: str, at_once: int) -> None:
         self.client.register_queue(
@@ -156,7 +159,8 @@ class RunQueue:
         with self._database.plain_errors(self.engine):
             for (runs, shards), of_suite in needed.items():
                 self._register(runs, AT_ONCE[RUNS])
-                self._register(shards, EVAL_SHARDS_AT_ONCE if of_suite else AT_ONCE[SHARDS])
+                if self._has_shards:
+                    self._register(shards, shards_at_once(of_suite=of_suite))
 
     def order(self, id: str) -> WorkOrder:
         """Returns the order of a queued run or shard."""
@@ -248,6 +252,11 @@ class RunQueue:
     def _rows(self, *, load_output: bool = False, **chosen: Any) -> list[WorkflowStatus]:
         with self._database.plain_errors(self.engine):
             return self.client.list_workflows(load_input=False, load_output=load_output, **chosen)
+
+
+def shards_at_once(*, of_suite: bool) -> int:
+    """Returns how many shards of one study, or of a suite run, a process executes at once."""
+    return EVAL_SHARDS_AT_ONCE if of_suite else AT_ONCE[SHARDS]
 
 
 def _create(path: Path) -> None:

@@ -29,6 +29,9 @@ LOOK_AT_EVENTS = 5.0
 """Seconds between two looks of an idle process for runs to try again, and for its own end."""
 SWEEP = 1.0
 """Seconds between two searches for the work of dead processes."""
+SWEEP_FILE = 3.0
+"""Seconds between them in a file, where no other process can die: what is found there is work that
+was queued meanwhile, or is to be tried again."""
 LOOK = 1.0
 """Seconds between two looks of an idle worker for work."""
 LINGER = 5.0
@@ -96,6 +99,7 @@ class Worker:
         running = self.workflows.running
         self._sweeper = Sweeper(store, queue, lock, running, self._leases, self._claims)
         self._look_at_events = 0.0
+        self._next_sweep = 0.0
         self._is_ending = False
         self._abandoned = False
         """Whether the database is away while this process ends."""
@@ -141,7 +145,8 @@ class Worker:
                 try:
                     await asyncio.wait_for(ended.wait(), SWEEP)
                 except TimeoutError:
-                    await self._sweep_in_thread()
+                    if time.monotonic() >= self._next_sweep:
+                        await self._sweep_in_thread()
         except DatabaseFull as error:
             self.stop(error)
         self.failure = self.asker.error
@@ -178,6 +183,8 @@ class Worker:
     # --- every second ----------------------------------------------------------------------------
 
     async def _sweep_in_thread(self) -> None:
+        on_file = self._store.database.file is not None
+        self._next_sweep = time.monotonic() + (SWEEP_FILE if on_file else SWEEP)
         try:
             await asyncio.to_thread(self._sweep)
         except DatabaseGone:  # a process that ends does not wait for it

@@ -37,7 +37,7 @@ from judge_gym.engine.orders import (
     parent,
     study_of,
 )
-from judge_gym.engine.queue import POLL, RunQueue
+from judge_gym.engine.queue import POLL, RunQueue, shards_at_once
 from judge_gym.engine.steps import Questions, Shard, StudySteps, shown_texts
 from judge_gym.engine.suites import SuiteFinder, SuiteSteps
 from judge_gym.errors import DatabaseFull, DatabaseGone, StoreError
@@ -101,6 +101,11 @@ class Workflows:
         """The errors that ended workflows here, with all their attributes, by workflow id."""
         self.ended = asyncio.Event()
         """Set when a run has ended here."""
+        # Nobody else can work on a file while this process holds its lock, so that a shard need not
+        # pass through the queue, where it would be written, polled for and waited for.
+        self._alone = store.database.file is not None
+        self._places: dict[tuple[str, str], asyncio.Semaphore] = {}
+        """The places of shards that are executed here at once, by queue and study."""
         self._opened: OrderedDict[str, OpenSteps] = OrderedDict()
         self._sandboxes: dict[int, ThreadPoolExecutor] = {}
         """By their number of jobs: runs that are executed together share them."""
@@ -192,12 +197,45 @@ class Workflows:
             # A step of DBOS, so that after a crash the same shards are awaited, whatever is
             # missing by then. It cannot fail: DBOS would keep the error forever.
             shards = await DBOS.run_step_async({"name": f"plan {step}"}, list, missing)
-            if len(shards) <= 1 or steps.order.offline:
-                for shard in shards:
-                    await self._retry_while_down(partial(perform, steps, step, shard))
+            if self._alone or steps.order.offline or len(shards) <= 1:
+                await self._perform_here(steps, step, shards)
             else:
                 await self._spread(steps, step, shards)
             await self._in_thread(steps.finish, step)
+
+    async def _perform_here(self, steps: Steps, step: str, shards: Sequence[Shard]) -> None:
+        """Executes the shards of a step in this process, a few at once, until all have ended.
+
+        As on the queue, a shard that has begun ends by itself, also where another one fails: its
+        calls in flight are paid for. Those that have not begun by then never do.
+        """
+        order, failed = steps.order, False
+        places = self._places_of(order)
+
+        async def perform_in_turn(shard: Shard) -> None:
+            nonlocal failed
+            async with places:
+                if failed:
+                    return
+                try:
+                    await self._retry_while_down(partial(perform, steps, step, shard))
+                except Exception as error:
+                    failed = True
+                    if end_of(error) == "failed":
+                        self._asker.hold(order.run, error)  # its other shards end, too
+                    raise
+
+        ends = await asyncio.gather(*map(perform_in_turn, shards), return_exceptions=True)
+        for error in ends:
+            if error is not None:
+                raise error
+
+    def _places_of(self, order: WorkOrder) -> asyncio.Semaphore:
+        """Returns the places that the shards of a study share, as many as its queue would give."""
+        key = order.queues[1], order.study
+        if key not in self._places:
+            self._places[key] = asyncio.Semaphore(shards_at_once(of_suite=order.suite is not None))
+        return self._places[key]
 
     async def _spread(self, steps: Steps, step: str, shards: Sequence[Shard]) -> None:
         """Queues the shards of a step for any process, and waits until all have ended."""
