@@ -5,8 +5,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # uv takes a fraction of pip's time; where it reaches no index, because it does not read pip's settings, pip
-# installs.
-install = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[$(1)]' || $(PIP) -e '.[$(1)]'
+# installs, and its errors alone are shown.
+define install
+@echo "installing judge-gym[$(1)] into $(VENV)"
+@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[$(1)]' 2> $(VENV)/uv.log \
+	|| { echo "uv could not install it ($(VENV)/uv.log says why); pip does"; $(PIP) -e '.[$(1)]'; }
+endef
 # Otherwise every process would compile all libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -22,23 +26,25 @@ ifeq ($(REQUIRE),all)
 	$(BIN)/judge-gym models get smollm2
 endif
 
+# What an edit needs: every room, in one process each, on SQLite.
 test: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest
 
-# What takes long: chaos, outages, notebooks, browser flows. SLOW=FILES chooses some of them.
-SLOW ?= $(shell grep -rl "mark.slow" --include "test_*.py" tests)
+# What takes long: Postgres, faults, kills, other processes, simulations of estimators, hostile candidates, browsers,
+# notebooks, commands of the documentation, the installed package, suites in TypeScript (which need npm).
+# SLOW="FILES OR OPTIONS OF PYTEST" chooses some of them.
+SLOW ?=
 test-slow: required
 	REQUIRE=$(REQUIRE) $(BIN)/pytest -m slow $(SLOW)
 
-# All of these: what is fast, what takes long, and what needs packages from npm (the suites in TypeScript).
 test-all: test test-slow
 
 # Whether intervals and tests hold over many simulated studies; writes the table of docs/calibrate.md. PANELS=1900
 # (about 90 minutes of CPU time) is what the page shows; ONLY=NAME prints a part of it and writes nothing.
 PANELS ?= 1900
 simulations: $(VENV)/test
-	$(if $(ONLY),,$(BIN)/pytest -m simulation tests)
-	PYTHONPATH=tests $(BIN)/python -m simulations --panels $(PANELS) $(if $(ONLY),--only '$(ONLY)',--write)
+	$(if $(ONLY),,$(BIN)/pytest -m simulation tests --junitxml=.simulations.xml)
+	PYTHONPATH=tests $(BIN)/python -m simulations --panels $(PANELS) $(if $(ONLY),--only '$(ONLY)',--write --studies .simulations.xml)
 
 check: $(VENV)/check
 	$(BIN)/ruff format --check .
@@ -76,9 +82,9 @@ chaos: $(VENV)/test
 mutants: $(VENV)/test
 	$(BIN)/python scripts/mutants.py $(if $(ONLY),--only '$(ONLY)')
 
-# Writes the prompt snapshots anew; read the diff before you commit it.
+# Writes the snapshots of prompts and of the style guide anew; read the diff before you commit it.
 snapshots: $(VENV)/test
-	WRITE_SNAPSHOTS=1 $(BIN)/pytest -q tests/stages/test_prompts.py
+	WRITE_SNAPSHOTS=1 $(BIN)/pytest -q tests/stages/test_prompts.py tests/web/test_styleguide.py
 
 $(VENV)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "judge-gym needs Python 3.11 or newer")'

@@ -9,8 +9,8 @@ START, END = "<!-- measures -->", "<!-- /measures -->"
 
 
 def table() -> str:
-    """Lists every measure: its column, and what it is for; JudgeBench's own rules last."""
-    measures = [*registered(), *registered("judgebench")]
+    """Lists every measure that can be a column, and what it is for."""
+    measures = registered()
     rows = [f"| {measure.title} | `{measure.name}` | {measure.about} |" for measure in measures]
     return "\n".join(
         ["| column | name | what it is, and what it answers |", "| --- | --- | --- |", *rows]

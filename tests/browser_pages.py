@@ -66,7 +66,7 @@ def errors_in(message: ConsoleMessage) -> list[str]:
 def open_path(page: Page, lab: ServedLab, path: str) -> Page:
     """Open a page, and wait for what comes after it."""
     page.goto(f"{lab.url}{path}")
-    expect(page.locator("[data-load]:not([data-loaded])")).to_have_count(0)
+    expect(page.locator("[data-load]:not([data-loaded]), [data-loading]")).to_have_count(0)
     return page
 
 

@@ -94,7 +94,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.definition.get_closest_marker("postgres"):
         used = [name for name in ("store", "lab") if name in metafunc.fixturenames]
         if used:  # a lab of a module's own is one on the store
-            metafunc.parametrize(used[0], ["sqlite", "postgres"], indirect=True)
+            metafunc.parametrize(used[0], postgres.EACH_DATABASE, indirect=True)
 
 
 @pytest.fixture
@@ -354,6 +354,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """With REQUIRE=all a missing program or model is a failure."""
+    postgres.allowed = item.get_closest_marker("slow") is not None
     for mark in item.iter_markers("needs"):
         if (missing := _missing(mark.args[0])) and REQUIRE_ALL:
             pytest.fail(f"{missing}, and REQUIRE=all asks for it")

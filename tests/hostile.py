@@ -40,7 +40,7 @@ PATHS = {
     "/evidence/4?compare=words": True,
     "/evidence/17": True,  # the last
     "/studies/hostile": False,
-    "/studies/hostile/judges": False,
+    "/studies/hostile?columns=all": False,
     "/studies/hostile/items": False,  # other titles
     f"/studies/hostile/items?item=4&of={quote(f'{SHORT} (ecc, {SHORT})')}": True,
     "/studies/hostile/runs": True,

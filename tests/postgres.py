@@ -12,15 +12,27 @@ from functools import cache
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from stores import prepare
 
+EACH_DATABASE = ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)]
+"""For tests of both databases; a server of its own takes longer than most of them."""
 _numbers = itertools.count()
 
 
-@cache
+allowed = True
+"""Whether the present test is one of the slow ones, which alone start a server."""
+
+
 def server() -> str:
     """The URI of a server that ends with this process."""
+    assert allowed, "mark the test slow: it needs Postgres"
+    return _server()
+
+
+@cache
+def _server() -> str:
     folder = Path(tempfile.mkdtemp(prefix="judge-gym-pg-"))
     # The package warns without this folder, and would share one lock with every other test process.
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DRAWING: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "architecture.py"))
@@ -46,6 +48,7 @@ def test_packages_stand_above_what_they_import() -> None:
     assert DRAWING["reduced"](graph) == {"top": {"middle"}, "middle": {"base"}, "base": set()}
 
 
+@pytest.mark.slow
 def test_the_walk_of_a_sample_is_what_a_run_passes_and_short() -> None:
     script = str(ROOT / "scripts" / "trace_run.py")
     printed = subprocess.run([sys.executable, script, "--print"], capture_output=True, text=True)

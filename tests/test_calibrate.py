@@ -147,6 +147,7 @@ def test_without_labels_what_most_setups_say_stands_for_them() -> None:
 # --- coverage ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_report_and_progress_is_complete() -> None:
     frame, people = frames(RATED)
     steps: list[tuple[int, int]] = []
@@ -170,6 +171,7 @@ def narrow(table: dict[str, Any], quantity: str, factor: float) -> dict[str, Any
     return table
 
 
+@pytest.mark.slow
 def test_intervals_that_are_too_narrow_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def narrowed(*frames: Any, **options: Any) -> Any:
         return narrow(HONEST(*frames, **options), "truth", 0.2)
@@ -181,6 +183,7 @@ def test_intervals_that_are_too_narrow_are_named(monkeypatch: pytest.MonkeyPatch
     assert "The interval of accuracy does not hold: it covers " in report["sentence"]
 
 
+@pytest.mark.slow
 def test_measures_that_a_table_adds_are_checked_where_their_truth_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -215,6 +218,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_command_answers_for_a_file(call: Call, file: Path) -> None:
     ended = call("calibrate", "--like", str(file), "--panels", "10", "--json")
     assert ended.code == 0

@@ -70,6 +70,7 @@ def test_a_report_is_downloaded(client: Client, only_sections: OnlySections) -> 
     assert client.report_file("pilot", format="markdown").startswith(b"# ")
 
 
+@pytest.mark.slow
 def test_the_client_follows_the_runbook_of_the_blueprint(client: Client) -> None:
     window = client.evidence.create_window("2026-06-01", "2026-06-30", "Norvessa")
     assert client.evidence.load(window, [{"title": "A", "text": "An editor was detained."}]) == 1

@@ -111,6 +111,7 @@ def test_a_token_that_may_not_write_is_refused_before_any_call(
     assert (results(here), here.reports.usage(), here.suites.list_runs()) == ([], [], [])
 
 
+@pytest.mark.slow
 def test_the_same_run_of_two_labs_is_not_mixed(
     call: Call, remote: ServedLab, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from judge_gym.triage import lint_report
 EXAMPLE = Path(__file__).parent.parent / "examples" / "analysis"
 
 
+@pytest.mark.slow
 def test_the_recorded_analysis_is_replayed_without_the_model(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

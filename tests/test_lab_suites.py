@@ -156,6 +156,7 @@ def test_a_run_can_be_looked_into_when_its_suite_is_gone(lab: Lab, suite: Path) 
     assert (tests["name"], tests["tests_passed"], tests["tests_collected"]) == ("tests", 0, 1)
 
 
+@pytest.mark.slow
 def test_a_run_on_a_server_is_the_run_on_a_file(lab: Lab, suite: Path) -> None:
     model = f"sim:{known_by(suite)}"
     here = lab.suites.run(suite, model, replicates=2)
@@ -196,6 +197,7 @@ def test_what_is_not_there_is_refused_with_the_choices(
 # --- what writers get wrong ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
@@ -295,6 +297,7 @@ def test_a_budget_stops_a_run_and_more_of_it_goes_on(lab: Lab, suite: Path) -> N
 # --- conditions ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_taking_away_a_section_that_is_heeded_is_a_regression(lab: Lab, tmp_path: Path) -> None:
     """Only the section Style speaks of what the writer would do wrong."""
     suite = write_suite(tmp_path / "twelve", 12)

@@ -57,6 +57,7 @@ def calls_of(lab: Lab, study: str) -> int:
     return lab.store.usage.paid(study, 0)[0]
 
 
+@pytest.mark.slow
 def test_a_finished_report_stays_as_it_is_while_others_run_pause_and_extend(
     lab: Lab, two: tuple[Path, Path]
 ) -> None:
@@ -150,7 +151,7 @@ def test_resuming_an_exhausted_budget_is_refused_until_it_is_raised(
     first, _ = two
     lab.runs.run(first, budget={"calls": 3})
     with pytest.raises(
-        BudgetError, match=r"of 3 calls is reached.*nothing was started.*calls=LIMIT"
+        BudgetError, match=r"of 3 calls is reached.*nothing was started.*'calls': 'LIMIT'"
     ):
         lab.runs.resume("first")
     assert {run["status"] for run in lab.runs.status("first")["runs"]} == {"over-budget"}

@@ -429,6 +429,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Measur
 Measure = Callable[[str], Measured]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JUDGES)
 def test_pairs_are_decided_as_often_as_published(measured: Measure, name: str) -> None:
     frame, truth = measured(JUDGES[name])

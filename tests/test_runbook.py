@@ -204,6 +204,7 @@ def _from_agent(agent: agents.Agent, name: str, given: dict[str, Any]) -> Any:
     return found[verb.result] if verb.result else found
 
 
+@pytest.mark.slow
 def test_the_runbook_runs_in_its_order(
     face: Face, benchmark: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,7 @@ def test_rows_and_the_frame_agree(filled: Lab) -> None:
     assert found.to_dict("records") == rows.astype(object).where(~unset, None).to_dict("records")
 
 
+@pytest.mark.slow
 def test_a_lab_that_is_served_gives_the_same_frame(
     filled: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +302,7 @@ def test_a_missing_file_or_another_kind_is_refused(tmp_path: Path) -> None:
 # --- reports -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_report_of_a_file_needs_no_database(
     call: Call, tmp_path: Path, only_sections: OnlySections
 ) -> None:

@@ -1,5 +1,6 @@
 """What was searched travels at the head of an answer's text, and comes apart from it unchanged."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ OLD_KEY = "0c48e9b6b35f34810f278be9ab432f7ae6de90d13b813af86432d87a9341b3d6"
 ASKED = Request("openai:gpt-4.1", (Message("user", ("Why?",)),), Draw("7", 1, 0), 0.5, 99)
 
 
+@pytest.mark.slow
 @given(st.lists(searches, max_size=4), st.text())
 def test_searches_and_answer_come_apart_as_they_were(found: list[Search], text: str) -> None:
     assert split_searches(with_searches(found, text)) == (tuple(found), text)

@@ -269,6 +269,7 @@ def all_calls() -> list[tuple[str, Mapping[str, Any]]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_client_returns_what_the_lab_returns(
     labs: tuple[Lab, Client], only_sections: OnlySections
 ) -> None:
@@ -308,6 +309,7 @@ def conforms(verb: Verb, value: Any) -> None:
             assert set(one) <= row.__required_keys__ | row.__optional_keys__, verb.name
 
 
+@pytest.mark.slow
 def test_a_reading_verb_leaves_a_production_database_as_it_is(
     tmp_path: Path, only_sections: OnlySections
 ) -> None:

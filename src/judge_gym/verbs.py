@@ -97,14 +97,14 @@ class Verb:
         return tuple(re.findall(r"\{(\w+)", self.path))
 
     def place(self, argument: str) -> Place:
-        """Returns where an argument is sent."""
+        """Where an argument is sent."""
         if argument in self.path_arguments:
             return "path"
         paging = self.paged and argument in PAGING
         return "body" if self.http_method == "POST" and not paging else "query"
 
     def http_request(self, arguments: Mapping[str, Any]) -> "HttpRequest":
-        """Returns the HTTP request of a call; arguments that are None are left out."""
+        """Builds the HTTP request of a call, without arguments that are None."""
         sent: dict[Place, dict[str, Any]] = {"path": {}, "query": {}, "body": {}}
         for name, value in arguments.items():
             if value is not None:
@@ -125,7 +125,7 @@ OPTIONS: Mapping[str, str] = {"window_id": "window"}
 
 
 def as_command(remedy: Remedy) -> str:
-    """Returns the command that does what a remedy says.
+    """Writes a remedy as a command.
 
     >>> as_command(Remedy("runs.resume", {"target": "my pilot", "budget": {"usd": "LIMIT"}}))
     "judge-gym resume 'my pilot' --budget usd=LIMIT"
@@ -146,7 +146,7 @@ def as_command(remedy: Remedy) -> str:
 
 
 def as_tool_call(remedy: Remedy) -> str:
-    """Returns the call of a tool that does what a remedy says.
+    """Writes a remedy as the call of a tool.
 
     >>> as_tool_call(Remedy("runs.resume", {"target": "pilot"}))
     'runs_resume {"target": "pilot"}'

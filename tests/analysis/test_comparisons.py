@@ -20,6 +20,7 @@ def worse(comparison: Comparison) -> list[bool]:
     return [standing == "worse" for standing in comparison.standings]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accuracy", [0.8, 0.95])
 @pytest.mark.parametrize("setups", [2, 5, 10])
 def test_equal_setups_are_rarely_called_worse(accuracy: float, setups: int) -> None:
@@ -28,6 +29,7 @@ def test_equal_setups_are_rarely_called_worse(accuracy: float, setups: int) -> N
     assert stats.binomtest(wrong, tables).proportion_ci(0.99).low <= 0.05
 
 
+@pytest.mark.slow
 def test_a_gap_of_10_points_is_usually_seen_with_200_items() -> None:
     rng, tables = np.random.default_rng(1), 60
     seen = [worse(compare(verdicts(rng, 200, [0.85, 0.75])))[1] for _ in range(tables)]
@@ -53,6 +55,7 @@ def test_setups_that_never_differ_may_differ_on_other_items() -> None:
     assert alike.at_most_worse == pytest.approx([0.139, 0.139], abs=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ours", "theirs"), [(0.99, 0.95), (0.85, 0.75)])
 def test_differences_from_the_best_are_covered(ours: float, theirs: float) -> None:
     rng, hits, bounds = np.random.default_rng(2), [], []

@@ -346,6 +346,7 @@ def test_a_configured_judge_has_an_interval_over_items_and_its_rates() -> None:
     assert singletons[["mean", "low", "high"]].tolist() == pytest.approx([2 / 3, *exact])
 
 
+@pytest.mark.slow
 def test_coverage_of_the_expected_stage_at_twelve_items() -> None:
     rng = np.random.default_rng(1)
     panels, items, replicates = 600, 12, 5

@@ -21,7 +21,7 @@ from judge_gym.analysis import figures
 from judge_gym.analysis.figures import drawing
 from judge_gym.errors import DesignError
 from judge_gym.protocols import figures as protocol
-from judge_gym.records import STATUSES, content_hash
+from judge_gym.records import content_hash, palette
 from tables import each_row
 
 JUDGE = "judge.model"
@@ -48,11 +48,6 @@ def shares(judges: tuple[str, ...] = JUDGES) -> Frame:
     return Frame([{**c, "stage": s, "share": p} for c in cell_rows(judges) for s, p in stages])
 
 
-def rates(judges: tuple[str, ...] = JUDGES) -> Frame:
-    even = {f"share_{status}": 1 / len(STATUSES) for status in STATUSES}
-    return Frame([{"task": TASKS[0], "variant": "base", JUDGE: j, **even} for j in judges])
-
-
 def cells(judges: tuple[str, ...] = JUDGES) -> Frame:
     means = {"low item": 0.1, "high item": 0.9, "middle item": 0.5}
     return Frame(
@@ -75,47 +70,11 @@ def pairs(judges: tuple[str, ...] = (*JUDGES, "sim:balanced")) -> Frame:
     )
 
 
-def beliefs(judges: tuple[str, ...] = JUDGES) -> Frame:
-    open_ = {judge: 0.1 + 0.1 * (n == 1) for n, judge in enumerate(judges)}
-    return Frame(
-        {**c, "stage": s, "belief": 0.2, "plausibility": 0.2 + open_[c[JUDGE]], "pignistic": 0.25}
-        for c in cell_rows(judges)
-        for s in (1, 2, 3)
-    )
-
-
 def curve(judges: tuple[str, ...] = JUDGES) -> Frame:
     return Frame(
         {JUDGE: judge, "stated": x, "reference": x - 0.1, "low": x - 0.15, "high": x, "n": n}
         for judge in judges
         for x, n in ((0.3, 10), (0.6, 20), (0.9, 30))
-    )
-
-
-def effects(judges: tuple[str, ...] = JUDGES) -> Frame:
-    rows = [
-        {"level": level, "value": value, "low": value - 0.1, "high": value + 0.1, "q": q}
-        for level, value, q in (("subset", 0.3, 0.01), ("ranked", -0.05, 0.6))
-    ]
-    shared = {"knob": "verdict.method", "base": "single", "task": TASKS[0], "note": ""}
-    none = {"value": np.nan, "low": np.nan, "high": np.nan, "q": np.nan}
-    other = {"knob": "rubric.scale", "level": 5, "base": 4, "note": "unaffected by construction"}
-    return Frame(
-        row
-        for judge in judges
-        for row in (
-            *({**shared, "judge": judge, **row} for row in rows),
-            {**shared, "judge": judge, **none, **other},
-        )
-    )
-
-
-def ranks(_: tuple[str, ...] = JUDGES) -> Frame:
-    return Frame(
-        {"knob": knob, "level": level, "rank": rank, "share": share, "mean_rank": mean}
-        for knob in ("verdict.method", "rubric.scale")
-        for level, first, mean in (("a", 0.2, 1.8), ("b", 0.8, 1.2))
-        for rank, share in ((1, first), (2, 1 - first))
     )
 
 
@@ -195,16 +154,6 @@ def scores(judges: tuple[str, ...] = JUDGES) -> Frame:
     )
 
 
-def ranks_of_setups(judges: tuple[str, ...] = JUDGES) -> Frame:
-    return Frame(
-        {
-            **{"setup": judge, JUDGE: judge, "value": 0.9 - n / 100, "low": 0.1},
-            **{"high": 0.95 if n else None, "quantity": "agreement with people"},
-        }
-        for n, judge in enumerate(judges)
-    )
-
-
 def spend(judges: tuple[str, ...] = JUDGES) -> Frame:
     days = {"2026-01-01": 3.0, "2026-01-02": 1.0}
     return Frame(
@@ -251,7 +200,6 @@ CASES = {
     "distribution": Case(
         shares, {"bar": 16}, "All judges choose the same stage most often in 4 of 4 panels"
     ),
-    "status": Case(rates, {"bar": 12}, "83.3 % of verdicts have no score"),
     "heat": Case(cells, {"rect mark": 12}, "“high item” has the highest expected stage, 0.90"),
     "pair": Case(
         pairs,
@@ -259,29 +207,11 @@ CASES = {
         "In 1 of 3 comparisons judges disagree more than by chance (q < 0.05); most, "
         "sim:alarmist and sim:strict (+0.30)",
     ),
-    "belief": Case(
-        beliefs,
-        {"bar": 24, "point": 24},
-        "sim:alarmist is the least decisive: plausibility exceeds belief by 0.20 on average "
-        "(sim:strict: 0.10)",
-    ),
     # The diagonal is a line in each of the two panels.
     "reliability": Case(
         curve,
         {"point": 6, "rule mark": 6, "line mark": 2},
         "Judges state 0.70 agreement on average, 0.60 is found",
-    ),
-    "forest": Case(
-        effects,
-        {"point": 4, "rule mark": 6, "text mark": 6},  # with a line at zero in each block
-        "2 of 4 contrasts have a clear effect (q < 0.05); the largest: "
-        "verdict.method subset against single (+0.30)",
-    ),
-    "rank": Case(
-        ranks,
-        {"bar": 8, "text mark": 4},
-        'verdict.method: "b" scores higher than "a" in 80 % of matched comparisons; '
-        'rubric.scale: "b" scores higher than "a" in 80 % of matched comparisons',
     ),
     "swap": Case(
         swaps,
@@ -322,11 +252,6 @@ CASES = {
         {"point": 4, "rule mark": 2},
         "Accuracy of each judge; the highest is 60.0 %",
     ),
-    "ranked": Case(
-        ranks_of_setups,
-        {"point": 2, "rule mark": 1, "text mark": 2},
-        "Agreement with people, 95 % intervals over all rows together",
-    ),
     "history": Case(
         history,
         {"point": 6, "rule mark": 6, "line mark": 2},
@@ -353,7 +278,7 @@ def drawn(name: str) -> str:
 
 def digest() -> str:
     """One word for pictures with gradients, panels, blocks and random places."""
-    return content_hash("".join(drawn(name) for name in ("heat", "pair", "forest", "price")))
+    return content_hash("".join(drawn(name) for name in ("heat", "pair", "reliability", "price")))
 
 
 @pytest.fixture(params=CASES)
@@ -415,7 +340,6 @@ def test_without_a_title_the_finding_is_the_title(name: str) -> None:
     ("name", "kind", "value"),
     [
         ("distribution", "bar", "share of scored verdicts: 75"),
-        ("status", "bar", "status: parse_failed"),
         ("heat", "rect mark", "mean: 0.10"),
         ("polarization", "point", "0.62"),
     ],
@@ -472,23 +396,6 @@ def test_a_pair_shows_raw_minus_chance_in_its_cell() -> None:
     assert {"+0.30", "+0.10", "-0.10"} <= set(said) and said.count("0.50 − 0.20") == 3
 
 
-def test_contrasts_with_a_clear_effect_are_filled() -> None:
-    points = marks(ElementTree.fromstring(drawn("forest")), "point")
-    fills = [point.get("fill") for point in points]
-    assert fills.count(drawing.BLUE) == 2 and fills.count(None) == 2
-    assert "unaffected by construction" in words(ElementTree.fromstring(drawn("forest")))
-
-
-def test_the_names_of_contrasts_are_not_cut() -> None:
-    long = "democratic backsliding of the central administration (ecc, Valdoria)"
-    frame = effects().iloc[:2].assign(task=[long, "fascism"], judge="all")
-    chart = figures.forest_figure(frame)
-    assert chart is not None
-    told = " ".join(words(ElementTree.fromstring(figures.svg(chart))))
-    assert "…" not in told
-    assert all(word in told for word in long.split())
-
-
 def test_a_price_is_filled_unless_another_is_cheaper_and_better() -> None:
     rng = np.random.default_rng(3)
     usd, right = rng.uniform(0.01, 1, 60).round(1), rng.uniform(0, 1, 60).round(1)
@@ -527,14 +434,13 @@ def test_without_data_there_is_no_figure(name: str) -> None:
     whole = case.data()
     assert case.draw(name, whole.iloc[:0]) is None
     assert case.draw(name, Frame()) is None
-    numbers = whole.select_dtypes("number").columns.difference(["n", "stage", "rank"])
-    if name != "forest":  # a contrast without a value keeps its row and its note
-        assert case.draw(name, whole.assign(**dict.fromkeys(numbers, np.nan))) is None
+    numbers = whole.select_dtypes("number").columns.difference(["n", "stage"])
+    assert case.draw(name, whole.assign(**dict.fromkeys(numbers, np.nan))) is None
 
 
 def test_a_missing_column_is_refused(name: str) -> None:
     frame = CASES[name].data()
-    column = {"polarization": "task", "status": JUDGE}.get(name, str(frame.columns[-1]))
+    column = {"polarization": "task"}.get(name, str(frame.columns[-1]))
     with pytest.raises(DesignError, match=f"no column '{re.escape(column)}'"):
         CASES[name].draw(name, frame.drop(columns=column))
 
@@ -558,8 +464,8 @@ def test_polarization_without_a_null_is_drawn_raw() -> None:
 # --- on the page ---------------------------------------------------------------------------------
 
 
-PAGE = 880
-"""The width in pixels below which a page scrolls a figure, as `report.html.j2` says."""
+PAGE = 760
+"""The largest width in pixels: on a sheet of paper a figure shrinks to 688, its text to 8 pt."""
 
 
 def test_a_judge_has_the_same_colour_whichever_judges_a_figure_shows() -> None:
@@ -581,6 +487,7 @@ def test_a_figure_fits_its_page(name: str) -> None:
     assert min(map(float, re.findall(r'font-size="([\d.]+)px"', picture))) >= 12
 
 
+@pytest.mark.slow
 def test_many_long_names_stay_on_the_page_and_are_counted(name: str) -> None:
     many = tuple(f"router/lab-{n % 3}/some-model-{n}-20250929:thinking" for n in range(45))
     frame = CASES[name].data(many)
@@ -588,7 +495,7 @@ def test_many_long_names_stay_on_the_page_and_are_counted(name: str) -> None:
     assert chart is not None
     drawn = figures.svg(chart)
     assert size(drawn)[0] <= PAGE and size(drawn)[1] < 2400
-    if name not in {"rank", "method", "polarization", "price"}:  # no row per judge
+    if name not in {"method", "polarization", "price"}:  # no row per judge
         assert re.search(r"\d+ more of \d+", " ".join(words(ElementTree.fromstring(drawn))))
 
 
@@ -665,9 +572,9 @@ def test_a_figure_fetches_nothing(picture: ElementTree.Element) -> None:
                 assert target.startswith("#")
 
 
-def test_a_figure_uses_the_system_font_only(picture: ElementTree.Element) -> None:
+def test_a_figure_uses_the_font_of_pages(picture: ElementTree.Element) -> None:
     fonts = {element.get("font-family") for element in picture.iter(f"{SVG}text")}
-    assert fonts == {"sans-serif"}
+    assert fonts == {f"{palette.FONT}, sans-serif"}
 
 
 @pytest.mark.parametrize("config", ["", "/etc/fonts/fonts.conf"])
@@ -679,7 +586,7 @@ def test_the_renderer_leaves_the_environment_unchanged(
         monkeypatch.setenv("FONTCONFIG_FILE", config)
     before = dict(os.environ)
     drawing._renderer.cache_clear()
-    drawn("rank")
+    drawn("spend")
     assert dict(os.environ) == before
 
 
@@ -716,12 +623,12 @@ def luminance(colour: str) -> float:
 
 
 def test_a_png_is_white_and_twice_the_size() -> None:
-    chart = figures.status_figure(rates(), TITLE)
+    chart = figures.distribution_figure(shares(), TITLE)
     assert chart is not None
     found = figures.png(chart)
     assert found == figures.png(chart)
     width, height = struct.unpack(">II", found[16:24])
-    assert (width, height) == tuple(2 * side for side in size(drawn("status")))
+    assert (width, height) == tuple(2 * side for side in size(drawn("distribution")))
     # The first pixel is stored as it is, whatever filter its row has: nothing comes before it.
     chunks = re.split(rb"IDAT", found)[1:]
     pixels = zlib.decompressobj().decompress(chunks[0], 16)
@@ -735,6 +642,7 @@ def test_a_picture_is_the_same_each_time() -> None:
         assert figures.svg(chart) == drawn("heat")
 
 
+@pytest.mark.slow
 def test_pictures_are_the_same_in_another_process() -> None:
     code = "import sys; sys.path[:0] = sys.argv[1:]; import test_figures as t; print(t.digest())"
     here = Path(__file__).parent

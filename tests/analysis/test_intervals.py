@@ -135,6 +135,7 @@ def test_differences_of_good_setups_are_covered_at_20_items(ours: float, theirs:
 # --- many items ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [900, 1000, 3000])
 def test_rare_values_are_covered_at_any_number_of_items(n: int) -> None:
     rng = np.random.default_rng(n)
@@ -173,6 +174,7 @@ def equal_pairs(rng: np.random.Generator, items: int) -> tuple[Floats, Floats]:
     return (yes * (yes - 1) + (n - yes) * (n - yes - 1)) / 2, n * (n - 1) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("items", [60, 600])
 def test_consistency_is_covered_with_unreadable_repeats(items: int) -> None:
     rng = np.random.default_rng(items)

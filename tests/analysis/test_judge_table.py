@@ -13,6 +13,7 @@ from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.judges.choice import cross_fitted
 from judge_gym.analysis.judges.splits import split_parts
 from judge_gym.analysis.judges.table import judge_table
+from judge_gym.analysis.report.judges import judges_table
 from judge_gym.analysis.stats.comparisons import compare
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence
@@ -197,10 +198,12 @@ def test_the_sentence_groups_tied_and_worse_setups_and_separates_names_unambiguo
     text = table["sentence"]
     assert text.startswith("Highest estimate: a, ")
     assert (
-        f". Not told apart from b; c; a, method subset (each at most {100 * limit:.0f} points "
-        "worse). "
+        f". No clear difference from b, c and “a, method subset” (each at most {100 * limit:.0f} "
+        "points worse). "
     ) in text
-    assert text.endswith("Worse: d by 70 points; d, method subset by 72 points; e by 80 points.")
+    assert text.endswith(
+        "Worse: d by 70 points, “d, method subset” by 72 points and e by 80 points."
+    )
     assert len(text.split()) <= 50
 
 
@@ -218,7 +221,7 @@ def test_a_number_corrected_for_the_choice_stands_beside_that_of_the_row() -> No
     assert quality is not None and quality["method"] == "cross-fitted"
     expected, observed = (f"{100 * value(one):.0f} %" for one in (quality, chosen["truth"]))
     assert expected != observed
-    assert f"of known answers expected on new items ({observed} on these)" in table["sentence"]
+    assert f"of known answers expected on new items ({observed} on these 40)" in table["sentence"]
     assert f"{chosen['setup']}" in table["sentence"] and f" {expected} [" in table["sentence"]
 
 
@@ -243,7 +246,7 @@ def test_one_tied_and_one_worse_setup_are_named_in_one_sentence() -> None:
     frame = right_on({"a": 36, "b": 35, "c": 4})
     frame["usd"] = frame["judge.model"].map({"x:a": 0.001, "x:b": 0.004, "x:c": 0.001})
     text = judge_table(tidy(frame))["sentence"]
-    assert ", $1.00 per 1,000. Not told apart from b (at most " in text
+    assert ", $1.00 per 1,000. No clear difference from b (at most " in text
     assert text.endswith(" points worse, four times the price). c is worse by 80 points.")
 
 
@@ -310,6 +313,7 @@ def drawn(chances: list[float], items: int, seed: int) -> np.ndarray:
     )
 
 
+@pytest.mark.slow
 def test_few_setups_are_called_best_wrongly() -> None:
     wrong = 0
     for seed in range(400):
@@ -438,3 +442,10 @@ def test_the_choice_is_made_on_train_and_quality_is_of_test() -> None:
     assert {row["setup"]: value(row["truth"]) for row in table["rows"]} == {"a": 0, "b": 1}
     assert table["split"] == {"train": 30, "test": 30, "uses": 0}
     assert "best on train, but not on test" in table["sentence"]
+
+
+@pytest.mark.parametrize("note", ["recorded by others", "recorded by others."])
+def test_a_note_under_the_table_of_a_report_ends_in_one_full_stop(note: str) -> None:
+    table = judge_table(tidy(right_on({"a": 36})))
+    text = judges_table({**table, "notes": [note]}).note
+    assert text.endswith(" Recorded by others.")

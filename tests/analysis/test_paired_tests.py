@@ -36,6 +36,7 @@ def test_few_items_are_enumerated(n: int) -> None:
     assert sign_flip(differences, key="any") == pytest.approx(brute_force(differences))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effect", [0.5, 1.5, 1.96, 2.5, 3.0])
 def test_the_normal_limit_of_sign_flips_agrees_with_draws(effect: float) -> None:
     """Just above the border the limit stands, just below 5,000 draws; the data hardly differ."""

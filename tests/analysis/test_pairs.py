@@ -161,6 +161,7 @@ def is_right(one: Pair) -> bool:
     return one.decisions.count(one.truth) > one.decisions.count(3 - one.truth)
 
 
+@pytest.mark.slow
 @steady
 @given(judged)
 def test_the_interval_is_clopper_and_pearsons(pairs: list[Pair]) -> None:
@@ -170,6 +171,7 @@ def test_the_interval_is_clopper_and_pearsons(pairs: list[Pair]) -> None:
     assert score.interval == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 @steady
 @given(judged, st.randoms(use_true_random=False))
 def test_the_order_of_lines_is_irrelevant(pairs: list[Pair], chance: random.Random) -> None:
@@ -177,6 +179,7 @@ def test_the_order_of_lines_is_irrelevant(pairs: list[Pair], chance: random.Rand
     assert json.dumps(score_of(mixed).to_json()) == json.dumps(score_of(pairs).to_json())
 
 
+@pytest.mark.slow
 @steady
 @given(judged)
 def test_naming_the_responses_the_other_way_round_changes_nothing(pairs: list[Pair]) -> None:
@@ -193,6 +196,7 @@ def test_naming_the_responses_the_other_way_round_changes_nothing(pairs: list[Pa
     assert score_of(renamed) == score_of(pairs)
 
 
+@pytest.mark.slow
 @steady
 @given(judged)
 def test_showing_every_pair_the_other_way_round_negates_position_bias_alone(
@@ -208,6 +212,7 @@ def test_showing_every_pair_the_other_way_round_negates_position_bias_alone(
         assert getattr(after, name) == getattr(before, name)
 
 
+@pytest.mark.slow
 @steady
 @given(st.integers(1, 40))
 def test_a_judge_that_decides_nothing_is_never_correct(n: int) -> None:

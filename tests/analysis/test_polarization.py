@@ -193,6 +193,7 @@ cells = st.lists(
 )
 
 
+@pytest.mark.slow
 @steady
 @given(cells)
 def test_p_agrees_with_a_plain_computation_on_any_samples(rows: list[tuple[str, int, str]]) -> None:
@@ -462,6 +463,7 @@ def test_with_few_rubrics_the_test_is_conditional_on_them() -> None:
     assert (found["p_value"] <= 0.05).mean() > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [0.0, 0.02])
 def test_the_normal_limit_for_many_items_agrees_with_draws(
     monkeypatch: pytest.MonkeyPatch, apart: float

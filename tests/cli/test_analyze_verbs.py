@@ -64,6 +64,7 @@ def test_a_report_adds_up_and_an_edited_one_does_not(
     assert len(call("analyze", "--lint", spoilt, "--json").json["mismatches"]) >= 1
 
 
+@pytest.mark.slow
 def test_a_page_is_analyzed_by_asking_its_lab(
     call: Call, suite: Path, remote: ServedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,7 @@ def test_published_judgments_are_printed_as_a_table(call: Call, tmp_path: Path) 
     assert contents(tmp_path / ".judge-gym" / "lab.db") == {}, "it needs no database"
 
 
+@pytest.mark.slow
 @published
 def test_published_pairs_are_shown_to_a_judge_in_both_orders_and_paid_once(call: Call) -> None:
     pairs = PUBLISHED / "pairs-gpt-4o.jsonl"  # no two responses of a pair are the same

@@ -202,3 +202,110 @@ def test_the_options_of_questions_give_what_was_proposed(
     options = [word for question in questions for word in shlex.split(question.option)]
     answered = succeed(call("check", str(file), *options, "--json")).json
     assert answered == succeed(call("check", str(file), "--yes", "--json")).json
+
+
+FIXTURES = Path(__file__).parents[1] / "recorded" / "fixtures"
+
+
+def test_the_log_of_a_tool_is_checked_by_its_format(call: Call, tmp_path: Path) -> None:
+    shown = succeed(call("check", FIXTURES / "mlflow.json")).out
+    assert shown.startswith("scripted/grader finds 75 % [19, 99] of “true”")
+    assert "A log of mlflow about 'correct'" in shown
+    assert "--human" not in shown, "a log has no columns to name"
+    items = check(FIXTURES / "inspect.eval").reading.recording.items
+    labels = pd.DataFrame({"item": items["item"], "ann": ["C", "I"] * (len(items) // 2)})
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    found = succeed(
+        call("check", FIXTURES / "inspect.eval", "--labels", tmp_path / "labels.csv", "--json")
+    ).json
+    assert found["judges"][0]["measures"]["exact"]["n"] == len(items)
+
+
+def test_a_log_about_several_questions_names_the_command_for_them(call: Call) -> None:
+    refused = call("check", FIXTURES / "langfuse.json")
+    assert refused.code == 2
+    assert "2 questions: 'correctness', 'quality'" in one_line(refused.err)
+    assert "judge-gym import langfuse" in one_line(refused.err)
+
+
+def test_a_file_of_labels_alone_says_where_the_verdicts_may_be(call: Call, tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "id": range(20),
+            "text": [f"some text {n}" for n in range(20)],
+            "human": ["yes", "no"] * 10,
+        }
+    )
+    frame.to_csv(tmp_path / "labels.csv", index=False)
+    refused = call("check", tmp_path / "labels.csv")
+    assert refused.code == 2
+    assert "--labels labels.csv" in one_line(refused.err)
+    assert "init --csv labels.csv" in one_line(refused.err)
+
+
+def test_a_mean_is_written_as_the_labels_are(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    people = rng.integers(1, 6, 100)
+    judge = np.clip(people + rng.integers(-1, 2, 100), 1, 5)
+    frame = pd.DataFrame({"id": [f"c{n}" for n in range(100)], "gpt": judge, "human": people})
+    found = check(frame)
+    assert found.result["rate"] is not None
+    assert found.result["rate"]["raw"]["value"] == pytest.approx(judge.mean())
+    assert found.result["rate"]["labels"]["value"] == pytest.approx(people.mean())
+    assert f"Mean (from 1 to 5): judge {judge.mean():.2f}, corrected" in found.result["sentence"]
+    words = np.array(["poor", "fair", "good", "great"])
+    frame = pd.DataFrame({"id": frame["id"], "gpt": words[judge % 4], "human": words[people % 4]})
+    assert "Mean stage (0 the lowest" in check(frame, order=list(words)).result["sentence"]
+
+
+def test_a_comparison_of_words_or_of_half_the_numbers_is_refused(
+    call: Call, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame(
+        {
+            "id": range(40),
+            "gpt": [1, 2, 4, 5] * 10,
+            "human": [1, 2, 5, 4] * 10,
+            "v": ["a", "b"] * 20,
+        }
+    )
+    frame.to_csv(tmp_path / "scores.csv", index=False)
+    half = call("check", "scores.csv", "--score", "human>=3")
+    assert (half.code, "--score 'human>=3,gpt>=NUMBER'" in one_line(half.err)) == (2, True)
+    succeed(call("check", "scores.csv", "--score", "human>=3,gpt>=3"))
+    words = frame.assign(gpt=["yes", "no"] * 20, human=["yes", "no", "no", "yes"] * 10)
+    words.to_csv(tmp_path / "words.csv", index=False)
+    refused = call("check", "words.csv", "--score", "gpt>=3")
+    assert "--score compares numbers, and gpt has yes, no" in one_line(refused.err)
+
+
+IMPORTED = ("import", "file", "scores.csv", "--study", "scores")
+
+
+def test_import_takes_the_options_of_a_file(call: Call) -> None:
+    frame = pd.DataFrame({"id": range(40), "gpt": [1, 4, 8, 9] * 10, "human": ["no", "yes"] * 20})
+    frame.to_csv("scores.csv", index=False)
+    refused = call(*IMPORTED)
+    assert (refused.code, "--score" in refused.err) == (2, True)
+    stored = succeed(call(*IMPORTED, "--score", "gpt>=5", "--json")).json
+    assert (stored["verdicts"], stored["labels"], stored["raters"]) == (40, 40, ["human"])
+    assert succeed(call("judges", "scores", "--json")).json["rows"][0]["truth"]["value"] == 0.5
+    again = succeed(call(*IMPORTED, "--score", "gpt>=5", "--json")).json
+    assert set(again["new"].values()) == {0}
+    other = call("import", "mlflow", FIXTURES / "mlflow.json", "--study", "x", "--human", "ann")
+    assert (other.code, "are for tables" in one_line(other.err)) == (2, True)
+
+
+def test_labels_of_another_scale_on_the_same_texts_do_not_count(call: Call) -> None:
+    texts = [f"the reply number {n} of some words" for n in range(40)]
+    kinds = ["a bill", "a parcel", "a return", "a parcel"] * 10
+    pd.DataFrame(
+        {"id": range(40), "text": texts, "gpt": [1, 2, 3, 4, 5] * 8, "rater": [1, 2, 3, 4, 5] * 8}
+    ).to_csv("scores.csv", index=False)
+    pd.DataFrame({"id": range(40), "text": texts, "gpt": kinds, "human": kinds}).to_csv(
+        "kinds.csv", index=False
+    )
+    succeed(call(*IMPORTED))
+    succeed(call("import", "file", "kinds.csv", "--study", "kinds"))
+    [row] = succeed(call("judges", "kinds", "--json")).json["rows"]
+    assert row["truth"]["value"] == 1, "a 2 of the rater is no second kind"

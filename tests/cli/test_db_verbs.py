@@ -55,7 +55,16 @@ FOREIGN = "belongs to another application"
 
 
 @pytest.mark.parametrize("verb", ["mark prod", "migrate", "contract", "adopt", "status", "upgrade"])
-@pytest.mark.parametrize("kind", ["missing", "empty", "foreign", "foreign server", "empty server"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("missing", "empty", "foreign"),
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ("foreign server", "empty server")
+        ),
+    ],
+)
 def test_a_database_without_a_lab_is_refused_in_words(call: Call, verb: str, kind: str) -> None:
     database = {"missing": "missing.db", "empty": "empty.db", "foreign": "foreign.db"}.get(kind)
     url = f"sqlite:///{database}" if database else postgres.empty_url()
@@ -77,6 +86,7 @@ def test_a_database_without_a_lab_is_refused_in_words(call: Call, verb: str, kin
         assert re.search(words, answer.err)
 
 
+@pytest.mark.slow
 def test_a_read_only_server_is_read_and_refuses_writes_in_words(call: Call) -> None:
     url = postgres.fresh_url()
     name = url.partition("?")[0].rpartition("/")[2]

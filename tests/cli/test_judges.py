@@ -61,23 +61,26 @@ def test_the_table_says_what_decides_and_names_the_labels(call: Call, study: str
     assert "stage 1" not in text and "stage 2" not in text
 
 
-def test_shares_of_the_printed_confusion_sum_to_all_items(call: Call, study: str) -> None:
+def test_the_printed_confusion_has_the_shares_of_verdicts_on_items_of_each_label(
+    call: Call, study: str
+) -> None:
     table = succeed(call("judges", study, "--json")).json
     shares = [share for row in table["confusion"]["shares"] for share in row]
     assert sum(shares) == pytest.approx(1)
-    printed = succeed(call("judges", study)).out.split("verdicts (rows) and people's labels")[1]
-    assert f"Shares of {TEXTS} items" in printed
-    for verdict, row in zip(
-        table["confusion"]["verdicts"], table["confusion"]["shares"], strict=True
-    ):
-        line = next(line for line in printed.splitlines() if line.startswith(verdict))
-        assert line.split()[-2 * len(row) :: 2] == [f"{100 * share:.0f}" for share in row]
+    printed = succeed(call("judges", study)).out.split("verdicts (columns) by people's labels")[1]
+    assert f"Shares of each row; {TEXTS} items" in printed
+    columns = zip(*table["confusion"]["shares"], strict=True)
+    for label, column in zip(table["confusion"]["labels"], columns, strict=True):
+        line = next(line for line in printed.splitlines() if line.startswith(label))
+        of_label = [f"{100 * share / sum(column):.0f}" for share in column]
+        assert line.split()[-2 * len(column) :: 2] == of_label
 
 
 def test_a_run_ends_without_the_confusion_table(call: Call, study: str) -> None:
-    assert "verdicts (rows)" not in succeed(call("run", "checked.yaml")).out
+    assert "verdicts (columns)" not in succeed(call("run", "checked.yaml")).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_the_deciding_measure_keeps_its_interval_at_any_width(
     call: Call, study: str, monkeypatch: pytest.MonkeyPatch, width: int

@@ -52,6 +52,7 @@ def test_invalid_input_is_refused(call: Call, words: tuple[str, ...]) -> None:
     assert "Traceback" not in said.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "end", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )

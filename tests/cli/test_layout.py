@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge_gym.cli import display
-from judge_gym.cli.layout import Grid, fit, wrap
+from judge_gym.cli.layout import JOINED, Grid, fit, wrap
 from table_layouts import WIDTHS, check
 from tables import each_row
 
@@ -158,3 +158,20 @@ def test_a_list_that_has_no_room_keeps_its_first_entries_whole() -> None:
     narrow = lines(grid, 38, one_line=True)
     assert any("5 parse_failed, 61 scored, …" in line for line in narrow)
     assert not any("…2" in line for line in narrow)
+
+
+def test_a_list_takes_the_room_of_a_long_tag_before_it_loses_an_entry() -> None:
+    tag = "study/concept/sim:judge?garble=0.3&truncate=0.2&refuse=0.2"
+    counts = "1 abstained, 9 parse_failed, 8 refused, 36 scored, 18 truncated"
+    table = Grid(("tag", "status", "verdicts"), ((tag, "complete", counts),) * 2, (False,) * 3)
+    printed = fit(table, 90, one_line=True).lines()[1]
+    assert all(counts in line and len(line) <= 90 for line in printed)
+
+
+def test_joined_text_keeps_its_spaces() -> None:
+    drawn = f"{JOINED * 3}--o--{JOINED}:"
+    table = Grid(("setup", "interval"), (("a", drawn), ("b", drawn)), (False, False))
+    assert all("   --o-- :" in line for line in fit(table, 40).lines()[1])
+    long = Grid(("setup", "interval", "x"), (("a", drawn, "y " * 40),) * 2, (False,) * 3)
+    narrow = fit(long, 50, one_line=True).lines()[1]
+    assert narrow and all("   --o-- :" in line for line in narrow)

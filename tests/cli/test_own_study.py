@@ -133,6 +133,14 @@ def test_verdicts_of_judges_are_no_labels(call: Call, tmp_path: Path) -> None:
     assert not any("gpt" in item for item in items(tmp_path))
 
 
+def test_a_judge_with_labels_of_its_own_does_not_stop_a_study(call: Call, tmp_path: Path) -> None:
+    file = write(tmp_path, gpt_score=[3, 9] * 6, rater=["fail", "pass"] * 6)
+    said = succeed(call("init", "--csv", file))
+    assert "Not used: verdicts of gpt_score, who use other labels." in said.err
+    assert rubric(tmp_path) == ["fail", "pass"]
+    assert call("check", file).code == 2, "to check the judge, its scores need a threshold"
+
+
 @pytest.mark.parametrize(
     ("columns", "arguments", "message"),
     [

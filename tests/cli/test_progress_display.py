@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge_gym.cli.display import UNKNOWN_TIME, _progress_lines, time_left
+from judge_gym.cli.display import BAR_WIDTH, UNKNOWN_TIME, _bar, _progress_lines, time_left
 from judge_gym.engine import LIMITS, MEASURED, RunProgress
 from judge_gym.engine.calls.progress import TYPICAL, Pace
 
@@ -113,6 +113,27 @@ def test_each_model_has_its_answers_rate_calls_in_flight_and_last_error() -> Non
     first, second = _progress_lines([progress], now).splitlines()
     assert first == f"score 15/120 | 16 paid, 3 reused, 0.00 USD | {time_left([progress], now)}"
     assert second == "  local:slow: 15 answered, 0.1/s, 4 in flight, last error: HTTP 500"
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "full", "share"),
+    [(0, 40, 0, "  0 %"), (10, 40, BAR_WIDTH // 4, " 25 %"), (40, 40, BAR_WIDTH, "100 %")],
+)
+def test_a_live_display_has_a_bar_as_long_as_the_share_of_steps(
+    done: int, total: int, full: int, share: str
+) -> None:
+    (filled, _), (rest, _), (text, _) = _bar(done, total)
+    assert (len(filled), len(filled + rest), text.strip("\n").strip()) == (
+        full,
+        BAR_WIDTH,
+        share.strip(),
+    )
+
+
+def test_a_bar_is_full_only_when_the_last_step_is_done() -> None:
+    (filled, _), _, (text, _) = _bar(9_999, 10_000)
+    assert len(filled) < BAR_WIDTH and "99 %" in text
+    assert _bar(0, 0) == []
 
 
 def test_suite_runs_that_are_executed_together_have_a_line_each() -> None:

@@ -67,6 +67,7 @@ def test_an_example_can_be_planned(call: Call, tmp_path: Path, example: str) -> 
     assert bool(OF_THE_PROTOCOL.search(text)) == (example == "contested")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "sections"),
     [
@@ -387,7 +388,7 @@ def test_failed_calls_are_not_done(call: Call, write_study: WriteStudy) -> None:
     lines = call("status", "small").out.splitlines()
     head, row = (re.split(r" {2,}", line.strip()) for line in (lines[0], lines[2]))
     shown = dict(zip(head, row, strict=True))
-    assert (shown["status"], shown["done"]) == ("failed", "57%"), "3 views and a rubric of 7"
+    assert (shown["status"], shown["done"]) == ("failed", "57 %"), "3 views and a rubric of 7"
     assert shown["score"] == "0/3"
 
 
@@ -505,6 +506,7 @@ def test_db_names_the_database_over_the_environment(
 # --- as real processes ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_program_runs_a_study_in_the_working_folder(
     write_study: WriteStudy, tmp_path: Path
 ) -> None:
@@ -558,6 +560,7 @@ def test_the_build_is_the_commit_of_the_checkout_or_of_what_was_built(
     assert build_of(installed) == "0123456789ab"
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_not_a_crash(call: Call, write_study: WriteStudy, tmp_path: Path) -> None:
     """The export is longer than a pipe's buffer, so that it is still writing then."""
     succeed(call("run", write_study(samples=40, probe=False)))

@@ -42,6 +42,7 @@ def at(folder: Path, entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "judge-gym.models.toml").write_text(entry)
 
 
+@pytest.mark.slow
 def test_a_worker_leaves_what_it_has_no_endpoint_for_and_status_says_why(
     endpoint: str, write_study: WriteStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +101,7 @@ def test_orders_share_queues_exactly_where_they_need_the_same() -> None:
     assert len(different) == 7
 
 
+@pytest.mark.slow
 def test_a_worker_of_another_profile_leaves_production_alone(
     write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_worker_of_another_profile_leaves_production_alone(
         assert statuses(lab) == {"complete"}
 
 
+@pytest.mark.slow
 def test_a_worker_ends_when_its_database_becomes_production(
     write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,8 @@ from judge_gym.records import Completion, Request
 from judge_gym.store import Answer, Payer, Store
 from workers import questions
 
+pytestmark = pytest.mark.slow
+
 CALLS = 5
 
 

@@ -69,7 +69,7 @@ def refuses_to_pay(url: str, study: Path) -> bool:
         return lab.reports.usage("small") == []
 
 
-@pytest.mark.parametrize("on", ["sqlite", "postgres"])
+@pytest.mark.parametrize("on", postgres.EACH_DATABASE)
 def test_a_copy_waits_until_its_queued_orders_are_confirmed_or_cancelled(
     on: str, write_study: WriteStudy, tmp_path: Path, call: Call
 ) -> None:
@@ -166,6 +166,7 @@ def test_a_copy_of_a_servers_files_waits_and_the_restarted_server_does_not(
                 assert statuses(lab) == {"complete"}
 
 
+@pytest.mark.slow
 def test_suites_analyses_searches_and_requests_wait_in_a_copy(
     write_study: WriteStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

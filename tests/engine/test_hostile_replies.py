@@ -24,6 +24,8 @@ from judge_gym.models.simulated.openai_format import read_request, write_complet
 from judge_gym.store import tables as t
 from web import JSON, Answer, Asked, Web
 
+pytestmark = pytest.mark.slow
+
 CHAT = "/v1/chat/completions"
 WriteStudy = Callable[..., Path]
 FEW: dict[str, Any] = {"samples": 1, "judges": ["sim:balanced"], "probe": False}

@@ -54,6 +54,7 @@ def cut(database: Database) -> None:
         connection.execute(sa.text(query))
 
 
+@pytest.mark.slow
 def test_an_ended_process_is_dead_after_several_checks_and_a_working_one_never(
     database: Database,
 ) -> None:
@@ -68,6 +69,7 @@ def test_an_ended_process_is_dead_after_several_checks_and_a_working_one_never(
         assert looks == [set()] * (MISSED - 1) + [{third.name}] * 2
 
 
+@pytest.mark.slow
 def test_a_lost_lock_is_confirmed_only_once_its_work_was_found_unchanged(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +84,7 @@ def test_a_lost_lock_is_confirmed_only_once_its_work_was_found_unchanged(
         wait(mine.confirmed)
 
 
+@pytest.mark.slow
 def test_a_lock_that_cannot_be_checked_is_unconfirmed_before_its_process_is_declared_dead(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +95,7 @@ def test_a_lock_that_cannot_be_checked_is_unconfirmed_before_its_process_is_decl
         wait(lambda: not mine.confirmed())
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_loses_its_lock_and_is_unconfirmed_when_it_wakes(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +118,7 @@ def test_a_process_that_hangs_loses_its_lock_and_is_unconfirmed_when_it_wakes(
     other_store.close()
 
 
+@pytest.mark.slow
 def test_an_analysis_of_a_worker_that_hangs_is_queued_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +143,7 @@ def test_an_analysis_of_a_worker_that_hangs_is_queued_again(
     other_store.close()
 
 
+@pytest.mark.slow
 def test_no_process_is_declared_dead_right_after_an_outage(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,7 +178,7 @@ def test_only_one_process_works_on_a_file(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("on", ["sqlite", "postgres"])
+@pytest.mark.parametrize("on", postgres.EACH_DATABASE)
 def test_the_status_of_a_queued_run_says_what_it_waits_for(
     write_study: WriteStudy, tmp_path: Path, on: str
 ) -> None:
@@ -197,6 +203,7 @@ def test_the_status_of_a_queued_run_says_what_it_waits_for(
         assert said() == {""}
 
 
+@pytest.mark.slow
 def test_a_database_that_stays_away_ends_the_command_and_the_same_command_continues(
     write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +258,7 @@ def test_shards_that_begin_during_an_outage_are_performed_after_it(
     assert result.status == "complete"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("owner", "method"),
     [

@@ -61,6 +61,7 @@ class Payers:
         return True
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     st.integers(0, 10**6),

@@ -20,6 +20,8 @@ from judge_gym.stages.rubric import AUTHOR_TOKENS
 from judge_gym.store.tables import attempts, calls, critiques, probes, rubrics, samples, views
 from stores import blank, rows
 
+pytestmark = pytest.mark.slow
+
 WriteStudy = Callable[..., Path]
 KEYS = ["tag", "rubric_author", "evidence_title", "replicate", "is_swap", "flipped"]
 OWN_IDS = ["run", "sample", "evidence", "rubric", "call_id", "probe_call_id"]
@@ -116,6 +118,7 @@ def test_a_finished_study_is_the_same_elsewhere(
     assert elsewhere.runs.reparse("small")["changes"] == []
 
 
+@pytest.mark.slow
 def test_what_another_study_paid_for_goes_along(
     lab: Lab, elsewhere: Lab, write_study: WriteStudy, tmp_path: Path
 ) -> None:

@@ -180,6 +180,7 @@ def test_a_plan_writes_nothing(lab: Lab, study: WriteStudy) -> None:
 # --- partly run ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [
@@ -305,6 +306,7 @@ def pairs(write_study: WriteStudy, tmp_path: Path) -> WriteStudy:
 PAIR_CELLS = len(RESPONSES) * 2 * SAMPLES  # of one order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "scores"),
     [

@@ -18,6 +18,8 @@ from judge_gym.store import Store
 from judge_gym.store import tables as t
 from workers import Work, all_work, write_entry
 
+pytestmark = pytest.mark.slow
+
 RPM = 1200
 PRICES = "prices = {input = 1.0, output = 10.0}"
 

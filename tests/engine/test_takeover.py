@@ -34,7 +34,7 @@ JUDGES = {
 LARGE = {"judges": ["lab:balanced", "lab:strict"], "samples": 150, "swap": "none"}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=postgres.EACH_DATABASE)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     on_server = request.param == "postgres"
     return postgres.fresh_url() if on_server else blank(tmp_path / "lab.db")
@@ -82,6 +82,7 @@ def test_a_command_on_a_file_takes_up_what_a_dead_worker_left_of_another_study(
     assert {run["status"] for run in lab.runs.status("small")["runs"]} == {"complete"}
 
 
+@pytest.mark.slow
 def test_the_server_of_a_lab_starts_no_worker_where_one_serves_unless_it_hangs_or_refuses(
     write_study: WriteStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +210,7 @@ def test_an_idle_worker_makes_few_transactions_and_takes_up_new_work(
     bench.complete(worker)
 
 
+@pytest.mark.slow
 def test_an_idle_worker_ends_when_its_database_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "OUTAGE", (0.5,))
     monkeypatch.setattr(worker, "LOOK", 0.1)

@@ -15,6 +15,8 @@ import pytest
 import agents
 from conftest import Call
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 240
 HELLO = {
     "jsonrpc": "2.0",

@@ -239,7 +239,7 @@ def test_status_reports_the_progress_of_runs(agent: Agent) -> None:
         "evidence": 3, "rubric": 1, "score": 15, "swap": 0, "probe": 15
     }  # fmt: skip
     assert run["not_needed"]["probe"] == 15 - run["verdicts"]["scored"]
-    assert {run["tag"] for run in agent.call("runs_status")["runs"]} == {"pilot", "pilot/strict"}
+    assert {run["tag"] for run in agent.call("runs_status")["runs"]} >= {"pilot", "pilot/strict"}
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])

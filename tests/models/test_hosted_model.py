@@ -759,6 +759,7 @@ def test_a_missing_sdk_is_refused_with_what_to_install(
     assert f"no module {missing}" in message and "None" not in message
 
 
+@pytest.mark.slow
 def test_only_the_sdk_of_a_model_that_is_opened_is_loaded() -> None:
     code = (
         "import sys, os, asyncio, judge_gym.lab, judge_gym.cli; judge_gym.cli.load_app();"

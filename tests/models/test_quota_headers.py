@@ -55,6 +55,7 @@ def test_what_cannot_be_read_tells_nothing(reset: str, remaining: str) -> None:
     assert read_quota(openai(reset, remaining)) == {}
 
 
+@pytest.mark.slow
 @given(st.text(max_size=12), st.text(max_size=12))
 def test_any_header_is_read_or_left_out(reset: str, remaining: str) -> None:
     for left in read_quota(openai(reset, remaining)).values():

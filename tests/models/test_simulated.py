@@ -185,6 +185,7 @@ def test_verdicts_are_read_as_often_as_published(name: str, method: str, output:
     assert_published(made, 800)
 
 
+@pytest.mark.slow
 @each_row(
     ("text", "shown", "knobs"),
     [
@@ -328,6 +329,7 @@ def test_a_call_that_fails_raises_a_provider_error() -> None:
     assert made.read(5) == {Verdict("provider_error"): 5}
 
 
+@pytest.mark.slow
 @each_row("labels", ["shuffled", "opaque"])
 @each_row("output", ["suffix", "json"])
 @each_row("method", ["single", "subset"])

@@ -50,6 +50,7 @@ def contested() -> pd.DataFrame:
 # --- whose report it is --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_tables_of_the_protocol_are_in_no_other_report() -> None:
     frame = contested()
     under = build_report(
@@ -91,6 +92,7 @@ print(json.dumps([name for name in sys.modules if name.startswith("judge_gym.pro
 """
 
 
+@pytest.mark.slow
 def test_an_ordinary_report_never_imports_the_protocol(tmp_path: Path) -> None:
     """Not even with swaps and probes, in an interpreter that has imported nothing yet."""
     path = tmp_path / "rows.csv"

@@ -78,6 +78,7 @@ def test_a_shared_call_is_one_pair() -> None:
     assert len(swap_pairs(twice)) == 1
 
 
+@pytest.mark.slow
 def test_intervals_of_a_judge_without_preference_cover_0() -> None:
     rng = np.random.default_rng(1)
     panels, items = 300, 12

@@ -395,6 +395,7 @@ def test_a_column_that_is_no_setting_is_refused(lab: Lab) -> None:
         lab.recordings.add([recording(verdicts=many)], STUDY)
 
 
+@pytest.mark.slow
 def test_an_import_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     url = blank(tmp_path / "lab.db")
     process = forkserver().Process(target=_import_and_die, args=(url,))

@@ -39,6 +39,7 @@ def test_tables_and_commands_keep_their_lines() -> None:
     assert wrap(page) == "# A\n\nwords and words\n\n| a |\n| --- |\n\n    command\n    another"
 
 
+@pytest.mark.slow
 def test_the_page_is_up_to_date_with_the_published_data() -> None:
     [recording] = llmbar.read(published("llmbar"))
     page = wrap(write_page(Data(recording)).rstrip()) + "\n"

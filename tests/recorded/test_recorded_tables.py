@@ -76,6 +76,37 @@ def test_an_object_that_holds_one_list_is_a_table(tmp_path: Path) -> None:
         read_table(file)
 
 
+def test_rows_in_an_object_of_an_object_are_a_table(tmp_path: Path) -> None:
+    file = tmp_path / "log.json"
+    file.write_text('{"version": 3, "tags": {"of": ["x"]}, "results": {"rows": [{"a": 1}]}}')
+    assert read_table(file).frame.to_dict("list") == {"a": ["1"]}
+    file.write_text('{"left": {"rows": [{"a": 1}]}, "right": {"rows": [{"a": 2}]}}')
+    with pytest.raises(DesignError, match=r"several lists \('left.rows', 'right.rows'\)"):
+        read_table(file)
+    file.write_text('{"results": {"rows": [{"a": 1}')
+    with pytest.raises(DesignError, match="cut off"):
+        read_table(file)
+    file.write_text('{"results": {"names": ["a", "b"]}}')
+    with pytest.raises(DesignError, match="without a list of rows"):
+        read_table(file)
+
+
+def test_objects_of_a_list_that_have_names_are_columns(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    scores = [{"name": "gpt", "value": "pass"}, {"name": "haiku", "value": "fail"}]
+    messages = [{"role": "user", "name": "ann", "content": "Hello"}]
+    twice = [{"name": "gpt", "value": 1}, {"name": "gpt", "value": 0}]
+    row = {"id": 1, "scores": scores, "messages": messages, "twice": twice}
+    file.write_text(json.dumps(row) + "\n" + json.dumps({"id": 2, "scores": []}))
+    columns = read_table(file).frame.to_dict("list")
+    assert (columns["scores.gpt.value"], columns["scores.haiku.value"]) == (
+        ["pass", ""],
+        ["fail", ""],
+    )
+    assert json.loads(columns["messages"][0]) == messages, "a transcript stays one cell"
+    assert json.loads(columns["twice"][0]) == twice, "names that do not tell apart are none"
+
+
 def test_lines_are_named_as_an_editor_numbers_them(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
     file.write_text('id,text\n\nq1,"one\ntwo"\nq2,three\n')
@@ -161,6 +192,7 @@ def test_a_line_that_is_too_long_is_refused_while_it_is_read(tmp_path: Path, nam
         read_table(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_a_file_of_too_many_cells_or_columns_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "many.jsonl"
     file.write_text("".join(json.dumps({f"k{n}": 1}) + "\n" for n in range(1_200)))

@@ -312,3 +312,40 @@ def test_unnamed_columns_of_truth_values_are_asked_about() -> None:
     assert uncertain(layout) == {"alpha", "beta"}
     words = find({"id": NUMBERS, "alpha": VERDICTS, "beta": VERDICTS[::-1], "human": VERDICTS})
     assert uncertain(words) == set(), "pass and fail say more than true and false"
+
+
+RATED = {
+    "ref": [number for number in NUMBERS for _ in range(3)][: 3 * N - 20],
+    "who": (["gpt-5", "custom", "mia"] * N)[: 3 * N - 20],
+    "verdict": (["pass", "fail", "pass", "pass"] * N)[: 3 * N - 20],
+}
+"""A long table of a model, a judge of another name, and a person, with equally many rows."""
+
+
+def test_a_column_of_kinds_says_who_of_a_long_table_is_a_person() -> None:
+    kinds = ["human" if who == "mia" else "llm" for who in RATED["who"]]
+    layout = find({**RATED, "kind": kinds})
+    assert (layout.who, layout.people, uncertain(layout)) == ("who", frozenset({"mia"}), set())
+    assert "kind" not in layout.unused
+    mixed = ["human" if row % 2 else "llm" for row in range(len(kinds))]
+    assert find({**RATED, "kind": mixed}).people == frozenset(), "mia is of both kinds"
+
+
+def test_a_name_of_a_person_in_a_long_table_is_one() -> None:
+    named = {**RATED, "who": [who.replace("mia", "human 1") for who in RATED["who"]]}
+    layout = find(named)
+    assert (layout.people, uncertain(layout)) == (frozenset({"human 1"}), set())
+
+
+def test_who_rates_fewer_items_than_a_model_is_asked_about() -> None:
+    rows = [row for row in range(len(RATED["ref"])) if row % 3 == 0 or row % 9 == 2]
+    sparse = {name: [values[row] for row in rows] for name, values in RATED.items()}
+    layout = find(sparse)
+    assert layout.people == frozenset({"mia"})
+    assert [role.role for role in layout.roles if not role.certain] == ["person"], "one question"
+    assert find(RATED).people == frozenset(), "all rate as many"
+
+
+def test_who_is_named_by_no_option_is_neither_judge_nor_person() -> None:
+    layout = find(RATED, judges=("gpt-5",), people=("mia",))
+    assert (layout.people, layout.ignored) == (frozenset({"mia"}), frozenset({"custom"}))

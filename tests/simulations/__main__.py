@@ -20,7 +20,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="a folder for the tables as CSV")
     parser.add_argument("--write", action="store_true", help="write the table into the page")
+    parser.add_argument("--studies", type=Path, help="results of pytest to write into the page")
+    parser.add_argument("--studies-only", action="store_true", help="run no world")
     options = parser.parse_args(arguments)
+    if options.studies is not None:
+        page = PAGE.read_text(encoding="utf-8")
+        studies = summary.hard_studies(options.studies.read_text(encoding="utf-8"))
+        PAGE.write_text(summary.replace_studies(page, studies), encoding="utf-8")
+    if options.studies_only:
+        return 0
     if options.write and options.only:
         parser.error("the page holds all worlds; choose --write or --only")
     with display.counting("panels", quiet=False) as watch:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from simulations.gates import Calibration, detectable
 
 BEGIN, END = "<!-- begin: written by make simulations -->", "<!-- end -->"
 """What encloses the generated part of a page."""
+BEGIN_STUDIES, END_STUDIES = "<!-- begin: hard studies -->", "<!-- end: hard studies -->"
 
 
 def by_world(found: Calibration) -> pd.DataFrame:
@@ -69,12 +71,37 @@ def markdown(found: Calibration, command: str, on: date) -> str:
 
 
 def replace_table(page: str, table: str) -> str:
-    """Returns a page with the part between the two markers replaced."""
-    before, begin, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    if not begin or END not in rest:
-        raise ValueError(f"the page needs the markers {BEGIN} and {END}")
-    return before + table + after
+    """Puts the table of a run, with its two markers, in the place of that of the last run."""
+    return _replace(page, table, BEGIN, END)
+
+
+def replace_studies(page: str, table: str) -> str:
+    """Puts the table of hard studies in the place of the last one."""
+    return _replace(page, f"{BEGIN_STUDIES}\n{table}\n{END_STUDIES}", BEGIN_STUDIES, END_STUDIES)
+
+
+def _replace(page: str, text: str, begin: str, end: str) -> str:
+    if begin not in page or end not in page:
+        raise ValueError(f"the page needs the markers {begin} and {end}")
+    return page.partition(begin)[0] + text + page.partition(end)[2]
+
+
+def hard_studies(results: str) -> str:
+    """Makes a table of what the tests of hard studies recorded, from pytest's XML."""
+    rows = ["| study | at | result |", "| --- | --- | --- |"]
+    for case in ElementTree.fromstring(results).iter("testcase"):
+        if not str(case.get("classname")).endswith("test_hard_studies"):
+            continue
+        properties = {
+            str(entry.get("name")): str(entry.get("value")) for entry in case.iter("property")
+        }
+        place = properties.pop("at", "")
+        if properties:
+            study = str(case.get("name")).partition("[")[0].removeprefix("test_").replace("_", " ")
+            failed = " **fails**" if case.find("failure") is not None else ""
+            result = ", ".join(f"{name} {value}" for name, value in properties.items())
+            rows.append(f"| {study} | {place} | {result}{failed} |")
+    return "\n".join(rows)
 
 
 def _coverage_lines(found: Calibration) -> Iterator[str]:

@@ -231,6 +231,7 @@ def test_rubrics_are_drawn_anew_for_each_panel(drawn: Panels) -> None:
     assert set(frame["rubric"]) <= written
 
 
+@pytest.mark.slow
 def test_the_distribution_of_drawn_rubrics_is_the_mean_over_them_and_they_matter() -> None:
     name, kind = "biased, drawn rubrics", 20
     condition = conditions()[name]
@@ -473,6 +474,7 @@ def world(*quantities: Quantity, tests: Sequence[HypothesisTest] = ()) -> World:
     return World(PROMPTED, 12, 5, quantities, tuple(tests))
 
 
+@pytest.mark.slow
 def test_wrong_estimators_are_caught_and_right_ones_pass() -> None:
     quantities = [
         *(stage_by(one) for one in (right, half_as_wide, moved)),
@@ -526,6 +528,7 @@ def test_progress_is_reported_from_the_first_panel_to_the_last() -> None:
     assert reported == [(0, 27), (25, 27), (27, 27)]
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_tables_of_one() -> None:
     ours, theirs = (calibrate(27, chosen=[LITTLE], workers=n) for n in (1, 2))
     pd.testing.assert_frame_equal(ours.recovery, theirs.recovery)
@@ -630,3 +633,29 @@ def test_the_table_replaces_what_stands_between_the_markers() -> None:
 def test_a_part_of_the_worlds_does_not_replace_the_page() -> None:
     with pytest.raises(SystemExit):
         main(["--only", "prevalence", "--write"])
+
+
+RESULTS = """<testsuites><testsuite>
+<testcase classname="tests.simulations.test_hard_studies" name="test_kappa_covers[20]">
+<properties><property name="at" value="items 20"/><property name="covers" value="96.7% of 60"/>
+</properties></testcase>
+<testcase classname="tests.simulations.test_hard_studies" name="test_rates_cover[900]">
+<properties><property name="at" value="items 900"/><property name="truth" value="80.0% of 60"/>
+</properties><failure message="covers 80 %"/></testcase>
+<testcase classname="tests.simulations.test_hard_studies" name="test_without_a_count"/>
+<testcase classname="tests.simulations.test_measures" name="test_of_another_file">
+<properties><property name="covers" value="1"/></properties></testcase>
+</testsuite></testsuites>"""
+
+
+def test_the_page_lists_what_hard_studies_counted_and_which_fail() -> None:
+    table = summary.hard_studies(RESULTS)
+    assert table.splitlines()[2:] == [
+        "| kappa covers | items 20 | covers 96.7% of 60 |",
+        "| rates cover | items 900 | truth 80.0% of 60 **fails** |",
+    ]
+    page = f"before\n{summary.BEGIN_STUDIES}\nold\n{summary.END_STUDIES}\nafter"
+    replaced = summary.replace_studies(page, table)
+    assert replaced.startswith(f"before\n{summary.BEGIN_STUDIES}\n| study |")
+    assert replaced.endswith(f"**fails** |\n{summary.END_STUDIES}\nafter")
+    assert "old" not in replaced

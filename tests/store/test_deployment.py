@@ -59,7 +59,7 @@ def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(deployment, name, value)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=postgres.EACH_DATABASE)
 def loose(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database that was expanded while it held pools of unknown size."""
     on_file = request.param == "sqlite"
@@ -177,6 +177,7 @@ def test_opening_production_for_reading_upgrades_nothing(
     opened.engine.dispose()
 
 
+@pytest.mark.slow
 def test_opening_a_database_on_a_server_never_changes_its_schema(
     request: pytest.FixtureRequest,
 ) -> None:

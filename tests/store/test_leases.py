@@ -47,6 +47,7 @@ def test_a_lab_in_a_file_has_no_leases(tmp_path: Any) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_process_sees_what_others_hold_until_they_release_it(shared: Store) -> None:
     first, second, third = (leases(shared, name) for name in ("first", "second", "third"))
     assert first.change("x", hold(1)) == []
@@ -59,6 +60,7 @@ def test_a_process_sees_what_others_hold_until_they_release_it(shared: Store) ->
     assert third.change("x", look) == [3]
 
 
+@pytest.mark.slow
 def test_a_process_that_stops_renewing_holds_nothing(
     shared: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +71,7 @@ def test_a_process_that_stops_renewing_holds_nothing(
     assert other.change("x", look) == []
 
 
+@pytest.mark.slow
 def test_a_dead_process_holds_nothing_at_once(shared: Store) -> None:
     leases(shared, "dead").change("x", hold(1))
     other = leases(shared, "other")
@@ -78,6 +81,7 @@ def test_a_dead_process_holds_nothing_at_once(shared: Store) -> None:
     assert other.holders() == set()
 
 
+@pytest.mark.slow
 def test_a_failed_change_of_leases_changes_nothing(shared: Store) -> None:
     def fail(common: Held, mine: Held, others: Sequence[Held], now: float) -> None:
         common["broken"] = mine["number"] = 1
@@ -89,6 +93,7 @@ def test_a_failed_change_of_leases_changes_nothing(shared: Store) -> None:
     assert leases(shared, "b").change("x", look) == []
 
 
+@pytest.mark.slow
 def test_concurrent_changes_of_leases_are_not_lost(shared: Store) -> None:
     def count(common: Held, mine: Held, others: Sequence[Held], now: float) -> float:
         common["count"] = common.get("count", 0) + 1

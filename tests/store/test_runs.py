@@ -272,6 +272,7 @@ finals = st.dictionaries(st.integers(0, 7), st.one_of(st.none(), answered), min_
 """What became of each sample in the end; None where it never got an answer."""
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(finals, st.data())
 def test_samples_and_probes_saved_in_any_order_any_number_of_times_give_the_same_rows(

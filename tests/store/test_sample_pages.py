@@ -118,6 +118,7 @@ def filters(lab: Lab) -> list[Selection]:
     ]
 
 
+@pytest.mark.slow
 def test_every_filter_returns_its_samples_once_and_in_order(lab: Lab) -> None:
     for which in filters(lab):
         ids = walk(lab, which, 7)
@@ -128,6 +129,7 @@ def test_every_filter_returns_its_samples_once_and_in_order(lab: Lab) -> None:
     assert wanted(lab, Selection(disputed=True)) and wanted(lab, Selection(status="provider_error"))
 
 
+@pytest.mark.slow
 def test_a_page_continues_where_the_scan_limit_stopped_it(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def test_lint_reads_every_file_whatever_a_candidate_sends(
     assert done.returncode == 1 and "F401" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "files",
     [

@@ -11,7 +11,10 @@ from judge_gym.suites import CodeTask, Sandbox, Suite, load_suite, open_sandbox,
 from judge_gym.suites.sandbox import isolations
 from suites_kit import none_left
 
-pytestmark = pytest.mark.skipif(not isolations(), reason="no sandbox works here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not isolations(), reason="no sandbox works here"),
+]
 
 WRONG = "def slug(text: str) -> str:\n    return 'wrong'\n"
 FAKE_TAP = "TAP version 13\\n1..5\\nok 1 - a\\nok 2 - b\\nok 3 - c\\nok 4 - d\\nok 5 - e\\n"

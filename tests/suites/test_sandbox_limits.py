@@ -181,6 +181,7 @@ def test_output_is_kept_up_to_a_cap(isolation: str) -> None:
     assert ran.stderr == "y\n"
 
 
+@pytest.mark.slow
 def test_eight_at_once_do_not_share_their_limits(isolation: str) -> None:
     source = """
 import os, time

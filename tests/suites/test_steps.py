@@ -167,6 +167,7 @@ def test_a_grader_that_cannot_be_collected_fails_the_answer_check(suite: Suite) 
     assert check.problem.startswith("must pass, but fails at tests")
 
 
+@pytest.mark.slow
 def test_the_check_of_answers_counts_the_tests(suite: Suite) -> None:
     [right] = check_answers(suite, open_sandbox())
     assert (right.result.outcome, right.problem) == (Passed(), "")
@@ -179,6 +180,7 @@ def test_the_check_of_answers_counts_the_tests(suite: Suite) -> None:
     assert right.result.outcome == Passed(), "where no number is stated, any will do"
 
 
+@pytest.mark.slow
 def test_wrong_answers_must_fail_at_their_step_before_any_other(suite: Suite) -> None:
     def wrong(name: str, text: str) -> WrongAnswer:
         return WrongAnswer(name, name.partition("-")[0], {"solution.py": text})
@@ -208,6 +210,7 @@ def test_wrong_answers_must_fail_at_their_step_before_any_other(suite: Suite) ->
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isolation", EACH_LANE)
 def test_every_lane_judges_alike(isolation: str, suite: Suite) -> None:
     on = open_sandbox(isolation)
@@ -395,6 +398,7 @@ def test_x(candidate):
     assert (found.why, found.step) == ("infrastructure", "tests")
 
 
+@pytest.mark.slow
 def test_a_candidate_that_hangs_when_called_fails(judge: Of) -> None:
     source = "def double(n: int) -> int:\n    while True:\n        pass\n"
     result = judge(source, limits=Limits(seconds=5))

@@ -144,6 +144,7 @@ def test_a_report_that_was_not_edited_adds_up(seed: int) -> None:
     assert lint_report(made_report(seed)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PLANTED)
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())

@@ -84,6 +84,7 @@ def test_tables_match_the_lab(lab: ServedLab) -> None:
         assert lab.get(path, **query) == {"items": plain(rows), "next": None}, path
 
 
+@pytest.mark.slow
 def test_documents_match_the_lab(lab: ServedLab, only_sections: OnlySections) -> None:
     only_sections(verdicts.response_outcomes, verdicts.chosen_stages)
     verbs = lab.lab

@@ -30,6 +30,7 @@ def test_texts_are_added_to_a_new_window_frozen_and_compared(
     file = tmp_path / "more.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)))
     page = visit.open("/evidence")
+    page.click("#adding summary")
     page.click("#add button")
     expect(page.locator("#add .error")).to_contain_text("choose files or enter a text")
     page.set_input_files("[name=files]", file)

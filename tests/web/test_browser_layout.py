@@ -32,6 +32,7 @@ PATHS = [
     "/samples/1",
     "/compare?tag=pilot&tag=pilot/strict&tag=later",
     "/usage",
+    "/styleguide",
     *(
         f"/studies/replies/{tab}"
         for tab in ("items", "judges", "runs", "design", "answers", "next")

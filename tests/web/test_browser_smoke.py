@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from browser_pages import PHONE, open_path, overflow_width
 from lab_server import ServedLab, serve_lab
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def test_a_visitor_goes_from_home_to_a_result_a_sample_and_a_comparison(
     lab: ServedLab, page: Page
 ) -> None:
     open_path(page, lab, "/")
-    expect(page.locator("[data-cost-all]")).to_have_text("$0.00")  # loaded by the script
+    expect(page.locator("[data-cost-all]")).to_have_text("$0")  # loaded by the script
     expect(page.locator("[data-failed-all]")).to_have_text("0")  # by live events
     page.get_by_role("link", name="experiments", exact=True).click()
     page.get_by_role("link", name="pilot", exact=True).first.click()

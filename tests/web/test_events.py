@@ -50,6 +50,7 @@ def follow(lab: ServedLab, target: str | None, **headers: str) -> list[dict[str,
     raise AssertionError("the stream ended before the runs did")
 
 
+@pytest.mark.slow
 def test_events_follow_a_run_started_over_http_to_its_end(lab: ServedLab) -> None:
     assert lab.post("/api/runs", target="pilot", samples=3) == {"started": ["pilot"]}
     told = follow(lab, "pilot")
@@ -69,6 +70,7 @@ def test_events_follow_a_run_started_over_http_to_its_end(lab: ServedLab) -> Non
     assert not [one for one in last if one["event"] == "event"]
 
 
+@pytest.mark.slow
 def test_stages_are_started_one_by_one(lab: ServedLab) -> None:
     seen, after = [], "0"
     for workflow in ("evidence", "rubric"):

@@ -14,6 +14,8 @@ from judge_gym.lab import Lab
 from judge_gym.store.deployment import Deployment
 from judge_gym.web import serve
 
+pytestmark = pytest.mark.slow
+
 
 def test_health_is_503_while_the_database_is_away_and_names_no_server() -> None:
     url = postgres.fresh_url()

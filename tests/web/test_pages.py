@@ -1,5 +1,6 @@
 """What the server writes into its pages, read without a browser."""
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import combinations, product
 from typing import Any
@@ -12,10 +13,11 @@ from documents import parse, region, rows, text
 from hostile import HOSTILE, PATHS, SHORT, TAG, hostile_lab
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.measures.consistency import conflicting_cells
+from judge_gym.records.numbers import dollars
 from judge_gym.stages.fidelity import check_view, marked
 from judge_gym.store import tables as t
 from judge_gym.web import analysis_cache
-from judge_gym.web.pages import evidence, runs
+from judge_gym.web.pages import evidence
 from judge_gym.web.pages.evidence import word_differences
 from judge_gym.web.pages.home import PAGE
 from lab_server import TEXTS, ServedLab, create, serve_lab
@@ -49,21 +51,24 @@ def page(lab: ServedLab, path: str, status: int = 200) -> Any:
         "/experiments": ["Experiments", "pilot/strict", "Compare selected", "Failed calls", "ecc"],
         "/experiments?judge=sim:cautious": ["later"],
         "/experiments?task_type=benchmark": ["No experiments match."],
-        "/studies/press": ["Findings", "Items", "Judges", "Runs", "Design", "Most disputed items"],
+        "/studies/press": ["Findings", "Items", "Compare", "Runs", "Design", "Report"],
         "/studies/press/design": ["What varies", "verdict.method", "subset", "fascism"],
         "/studies/press/runs": ["pilot/strict", "Log"],
         "/parts/study/sentence?study=press": ["Accuracy unknown"],
         "/parts/study/judges?study=press": ["balanced", "strict", "unknown", "Consistency"],
-        "/parts/study/judges?study=press&whole=true": ["Disagrees with others", "Compare selected"],
+        "/parts/study/judges?study=press&columns=all": [
+            "Disagrees with others",
+            "Compare selected",
+        ],
         "/parts/study/next?study=press": ["cannot be predicted: 3 items", "Other quantities"],
         "/studies/press/next": ["What to buy next", "Where the variance is", "item x setup"],
-        "/parts/study/disputed?study=press": ["All items, most disputed first"],
+        "/parts/study/disputed?study=press": ["Where judges disagree most", "All 3 items"],
         "/new": ["New study", "Estimate", "Repeats per item", "verdict.method", "january"],
-        "/evidence": ["Pools", "january", "Windows", "Valdoria"],
+        "/evidence": ["Frozen pools", "january", "Windows", "Valdoria"],
         "/windows/1": ["Window 1: Valdoria", "calm", "tense", "harsh"],
         "/pools/january": ["3 items", "Use in a new study"],
         "/pools/january?against=january": ["None: both contain the same texts"],
-        "/pools?experiment=pilot": ["Evidence of pilot", "calm"],
+        "/pools?experiment=pilot": ["Items of pilot", "calm"],
         "/evidence/1": ["Original", "View by sim:editor", "Experiments that judge it"],
         "/evidence/1?compare=words": ["every word that differs"],
         "/experiments/pilot": ["The judge is simulated", "complete", "Samples", "Rubrics"],
@@ -102,7 +107,7 @@ def test_an_error_is_a_page_that_says_what_is_wrong(
 ) -> None:
     shown = page(lab, path, status)
     assert words in text(shown.find(".//main"))
-    assert "Evidence" in text(shown.find(".//nav")), "the navigation stays"
+    assert "Studies" in text(shown.find(".//nav")), "the navigation stays"
 
 
 def test_empty_form_fields_are_no_filter(lab: ServedLab) -> None:
@@ -118,7 +123,7 @@ def grid(lab: ServedLab, query: str = "") -> list[list[str]]:
     table = page(lab, f"/studies/press/items?{query}").find(".//table[@id='items']")
     if table is None:
         return []
-    titles = [text(link) for link in table.iter("a")]
+    titles = [text(link) for link in table.findall(".//tbody//a")]
     return [[title, *cells] for title, cells in zip(titles, rows(table), strict=True)]
 
 
@@ -140,7 +145,7 @@ def test_items_are_listed_by_the_disagreement_of_setups(lab: ServedLab) -> None:
             for first, second in combinations(verdicts.values(), 2)
         ]
         expected[title] = sum(differing) / len(differing)
-    listed = [(cells[0], float(cells[1])) for cells in grid(lab)]
+    listed = [(cells[0], float(cells[-1])) for cells in grid(lab)]
     assert dict(listed) == pytest.approx(expected, abs=0.006)
     assert listed == sorted(listed, key=lambda row: -row[1])
     assert [cells[0] for cells in grid(lab, "sort=position")] == [*TEXTS]
@@ -160,22 +165,31 @@ def test_items_are_searched_filtered_and_their_columns_chosen(lab: ServedLab) ->
     for cells, shown in zip(
         grid(lab, "sort=position"), grid(lab, f"sort=position&{two}"), strict=True
     ):
-        assert [shown[0], *shown[2:]] == [cells[0], cells[2], cells[4]]
+        assert shown[:-1] == [cells[0], cells[1], cells[3]]
     assert lab.ask("GET", "/studies/press/items?setup=unknown", headers=HTML).status_code == 404
 
 
 def test_the_drawer_has_every_answer_and_leads_to_the_neighbours(lab: ServedLab) -> None:
     link = page(lab, "/studies/press/items").find(".//a[@data-item]").get("href")
-    drawer = page(lab, link).find(".//aside[@id='drawer']")
-    shown = text(drawer)
+    drawer = page(lab, link).find(".//dialog[@id='drawer']")
     [item, *_] = lab.lab.experiments.list_items("press")
-    for tag in ("pilot", "pilot/strict", "pilot/subset"):
-        for answer in lab.lab.experiments.list_answers(tag):
-            if answer["evidence"] == item["evidence"]:
-                assert " ".join((answer["text"] or "").split()) in " ".join(shown.split())
+    detail = lab.get(f"/api/items/{item['evidence']}", study="press", task=item["task"])
+    cards = {card.get("data-setup"): card for card in drawer.iter("article")}
+    assert cards.keys() == {answer["setup"] for answer in detail["answers"]}
+    for answer in detail["answers"]:
+        sections = cards[answer["setup"]].findall(".//section")
+        assert len(sections) == len(answer["samples"])
+        for sample, section in zip(answer["samples"], sections, strict=True):
+            names = [stage[0] for stage in sample["rubric_stages"]]
+            said = [names[int(stage) - 1] for stage in sample["stages"].split()]
+            assert (" or ".join(said) or sample["status"]) in text(section)
+            # Labels stand by their names, and the verdict above the answer.
+            opening = re.split(r"\b[A-D]\b", sample["text"])[0]
+            assert " ".join(opening.split()) in " ".join(text(section).split())
+            assert not re.search(r"(of|VERDICT:) [A-D]\b", text(section))
     assert drawer.find(".//mark") is not None, "the words that differ are marked"
     assert drawer.find(".//a[@rel='prev']") is None
-    following = page(lab, drawer.find(".//a[@rel='next']").get("href")).find(".//aside")
+    following = page(lab, drawer.find(".//a[@rel='next']").get("href")).find(".//dialog")
     assert following.find(".//a[@rel='prev']").get("href") == link
     assert "2 of 3" in text(following)
 
@@ -328,21 +342,21 @@ def test_neighbours_of_a_sample_are_those_of_the_filter(lab: ServedLab) -> None:
 # --- runs ----------------------------------------------------------------------------------------
 
 
-def test_what_has_not_been_counted_or_started_does_not_look_like_zero(
-    lab: ServedLab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bars_show_what_came_of_the_verdicts(lab: ServedLab) -> None:
     [study] = [row["study"] for row in lab.lab.experiments.list_studies()][:1]
-    for patience in (60.0, -1.0):  # everything is counted, or nothing
-        monkeypatch.setattr(runs, "PATIENCE", patience)
-        shown = page(lab, f"/studies/{study}/runs")
-        for row in [row for row in shown.iter("tr") if row.get("data-tag")]:
-            found = lab.lab.experiments.show(str(row.get("data-tag")))
-            counted = bool(found["runs"]) and patience > 0
-            done = text(row.find(".//a[@class='done']"))
-            assert (done.replace(",", "").isdigit()) is counted
-            assert (row.find(".//progress").get("value") is not None) is counted
-        [bar] = [bar for bar in shown.iter("progress") if bar.get("id") == "progress"]
-        assert (bar.get("value") is not None) is (patience > 0)
+    rows = [row for row in page(lab, f"/studies/{study}/runs").iter("tr") if row.get("data-tag")]
+    for row in rows:
+        runs = lab.lab.experiments.show(str(row.get("data-tag")))["runs"]
+        if not runs:
+            assert "not started" in text(row)
+            continue
+        targets, verdicts = runs[-1]["targets"], runs[-1]["verdicts"]
+        todo = targets["score"] + targets["swap"] - sum(verdicts.values())
+        [bar] = [bar for bar in row.iter("svg") if bar.get("class") == "outcomes"]
+        label = str(bar.get("aria-label"))
+        assert label.startswith(f"{verdicts.get('scored', 0)} scored, ")
+        assert label.endswith(f"{verdicts.get('provider_error', 0)} failed, {todo} to do")
+    assert len(rows) == len(lab.lab.list_experiments(study=study))
 
 
 # --- compare -------------------------------------------------------------------------------------
@@ -384,10 +398,10 @@ def test_totals_are_those_of_the_ledger(tmp_path_factory: pytest.TempPathFactory
         usage = {row["study"]: row for row in lab.lab.reports.usage(by=["study"])}
         paid = {cells[0]: cells[1] for table in shown.iter("table") for cells in rows(table)}
         assert {name: paid[name] for name in usage} == {
-            name: f"${row['usd']:,.2f}" for name, row in usage.items()
+            name: dollars(row["usd"]) for name, row in usage.items()
         }
         total = sum(row["usd"] or 0 for row in usage.values())
-        assert text(shown.find(".//div[@class='figures']/div/b")) == f"${total:,.2f}"
+        assert text(shown.find(".//div[@class='figures']/div/b")) == dollars(total)
         with lab.lab.store.database.begin() as connection:
             kept = dict(connection.execute(sa.select(t.attempts)).mappings().first() or {})
             connection.execute(

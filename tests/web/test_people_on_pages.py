@@ -89,7 +89,12 @@ def page(lab: ServedLab, path: str) -> Any:
 def items(lab: ServedLab, **query: Any) -> list[str]:
     """The titles of the items that a page lists."""
     table = page(lab, f"/studies/checks/items?{urlencode(query)}").find(".//table[@id='items']")
-    return [] if table is None else [text(link) for link in table.iter("a")]
+    return [] if table is None else titles_of(table)
+
+
+def titles_of(table: Any) -> list[str]:
+    """The titles of the items in a table."""
+    return [text(link) for link in table.findall(".//tbody//a")]
 
 
 def usual_verdicts(lab: ServedLab, setup: str) -> dict[str, str]:
@@ -166,27 +171,27 @@ def test_disagreements_are_items_whose_verdict_is_not_what_most_people_said(
     }
     [link] = [href for name, href in lists.items() if name.startswith("Disagreements")]
     followed = page(lab, link).find(".//table[@id='items']")
-    assert {text(one) for one in followed.iter("a")} == expected
+    assert {*titles_of(followed)} == expected
 
 
 def test_each_number_of_the_confusion_table_leads_to_as_many_items(lab: ServedLab) -> None:
     shown = page(lab, "/parts/study/judges?study=checks")
-    table = shown.find(".//table[@class='crossed']")
-    setup = text(table.find(".//th")).removesuffix(" said")
+    table = shown.find(".//table[@class='confusion']")
+    title = text(shown.find(".//section[@aria-label='Verdicts and labels']//h2"))
+    setup = title.removeprefix("People said, ").removesuffix(" said")
     verdicts = usual_verdicts(lab, setup)
     expected = Counter((verdicts[title], majority(title)) for title in PEOPLE if majority(title))
-    heads = [text(head) for head in table.findall(".//thead/tr")[1].iter("th")]
+    heads = [text(head).replace(" ", "_") for head in table.findall(".//thead/tr/th")]
     found: Counter[tuple[str, str]] = Counter()
     for row in table.iterfind(".//tbody/tr"):
-        verdict = text(row.find("th"))
-        for label, cell in zip(heads, row.iter("td"), strict=True):
+        label = text(row.find("th"))
+        for verdict, cell in zip(heads, row.iter("td"), strict=True):
             link = cell.find("a")
             if link is None:
                 assert text(cell) == "0"
                 continue
             listed = page(lab, link.get("href")).find(".//table[@id='items']")
-            titles = {text(one) for one in listed.iter("a")}
-            assert titles == {
+            assert {*titles_of(listed)} == {
                 title for title in PEOPLE if (verdicts[title], majority(title)) == (verdict, label)
             }
             found[verdict, label] = int(text(link))
@@ -203,7 +208,7 @@ def test_the_drawer_and_a_sample_name_each_rater_and_the_label(lab: ServedLab) -
         for rater, label in zip(RATERS, PEOPLE["harsh"], strict=True)
     ]
     query = urlencode({"of": item["task"], "item": item["evidence"]})
-    drawer = text(page(lab, f"/studies/checks/items?{query}").find(".//aside[@id='drawer']"))
+    drawer = text(page(lab, f"/studies/checks/items?{query}").find(".//dialog[@id='drawer']"))
     assert "ann pass" in drawer and "cem fail" in drawer and "stage" not in drawer
     sample = detail["answers"][0]["samples"][0]
     people = page(lab, f"/samples/{sample['sample']}").find(".//dd[@id='people']")
@@ -275,14 +280,18 @@ def test_known_answers_are_crossed_with_verdicts_where_they_decide(lab: ServedLa
     frame = lab.lab.experiments.samples("known")
     passed = {*frame.loc[frame["stages"] == "2", "evidence_title"]}
     assert passed, "a judge that is always right tests nothing"
-    table = page(lab, "/parts/study/judges?study=known").find(".//table[@class='crossed']")
-    assert "Known answer" in text(table)
-    [row] = [row for row in table.iterfind(".//tbody/tr") if text(row.find("th")) == "pass"]
-    [link] = row.iter("a")
+    shown = page(lab, "/parts/study/judges?study=known")
+    table = shown.find(".//table[@class='confusion']")
+    assert text(shown.find(".//section[@aria-label='Verdicts and known answers']//h2")).startswith(
+        "Known answer, "
+    )
+    column = [text(head) for head in table.findall(".//thead/tr/th")].index("pass")
+    [row] = [row for row in table.iterfind(".//tbody/tr") if text(row.find("th")) == "fail"]
+    link = row.findall("td")[column].find("a")
     assert text(link) == str(len(passed))
     listed = page(lab, link.get("href")).find(".//table[@id='items']")
-    assert {text(one) for one in listed.iter("a")} == passed
+    assert {*titles_of(listed)} == passed
     wrong = page(lab, "/studies/known/items?wrong=1").find(".//table[@id='items']")
-    assert {text(one) for one in wrong.iter("a")} >= passed
+    assert {*titles_of(wrong)} >= passed
     known = [text(cell) for cell in wrong.iter("td") if cell.get("data-name") == "known"]
     assert {*known} == {"fail"}

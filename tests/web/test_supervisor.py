@@ -14,6 +14,8 @@ from judge_gym.web.supervisor import MAX_FAILURES, WorkerSupervisor
 from lab_server import create, fill
 from stores import blank
 
+pytestmark = pytest.mark.slow
+
 Process = subprocess.Popen[bytes]
 
 

@@ -62,6 +62,7 @@ def _is_whole(column: "pd.Series[Any]") -> bool:
     return column.dtype == "float64" and all(value == value // 1 for value in column)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(columns(), st.integers(1, 5))
 def test_parts_make_the_same_csv_as_a_whole_frame(made: dict[str, list[Any]], size: int) -> None:

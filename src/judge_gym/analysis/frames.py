@@ -275,11 +275,9 @@ def number_truths(frame: pd.DataFrame, source: str) -> pd.DataFrame:
     """
     if is_numeric_dtype(frame["truth"].dtype):
         return frame
-    about = frame[["truth", "stage_names", "n_stages", "rubric_author"]]
+    about = frame[["evidence", "truth", "stage_names", "n_stages", "rubric_author"]]
     truths: list[Any] = []
-    for row, (truth, names, scale, author) in enumerate(
-        about.itertuples(index=False, name=None), 1
-    ):
+    for item, truth, names, scale, author in about.itertuples(index=False, name=None):
         labels = names.split(NAMES_APART) if names else []
         number = None if pd.isna(truth) else _number(truth)
         if pd.isna(truth):
@@ -292,7 +290,7 @@ def number_truths(frame: pd.DataFrame, source: str) -> pd.DataFrame:
             truths.append(number)
         else:
             choices = labels or [str(stage) for stage in range(1, scale + 1)]
-            message = unknown(f"truth of sample {row}", truth, choices, source)
+            message = unknown(f"truth of item {item}", truth, choices, source)
             raise DesignError(message, choices=choices)
     return frame.assign(truth=pd.Series(truths, frame.index).infer_objects())
 

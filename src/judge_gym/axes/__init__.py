@@ -1,4 +1,4 @@
-"""The axes of the design space. A design has one value per knob; the rest derives from `Design`.
+"""The axes of the design space. A `Design` has one value per knob.
 
 Groups are listed in pipeline order. A new knob is a field in its group's file; a new group is a
 file and a line in `Design`.
@@ -64,12 +64,12 @@ class Design(Axes):
     @classmethod
     @cache
     def knobs(cls) -> Mapping[str, Knob]:
-        """Returns every knob by its path."""
+        """Maps every knob's path to the knob."""
         return {knob.path: knob for knob in knobs_of(cls)}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Design":
-        """Returns the design with these knobs, given by path; every other one has its default.
+        """Builds the design with these knobs, given by path, and defaults for the others.
 
         >>> Design.of({"judge.model": "sim:strict", "verdict.method": "subset"}).verdict.method
         'subset'
@@ -91,11 +91,11 @@ class Design(Axes):
             raise _refusal(error) from error
 
     def values(self) -> dict[str, Any]:
-        """Returns every knob's value by path."""
+        """Maps every knob's path to its value."""
         return dict(_leaves(self))
 
     def chosen(self, protocol: str = "") -> dict[str, Any]:
-        """Returns the knobs that are not at their default under a protocol."""
+        """Selects the knobs that are not at their default under a protocol."""
         knobs, replaced = self._own_knobs(), PROTOCOLS[protocol]
         return {
             path: value
@@ -104,14 +104,14 @@ class Design(Axes):
         }
 
     def identity(self) -> dict[str, Any]:
-        """Returns the knobs that a digest covers, which a new knob does not change."""
+        """Selects the knobs that a digest covers, which a new knob does not change."""
         levels = self.chosen()
         if TEMPLATE in levels:  # a renamed file is the same prompt
             levels[TEMPLATE] = template_digest(self.prompt.template)
         return levels
 
     def _own_knobs(self) -> Mapping[str, Knob]:
-        """Returns every knob by its path, those that were recorded of this judge included."""
+        """Maps paths to knobs, with those that were recorded of this judge."""
         recorded = self.foreign.model_extra or {}
         return {
             **self.knobs(),
@@ -119,17 +119,17 @@ class Design(Axes):
         }
 
     def replace(self, values: Mapping[str, Any]) -> "Design":
-        """Returns this design with other values for some knobs."""
+        """Copies this design with other values for some knobs."""
         return Design.of({**self.values(), **values})
 
     def notes(self, stage: StageName) -> tuple[str, ...]:
-        """Returns the sentences that levels of all groups add to the instructions of a stage."""
+        """Collects the sentences that levels of all groups add to a stage's instructions."""
         groups = (getattr(self, name) for name in type(self).model_fields)
         return tuple(remark for group in groups for remark in group.remarks(stage))
 
 
 def defaults(protocol: str = "") -> dict[str, Any]:
-    """Returns the default of every knob under a protocol; the empty name stands for none.
+    """The default of every knob under a protocol, of which "" is none.
 
     >>> defaults()["evidence.view"], defaults("contested-concepts")["evidence.view"]
     ('raw', 'neutralized')
@@ -139,18 +139,18 @@ def defaults(protocol: str = "") -> dict[str, Any]:
 
 
 def complete(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a stored design with a value for every knob, those added since included.
+    """Adds the default of every knob that a stored design lacks.
 
     >>> complete({"judge.model": "sim:strict", "rubric.scale": 5})["verdict.method"]
     'single'
     """
     recorded = {path: level for path, level in stored.items() if path.startswith(FOREIGN)}
-    own = {path: stored.get(path, knob.default) for path, knob in Design.knobs().items()}
-    return own | recorded
+    values = {path: stored.get(path, knob.default) for path, knob in Design.knobs().items()}
+    return values | recorded
 
 
 def find_knob(path: str) -> Knob:
-    """Returns the knob of a path, and refuses an unknown one with the choices."""
+    """Finds the knob of a path, or refuses an unknown one with the choices."""
     knobs = Design.knobs()
     if path in knobs:
         return knobs[path]
@@ -163,7 +163,7 @@ def find_knob(path: str) -> Knob:
 
 
 def foreign_knob(path: str) -> Knob:
-    """Returns the knob of a choice that another tool or paper made, which no level is known of."""
+    """Builds the knob of a choice that another tool or paper made."""
     return Knob(
         path=path,
         type="text",
@@ -190,7 +190,7 @@ def inactive_knobs(levels: Mapping[str, Any], task: Collection[TaskTrait] = ()) 
 
 @cache
 def aliases() -> Mapping[str, Alias]:
-    """Returns the blueprint's names for knobs, from every group."""
+    """Collects the blueprint's names for knobs, from every group."""
     groups = (field.annotation for field in Design.model_fields.values())
     return {
         name: alias
@@ -201,7 +201,7 @@ def aliases() -> Mapping[str, Alias]:
 
 
 def expand(name: str, value: Any) -> dict[str, Any]:
-    """Returns the knobs that one entry of a design sets, by path.
+    """Resolves one entry of a design to the knobs that it sets, by path.
 
     An entry is a path, a group or set of slots with a mapping, or a name of the blueprint.
 
@@ -243,7 +243,7 @@ def _leaves(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _refusal(invalid: ValidationError) -> DesignError:
-    """Returns pydantic's first error in our form: what, value, choices."""
+    """Words pydantic's first error in our form: what, value, choices."""
     error = invalid.errors()[0]
     path = ".".join(str(part) for part in error["loc"])
     if path not in Design.knobs():  # a group is missing: the judge

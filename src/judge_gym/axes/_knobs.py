@@ -70,7 +70,7 @@ class Axes(BaseModel):
     """The blueprint's names for knobs of this group."""
 
     def remarks(self, stage: StageName) -> tuple[str, ...]:
-        """Returns the sentences that this group's levels add to the instructions of a stage."""
+        """Lists the sentences that this group's levels add to a stage's instructions."""
         return ()
 
 
@@ -168,7 +168,7 @@ def _inactive(extra: Mapping[str, Any]) -> Conditions:
 
 
 def _words(annotation: Any) -> str:
-    """Returns the name of a type for users."""
+    """Names a type for users."""
     names = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
     kinds = [names[kind] for kind in (annotation, *get_args(annotation)) if kind in names]
     return kinds[0] if kinds else "text"

@@ -26,7 +26,7 @@ class EvidenceStrategy:
     """The named parts that are shown of an item that has some."""
 
     def shown(self, fields: Mapping[str, str]) -> dict[str, str]:
-        """Returns the named parts to show; empty where the judge reads one text."""
+        """Selects the named parts to show, none where the judge reads one text."""
         if self.editor is not None:
             return {}
         return {name: text for name, text in fields.items() if name in self.fields}
@@ -73,7 +73,7 @@ class EvidenceAxes(Axes):
     @field_validator("fields", mode="before")
     @classmethod
     def _known_fields(cls, level: Any) -> Any:
-        """Returns the level with names in the order in which they are shown."""
+        """Orders the names in the level as they are shown."""
         names = level.split("+") if isinstance(level, str) else level
         if level == ALL_FIELDS or not isinstance(names, list):
             return level
@@ -83,7 +83,7 @@ class EvidenceAxes(Axes):
         return "+".join(name for name in FIELD_NAMES if name in names)
 
     def resolve(self) -> EvidenceStrategy:
-        """Returns the strategy of the evidence stage."""
+        """Builds the strategy of the evidence stage."""
         if self.view == "raw":
             fields = FIELD_NAMES if self.fields == ALL_FIELDS else tuple(self.fields.split("+"))
             return EvidenceStrategy(editor=None, fields=fields)

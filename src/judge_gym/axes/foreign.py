@@ -11,6 +11,6 @@ RECORDED = f"{FOREIGN}recorded"
 
 
 class ForeignAxes(Axes):
-    """Choices under the names that were recorded; a study cannot set them."""
+    """Choices under the names that were recorded, which a study cannot set."""
 
     model_config = ConfigDict(extra="allow")

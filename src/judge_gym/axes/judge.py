@@ -4,7 +4,7 @@ from judge_gym.axes._knobs import Axes, knob
 
 
 class JudgeAxes(Axes):
-    """The judge itself; its knobs are parameters of the request."""
+    """The judge itself, whose knobs are parameters of the request."""
 
     aliases = {"modelId": "judge.model"}
 

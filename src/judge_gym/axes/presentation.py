@@ -66,7 +66,7 @@ class PresentationAxes(Axes):
     )
 
     def resolve(self) -> PresentationStrategy:
-        """Returns the strategy of a display."""
+        """Builds the strategy of a display."""
         return PresentationStrategy(
             names=OPAQUE if self.labels == "opaque" else LETTERS,
             shuffle_labels=self.labels != "fixed",

@@ -28,5 +28,5 @@ class ProbeAxes(Axes):
     )
 
     def resolve(self) -> ProbeStrategy:
-        """Returns the strategy of the probe stage."""
+        """Builds the strategy of the probe stage."""
         return ProbeStrategy(same_context=self.context == "same")

@@ -21,7 +21,7 @@ CONTINUED: Conditions = {"probe.context": ("same",)}
 
 
 def template_level(name: str, text: str) -> str:
-    """Returns the level of a template: the name of its file, and the digest of its text.
+    """Names the level of a template by its file and the digest of its text.
 
     >>> template_level("judge.md", "Is it good?")
     'judge.md~4b0003c9f1db'
@@ -30,12 +30,12 @@ def template_level(name: str, text: str) -> str:
 
 
 def template_digest(level: str) -> str:
-    """Returns the digest in the level of a template; the level itself before its file is read."""
+    """Extracts the digest from a level, which is only a file's name before that is read."""
     return level.rpartition("~")[2]
 
 
 def template_file(level: str) -> str:
-    """Returns the name of the file in the level of a template; a level without a digest as it is.
+    """Extracts the name of the file from the level of a template.
 
     >>> template_file("judge.md~4b0003c9f1db"), template_file("none")
     ('judge.md', 'none')
@@ -149,7 +149,7 @@ class PromptAxes(Axes):
     slots: Slots = Slots()
 
     def remarks(self, stage: StageName) -> tuple[str, ...]:
-        """Returns a stage's framing and language, if a study gives them."""
+        """Lists a stage's framing and language, if a study gives them."""
         slots: BaseModel = getattr(self.slots, stage)
         slot_texts = slots.model_dump()
         return tuple(slot_texts[name] for name in ("framing", "language") if slot_texts[name])

@@ -1,4 +1,4 @@
-"""Research protocols, which a study selects by name; without one every default is neutral."""
+"""Research protocols, which a study selects by name. Neutral defaults hold without one."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -69,7 +69,7 @@ class RubricAxes(Axes):
     )
 
     def resolve(self, judge: str) -> RubricStrategy:
-        """Returns the strategy of the rubric stage for one judge."""
+        """Builds the strategy of the rubric stage for one judge."""
         odd = self.scale % 2 == 1
         provided = self.author == "provided"
         return RubricStrategy(

@@ -33,7 +33,7 @@ class VerdictStrategy:
         return (GATE, REASON_AFTER_GATE, conclude) if self.abstain else (REASON, conclude)
 
     def closing(self, labels: Sequence[str]) -> str:
-        """Returns how the answer must end; it names exactly the labels that are shown."""
+        """Says how the answer must end, with exactly the labels that are shown."""
         if self.json:
             return self._json_closing(labels)
         choice = f"[{'/'.join(labels)}]"
@@ -53,7 +53,7 @@ class VerdictStrategy:
         )
 
     def schema(self, labels: Sequence[str]) -> dict[str, Any] | None:
-        """Returns the output schema for providers that enforce one; None for free text."""
+        """The output schema for providers that enforce one, None for free text."""
         if not self.json:
             return None
         label: dict[str, Any] = {"type": "string", "enum": list(labels)}
@@ -102,5 +102,5 @@ class VerdictAxes(Axes):
     )
 
     def resolve(self) -> VerdictStrategy:
-        """Returns the strategy of a verdict."""
+        """Builds the strategy of a verdict."""
         return VerdictStrategy(method=self.method, json=self.output == "json", abstain=self.abstain)

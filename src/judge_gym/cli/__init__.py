@@ -44,7 +44,7 @@ THREAD_PATIENCE = 2.0
 
 
 def load_app(command: str | None = None) -> "Typer":
-    """Returns the application with one command; with all of them if there is no such command."""
+    """Builds the application with one command, or with all if there is no such command."""
     from judge_gym.cli.app import app
 
     modules = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
@@ -61,7 +61,7 @@ def load_app(command: str | None = None) -> "Typer":
 
 
 def _command(words: Sequence[str]) -> str | None:
-    """Returns the first word that is neither a global option nor its value."""
+    """Finds the first word that is neither a global option nor its value."""
     rest = iter(words)
     for word in rest:
         if not word.startswith("-"):
@@ -72,7 +72,7 @@ def _command(words: Sequence[str]) -> str | None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs a command; errors that the user can fix are shown without a traceback."""
+    """Runs a command. Errors that the user can fix are shown without a traceback."""
     try:
         _run(arguments)
     except SystemExit as end:
@@ -86,7 +86,9 @@ def _leave_stuck_threads(code: object) -> None:
 
     Its threads wait for up to a minute at a time, and Python would wait for them.
     """
-    threads = [one for one in threading.enumerate() if one.name.startswith("dbos-executor-")]
+    threads = [
+        thread for thread in threading.enumerate() if thread.name.startswith("dbos-executor-")
+    ]
     for thread in threads:
         thread.join(THREAD_PATIENCE / len(threads))
     if any(thread.is_alive() for thread in threads):
@@ -142,7 +144,7 @@ def _run(arguments: list[str] | None) -> None:
 
 
 def _invalid_value(error: Exception) -> str:
-    """Returns the value that does not fit its option, which the message leaves out."""
+    """Finds the value that does not fit its option, which the message leaves out."""
     from pydantic import ValidationError
 
     cause = error.__cause__

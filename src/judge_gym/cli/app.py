@@ -28,7 +28,7 @@ class SectionedGroup(typer.core.TyperGroup):
     """The commands, whose help lists them under what a user wants."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Writes a list for each section; what stands in none is not shown."""
+        """Writes a list for each section. A command in no section is hidden."""
         from judge_gym.cli import SECTIONS
 
         width = max(map(len, self.commands), default=0)
@@ -113,7 +113,7 @@ def options(
 
 
 def limits() -> dict[str, Any]:
-    """Returns the limits that were given before the command."""
+    """The limits that were given before the command."""
     return {name: settings[name] for name in LIMITS if settings.get(name)}
 
 
@@ -131,7 +131,7 @@ def note_unused_limits(target: str) -> None:
 
 
 def limit_options() -> tuple[str, ...]:
-    """Returns the limits as options, for a worker that this command starts."""
+    """Writes the limits as options, for a worker that this command starts."""
     return tuple(word for name, limit in limits().items() for word in (f"--{name}", str(limit)))
 
 

@@ -92,7 +92,7 @@ def _scores(by_judge: "Mapping[str, pd.DataFrame]") -> "dict[str, PairScore]":
 
 
 def _compare(by_judge: "Mapping[str, pd.DataFrame]") -> "Comparison | None":
-    """Returns the comparison of judges, or None if they share no pair."""
+    """Compares judges, if they share a pair."""
     from judge_gym.analysis.judges.pairs import compare_judges, pair_verdicts
 
     if len(by_judge) < 2:
@@ -104,11 +104,13 @@ def _compare(by_judge: "Mapping[str, pd.DataFrame]") -> "Comparison | None":
 
 
 def _by_judge(recorded: "Sequence[tuple[Path, Judgments]]") -> "dict[str, Judgments]":
-    """Returns recorded judgments by judge; several of one judge are named with their files."""
+    """Groups recorded judgments by judge, and names several of one judge with their files."""
     names = [judgments.judge for _, judgments in recorded]
     return {
-        found.judge if names.count(found.judge) == 1 else f"{found.judge} ({path})": found
-        for path, found in recorded
+        judgments.judge
+        if names.count(judgments.judge) == 1
+        else f"{judgments.judge} ({path})": judgments
+        for path, judgments in recorded
     }
 
 
@@ -143,7 +145,7 @@ def _json(
     recorded: "Mapping[str, Judgments]",
     result: "Result | None",
 ) -> dict[str, Any]:
-    """Returns the score of one judge, or the scores of several by name with their comparison."""
+    """Collects the score of one judge, or the scores of several with their comparison."""
     reading = {
         name: {
             "read": judgments.read,

@@ -29,7 +29,8 @@ def check(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="Verdicts and labels: CSV, JSON, JSONL, parquet or Excel."
+            metavar="FILE",
+            help="Verdicts and labels: CSV, JSON, JSONL, parquet, Excel, or the log of a tool.",
         ),
     ],
     out: Annotated[
@@ -108,7 +109,7 @@ def _check_page(out: Path) -> None:
 
 
 def _open(check: "Check", out: Path | None) -> None:
-    """Opens the page in the browser; without a file of its own it lies in a temporary one."""
+    """Opens the page in the browser, from a temporary file if it has none of its own."""
     from judge_gym.analysis.report.page import slug
     from judge_gym.recorded.check_page import DISAGREEMENTS
 

@@ -125,7 +125,7 @@ def _real_demo(out: Path, json: bool) -> None:
 
 
 def _end(lab: "Lab", call: float) -> str | None:
-    """Returns the end of the answer to a call, in one line; None where there was none."""
+    """Cuts the end of the answer to a call to one line, if there was an answer."""
     if call != call:  # not a number: it was never answered
         return None
     bodies = [attempt["body"] for attempt in lab.admin.show_call(int(call))["attempts"]]
@@ -134,7 +134,7 @@ def _end(lab: "Lab", call: float) -> str | None:
 
 
 def _suite_summary(suite: "SuiteReport", analysis: "Analysis") -> str:
-    """Returns in one sentence how the suite run went, and why evals failed."""
+    """Says in one sentence how the suite run went, and why evals failed."""
     rows = analysis.rows()
     causes = Counter(str(row["class"]) for row in rows)
     why = ", ".join(f"{count} {cause}" for cause, count in causes.most_common())

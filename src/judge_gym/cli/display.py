@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -36,13 +37,33 @@ SIDE_WIDTH = 36
 UNKNOWN_TIME = "time left: not known yet"
 FEW_ANSWERS = 4
 """Fewer answers tell nothing of the time left."""
+BAR_WIDTH = 32
+"""Columns of the bar of a live display."""
+STATE_STYLES = {
+    "green": (
+        *("complete", "best", "supported", "equivalent", "pass", "passed", "ended"),
+        *("scored", "yes", "evidence-done", "rubric-done"),
+    ),
+    "cyan": ("pending", "running", "scoring", "probing", "in progress", "started"),
+    "yellow": (
+        *("complete-with-failures", "paused", "over-budget", "cancelled", "undecided"),
+        *("too few items", "no data", "without data", "inconclusive", "draft"),
+    ),
+    "red": ("failed", "fail", "worse", "contradicted"),
+}
+"""The colours of cells that state how something went. Rich prints none where NO_COLOR is set."""
+STATES = {
+    style: re.compile(rf"(?<!\S )(?<!\S)(?:{'|'.join(map(re.escape, words))})(?! ?\S)")
+    for style, words in STATE_STYLES.items()
+}
+"""What matches a cell that is one of these words: two spaces or the line's end stand around it."""
 QUIET_SECONDS = 10.0
 """Seconds between two lines of progress where output is no terminal."""
 
 
 @cache
 def console(*, stderr: bool = False) -> "Console":
-    """Returns the console of standard output or standard error."""
+    """The console of standard output or standard error."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -52,7 +73,7 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def _live(*, stderr: bool) -> "Live | None":
-    """Returns a live display, or None if the console is no terminal."""
+    """Opens a live display, if the console is a terminal."""
     terminal = console(stderr=stderr)
     if not terminal.is_terminal:
         return None
@@ -67,7 +88,7 @@ def print_json(value: Any) -> None:
 
 
 def times(count: int) -> str:
-    """Returns how often something happened, in words.
+    """Says how often something happened.
 
     >>> [times(0), times(1), times(2)]
     ['never', 'once', '2 times']
@@ -76,7 +97,7 @@ def times(count: int) -> str:
 
 
 def records(frame: Any) -> list[dict[str, Any]]:
-    """Returns a frame's rows with None for undefined values, which JSON cannot express."""
+    """Lists a frame's rows with None for undefined values, which JSON cannot express."""
     rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return rows
 
@@ -100,7 +121,7 @@ def warning(line: str) -> None:
 
 
 def fits(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Returns whether a table fits the terminal without any change."""
+    """Whether a table fits the terminal without any change."""
     grid = _grid(rows)
     return fit(grid, width(), one_line=True).grid == grid
 
@@ -115,7 +136,7 @@ def table(
     optional: Sequence[str] = (),
     essential: Sequence[str] = (),
 ) -> None:
-    """Prints a table that fits the terminal; undefined values are dashes.
+    """Prints a table that fits the terminal. Undefined values are dashes.
 
     Args:
         title: stands above it.
@@ -140,7 +161,7 @@ def show_rows(
     columns: Collection[str] | None = None,
     **options: Any,
 ) -> None:
-    """Prints rows as JSON, or some of their columns as a table; `empty` if there are none."""
+    """Prints rows as JSON or some of their columns as a table, or else `empty`."""
     if as_json:
         print_json(rows)
     elif rows:
@@ -165,11 +186,16 @@ def _table(title: str, grid: Grid, *, note: str = "", one_line: bool = False) ->
     lines = [(title, "bold")] if title else []
     if head:
         lines += [*((line, "bold") for line in head), ("─" * layout.width(), "dim")]
+    rows = len(lines), len(lines) + len(body)
     lines += [(line, "") for line in body]
     ended = [f"{text}." if text[-1:].isalnum() else text for text in (note, *layout.grid.notes)]
     below = " ".join(filter(None, ended))
     lines += [(line, "dim") for line in wrap(below, width()) if line]
-    text = Text("\n").join(Text(line, style) for line, style in lines)
+    parts = [Text(line, style) for line, style in lines]
+    for row in parts[slice(*rows)]:
+        for style, states in STATES.items():
+            row.highlight_regex(states, style)
+    text = Text("\n").join(parts)
     text.no_wrap, text.overflow = True, "ignore"
     return text
 
@@ -194,19 +220,19 @@ def _grid(
 
 
 def _numeric(values: Sequence[Any]) -> bool:
-    """Returns whether a column is aligned to the right: most of its values are numbers."""
+    """Whether a column is aligned to the right, because most of its values are numbers."""
     present = [value for value in values if value is not None]
     numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in present]
     return 2 * sum(numbers) > len(present)
 
 
 def width() -> int:
-    """Returns the columns that a table may take."""
+    """Counts the columns that a table may take."""
     return console().width
 
 
 def _head(name: str) -> str:
-    """Returns the head of a column; the path of a knob stays as it is written elsewhere."""
+    """Writes the head of a column. The path of a knob stays as it is written elsewhere."""
     return name if "." in name else name.replace("_", " ")
 
 
@@ -227,13 +253,13 @@ def side_by_side(columns: Mapping[str, str]) -> None:
 
 
 def _cell(name: str, value: Any) -> str:
-    """Returns a cell; the number of a record is a name, so that nothing separates its digits."""
+    """Writes a cell. The number of a record is a name, whose digits nothing separates."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return str(value) if is_number and (name in NUMBERED or name.endswith("_id")) else cell(value)
 
 
 def cell(value: Any) -> str:
-    """Returns a value as a table shows it."""
+    """Writes a value as a table shows it."""
     if value is None or value != value:
         return "–"
     if isinstance(value, bool):
@@ -246,7 +272,7 @@ def cell(value: Any) -> str:
 
 
 def shortened(text: str | None, most: int = 100) -> str | None:
-    """Returns the beginning of a text in one line.
+    """Cuts a text to its beginning in one line.
 
     >>> shortened("several words", most=9)
     'several …'
@@ -256,7 +282,7 @@ def shortened(text: str | None, most: int = 100) -> str | None:
 
 
 def duration(seconds: float) -> str:
-    """Returns a time span in its two largest units.
+    """Writes a time span in its two largest units.
 
     >>> duration(3725), duration(4.2)
     ('1 h 2 min', '4 s')
@@ -308,7 +334,7 @@ def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         elapsed = max(1e-6, time.monotonic() - started)
         line = f"{what} {done:,}/{total:,} | {done / elapsed:.1f}/s | {_left(elapsed, done, total)}"
         if live is not None:
-            live.update(Text(line))
+            live.update(Text.assemble(*_bar(done, total), line))
         elif time.monotonic() - printed > QUIET_SECONDS:
             printed = time.monotonic()
             print(line, file=sys.stderr, flush=True)
@@ -349,7 +375,7 @@ def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
                 runs = list(watched.values() if isinstance(watched, Mapping) else watched)
                 now, ending, line = time.monotonic(), _ending_line(runs), ""
                 if live is not None:
-                    live.update(Text(_progress_lines(runs, now)))
+                    live.update(Text.assemble(*_bar(*_steps(runs)), _progress_lines(runs, now)))
                 elif ending:
                     line = ending if ending != last_ending else ""
                 elif not quiet and now - printed > QUIET_SECONDS:
@@ -367,8 +393,27 @@ def run_progress(*, quiet: bool) -> "Iterator[WatchRuns]":
         thread.join()
 
 
+def _steps(runs: "Sequence[RunProgress]") -> tuple[int, int]:
+    """Returns how many steps of runs are done, and of how many."""
+    targets = [(run, step, total) for run in runs for step, total in list(run.targets.items())]
+    done = sum(min(total, run.done.get(step, 0)) for run, step, total in targets)
+    return done, sum(total for _, _, total in targets)
+
+
+def _bar(done: int, total: int) -> list[tuple[str, str]]:
+    """Returns a bar with its share in percent, as parts with styles; none of nothing.
+
+    All is done only when the last step is: 99.9 % is not 100 %.
+    """
+    if not total:
+        return []
+    full = BAR_WIDTH * done // total
+    share = f" {100 * done // total:>3} %\n"
+    return [("━" * full, "green"), ("━" * (BAR_WIDTH - full), "dim"), (share, "bold")]
+
+
 def _progress_lines(runs: "Sequence[RunProgress]", now: float) -> str:
-    """Returns steps, costs and time left in one line, and below it a line for each model."""
+    """Writes steps, costs and time left in one line, and below it a line for each model."""
     from judge_gym.engine import WORKFLOWS
 
     other_steps = (step for run in runs for step in list(run.targets))
@@ -397,20 +442,20 @@ def _progress_lines(runs: "Sequence[RunProgress]", now: float) -> str:
 
 
 def _ending_line(runs: "Sequence[RunProgress]") -> str:
-    """Returns what a stopped command waits for; empty while it is not stopped."""
+    """Says what a stopped command waits for, or nothing while it is not stopped."""
     if not any(run.ending for run in runs):
         return ""
     calls = sum(model.in_flight for run in runs for model in list(run.models.values()))
     if not calls:
         return "stopping: no call is in flight"
     return (
-        f"stopping: {plural(calls, 'call')} in flight, whose answers are awaited and recorded; "
-        "Ctrl-C again ends at once and loses answers that are paid for"
+        f"stopping: {plural(calls, 'call')} in flight; Ctrl-C again stops now and loses their "
+        "answers"
     )
 
 
 def _run_lines(runs: "Sequence[RunProgress]") -> list[str]:
-    """Returns a line for each suite run: evals done, outcomes, calls in flight, last error."""
+    """Writes a line for each suite run: evals done, outcomes, calls in flight, last error."""
     width = max(len(run.label) for run in runs)
     lines = []
     for run in runs:
@@ -426,7 +471,7 @@ def _run_lines(runs: "Sequence[RunProgress]") -> list[str]:
 
 
 def time_left(runs: "Sequence[RunProgress]", now: float) -> str:
-    """Returns the time until the slowest endpoint has answered; empty if nobody is to be asked.
+    """Estimates when the slowest endpoint will have answered, if any is to be asked.
 
     Models at one endpoint share what it does at once. The speed is that of these runs as soon as
     enough of their calls have ended, before that the expected one; where there is neither, or only
@@ -451,7 +496,7 @@ def time_left(runs: "Sequence[RunProgress]", now: float) -> str:
 def _endpoint_left(
     runs: "Sequence[RunProgress]", endpoint: str, missing: Counter[str], now: float
 ) -> tuple[float, str] | None:
-    """Returns the seconds until an endpoint has answered, and their source in words.
+    """Estimates the seconds until an endpoint has answered, and names their source.
 
     `missing` counts the answers that its models have not given.
     """

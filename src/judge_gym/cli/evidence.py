@@ -135,8 +135,8 @@ def _in_window(
         raise DesignError(f"a date is YYYY-MM-DD: {error}") from error
     if days[0] and days[1] and days[0] > days[1]:
         raise DesignError("a window must end after it starts")
-    chosen = WindowSpec(country=country or "", start=days[0], end=days[1])
-    return spec.model_copy(update={"window": chosen})
+    bounds = WindowSpec(country=country or "", start=days[0], end=days[1])
+    return spec.model_copy(update={"window": bounds})
 
 
 def _summary(result: "CollectionResult") -> dict[str, Any]:

@@ -169,7 +169,7 @@ def show_analysis(analysis: "Analysis") -> None:
 
 
 def _results(results: "Sequence[EvalResult]") -> str:
-    """Returns the number of evals, and of results if there are several per eval."""
+    """Counts the evals, and the results if there are several per eval."""
     evals = len({result.path for result in results})
     count = display.plural(evals, "eval")
     return count if len(results) == evals else f"{len(results)} results ({count})"

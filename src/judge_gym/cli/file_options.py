@@ -138,11 +138,11 @@ def confirm_reading(reading: "FileReading") -> None:
     typer.echo(reading.roles_text(), err=True)
     for question in reading.questions:
         if not typer.confirm(question.on_command_line, default=True, err=True):
-            kept = "; --same VALUE=VALUE keeps a label" if "--same" in question.option else ""
+            hint = "; --same VALUE=VALUE keeps a label" if "--same" in question.option else ""
             raise DesignError(
                 f"then say so: {question.otherwise}"
                 if question.otherwise
-                else f"say what it is with another option than {question.option}{kept}"
+                else f"say what it is with another option than {question.option}{hint}"
             )
 
 
@@ -173,7 +173,7 @@ def _file_options(
     rationale: Rationale = None,
     yes: Yes = False,
 ) -> "FileOptions":
-    """Returns what a user says about a file."""
+    """Collects what a user says about a file."""
     from judge_gym.recorded.options import FileOptions
 
     return FileOptions(
@@ -208,19 +208,23 @@ def takes_file_options(command: Callable[..., None]) -> Callable[..., None]:
     gets it in both places.
     """
     of_files = inspect.signature(_file_options).parameters.values()
-    own = [one for name, one in inspect.signature(command).parameters.items() if name != RECEIVED]
-    names = {one.name for one in own}
-    added = [one for one in of_files if one.name not in names]
+    declared = [
+        parameter
+        for name, parameter in inspect.signature(command).parameters.items()
+        if name != RECEIVED
+    ]
+    names = {parameter.name for parameter in declared}
+    added = [parameter for parameter in of_files if parameter.name not in names]
 
     @wraps(command)
     def with_options(**arguments: Any) -> None:
-        values = {one.name: arguments[one.name] for one in of_files}
-        rest = {one.name: arguments[one.name] for one in own}
+        values = {parameter.name: arguments[parameter.name] for parameter in of_files}
+        rest = {parameter.name: arguments[parameter.name] for parameter in declared}
         command(**rest, **{RECEIVED: _file_options(**values)})
 
-    every = [*own, *added]
+    every = [*declared, *added]
     with_options.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {one.name: one.annotation for one in every}
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
     return with_options
 
 
@@ -245,10 +249,20 @@ def refuse_file_options(options: "FileOptions", target: str) -> None:
 
 
 def read_recorded(file: Path, options: "FileOptions") -> "FileReading":
-    """Reads a file, and has what is uncertain about it confirmed."""
+    """Reads a log or a table, and has what is uncertain about it confirmed."""
+    from judge_gym.recorded.logs import read_verdicts
+
+    return _confirmed(read_verdicts(file, options))
+
+
+def read_table_file(file: Path, options: "FileOptions") -> "FileReading":
+    """Reads a table, and has what is uncertain about it confirmed."""
     from judge_gym.recorded.file import read_file
 
-    reading = read_file(file, options)
+    return _confirmed(read_file(file, options))
+
+
+def _confirmed(reading: "FileReading") -> "FileReading":
     if reading.questions:
         confirm_reading(reading)
     return reading

@@ -2,17 +2,28 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judge_gym.cli import display
 from judge_gym.cli.app import app, notes, open_lab
+from judge_gym.cli.file_options import read_table_file, takes_file_options
 from judge_gym.cli.options import AsJson
-from judge_gym.errors import JudgeGymError
+from judge_gym.errors import DesignError, JudgeGymError
+from judge_gym.records.numbers import plural
+
+if TYPE_CHECKING:
+    from judge_gym.lab import Lab
+    from judge_gym.lab.recordings import ImportedStudy
+    from judge_gym.recorded.options import FileOptions
+
+AUTO, TABLE = "auto", "file"
+"""Formats whose files may be tables, which options describe."""
 
 
 @app.command("import")
+@takes_file_options
 def import_recorded(
     format: Annotated[
         str,
@@ -23,14 +34,16 @@ def import_recorded(
         str, typer.Option(metavar="NAME", help="The study that its verdicts and labels join.")
     ],
     json: AsJson = False,
+    *,
+    file_options: "FileOptions",
 ) -> None:
     """Import verdicts and labels that others recorded, all or none; asks and pays nothing.
 
     Then judges, report, export and the lab show them as they show own runs, and NAME.yaml asks
-    other judges about the same items.
+    other judges about the same items. The options are those of check, for tables.
     """
     with open_lab() as lab:
-        imported = lab.recordings.import_file(format, path, study)
+        imported = _import(lab, format, path, study, file_options)
         file = _write_study(Path(f"{study}.yaml"), imported.file)
         if json:
             added = {name: value for name, value in imported._asdict().items() if name != "file"}
@@ -43,7 +56,9 @@ def import_recorded(
             f"{_listed(imported.sources)} ({imported.format}): {imported.verdicts:,} verdicts of "
             f"{_listed(imported.judges)} on {imported.items:,} items{labels}"
         )
-        added_words = ", ".join(f"{n:,} {name}" for name, n in imported.new.items() if n)
+        added_words = ", ".join(
+            plural(n, name.removesuffix("s")) for name, n in imported.new.items() if n
+        )
         typer.echo(f"new in {study}: {added_words}" if added_words else "nothing new")
         notes(*imported.notes)
         try:
@@ -59,14 +74,32 @@ def import_recorded(
         )
 
 
+def _import(
+    lab: "Lab", format: str, path: Path, study: str, options: "FileOptions"
+) -> "ImportedStudy":
+    """Imports a log by its format, and a table as its options and the user's answers say."""
+    if format not in (AUTO, TABLE):
+        if options.about_file or options.positive is not None:
+            raise DesignError(
+                f"{format} says itself what its fields are; options such as --human, --judge or "
+                "--score are for tables: judge-gym import file"
+            )
+        return lab.recordings.import_file(format, path, study)
+    if format == AUTO and not (options.about_file or lab.recordings.format_of(path) == TABLE):
+        return lab.recordings.import_file(format, path, study)
+    reading = read_table_file(path, options)
+    reading.refuse_without_verdicts()
+    return lab.recordings.add([reading.recording], study)
+
+
 def _write_study(file: Path, text: str) -> Path | None:
-    """Writes the study file unless there is one; returns it, or None if there is no text."""
+    """Writes the study file if it has a text and is not there yet."""
     if text and not file.exists():
         file.write_text(text, encoding="utf-8")
     return file if text else None
 
 
 def _listed(names: tuple[str, ...], most: int = 5) -> str:
-    """Returns the first names, and how many more there are."""
+    """Lists the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 GAP = 2
 """Spaces between two columns."""
+LEAST = 14
+"""The least width of the first column, where a list needs the room of the rest."""
 LONG = 32
 """Longer words may be broken at punctuation, as tags, paths and addresses are."""
 KNOB = re.compile(r"\w+\.[\w.]+=")
@@ -42,11 +44,11 @@ class Grid:
     """Columns that stay in the table, at any width and if all rows have the same value."""
 
     def columns(self) -> list[tuple[str, ...]]:
-        """Returns the cells of each column."""
+        """Collects the cells of each column."""
         return list(zip(*self.rows, strict=True))
 
     def without(self, left_out: Sequence[int], note: str) -> "Grid":
-        """Returns the table without some columns, and with a note on them."""
+        """Removes some columns, and says so in a note."""
         columns = [at for at in range(len(self.names)) if at not in left_out]
         return Grid(
             tuple(self.names[at] for at in columns),
@@ -79,7 +81,7 @@ class Layout:
     widths: tuple[int, ...]
 
     def lines(self) -> tuple[list[str], list[str]]:
-        """Returns the lines of the head, and those of the rows."""
+        """Writes the lines of the head, and those of the rows."""
         head = [
             _line(parts, self.widths, self.grid.numeric)
             for parts in _heights(self.grid.names, self.widths)
@@ -92,12 +94,12 @@ class Layout:
         return [line for line in head if line], rows
 
     def width(self) -> int:
-        """Returns the columns of the terminal that the table takes."""
+        """Counts the columns of the terminal that the table takes."""
         return _total(self.widths)
 
 
 def fit(grid: Grid, width: int, *, one_line: bool = False) -> Layout:
-    """Returns the table as it is shown in a width.
+    """Lays a table out in a width.
 
     Args:
         grid: the table.
@@ -121,7 +123,7 @@ def fit(grid: Grid, width: int, *, one_line: bool = False) -> Layout:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Returns the lines of a text; only words that are longer than the width are cut."""
+    """Breaks a text into lines. Only words that are longer than the width are cut."""
     lines = []
     for paragraph in text.splitlines() or [""]:
         line = ""
@@ -139,7 +141,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def _with_own_parts(grid: Grid) -> Grid:
-    """Returns the table with tags that lack the parts that all tags of their column share."""
+    """Removes the parts of tags that all tags of their column share."""
     columns, notes = grid.columns(), list(grid.notes)
     for at in _tag_columns(grid):
         tags = [cell.split("/") for cell in columns[at]]
@@ -153,7 +155,7 @@ def _with_own_parts(grid: Grid) -> Grid:
 
 
 def _with_distinct_parts(grid: Grid) -> Grid:
-    """Returns the table with tags that lack parts without which they still differ."""
+    """Removes the parts of tags without which they still differ."""
     columns = grid.columns()
     for at in _tag_columns(grid):
         before = columns[at]
@@ -168,7 +170,7 @@ def _with_distinct_parts(grid: Grid) -> Grid:
 
 
 def _without_pool(tag: str) -> str:
-    """Returns a tag without the part before its judge, which is the only one with a colon.
+    """Removes the part before a tag's judge, which is the only one with a colon.
 
     >>> _without_pool("support/helpfulness/replies/sim:strict/verdict.method=subset")
     'support/helpfulness/sim:strict/verdict.method=subset'
@@ -179,7 +181,7 @@ def _without_pool(tag: str) -> str:
 
 
 def _with_bare_levels(tag: str) -> str:
-    """Returns a tag with levels without their knobs.
+    """Removes the knobs of a tag's levels.
 
     >>> _with_bare_levels("sim:strict/verdict.method=subset")
     'sim:strict/subset'
@@ -193,7 +195,7 @@ def _tag_columns(grid: Grid) -> list[int]:
 
 
 def _without_constants(grid: Grid) -> Grid:
-    """Returns the table without columns, after the first, that are the same in every row."""
+    """Removes columns, after the first, that are the same in every row."""
     if len(grid.rows) < 2:
         return grid
     same = [
@@ -208,7 +210,7 @@ def _without_constants(grid: Grid) -> Grid:
 
 
 def _with_intervals(grid: Grid) -> Grid:
-    """Returns the table with the bounds of an estimate in its own column."""
+    """Moves the bounds of an estimate into its own column."""
     names, columns, numeric = list(grid.names), grid.columns(), list(grid.numeric)
     for at in range(len(names) - 3, -1, -1):
         name = names[at]
@@ -235,7 +237,7 @@ STEPS = (
 
 
 def _transposed(grid: Grid) -> Grid:
-    """Returns the table with a row for each column and a column for each row."""
+    """Exchanges rows and columns."""
     head, *body = [(name, *cells) for name, cells in _named(grid)]
     if len(grid.rows) == 1:  # names and values, without a head
         head, body = ("", ""), [head, *body]
@@ -243,14 +245,14 @@ def _transposed(grid: Grid) -> Grid:
 
 
 def _narrowed(grid: Grid, width: int) -> Layout:
-    """Returns the table with as many columns as fit; two do, since longer words are cut."""
+    """Keeps as many columns as fit, at least two, since longer words are cut."""
     return next(
         layout for fewer in grid.narrower() if (layout := _wrapped(fewer, width)) is not None
     )
 
 
 def _elided(grid: Grid, width: int) -> Layout:
-    """Returns the table in one line a row.
+    """Lays the table out in one line a row.
 
     Optional columns are left out first; then long cells are cut in the middle, and further columns
     left out.
@@ -258,7 +260,7 @@ def _elided(grid: Grid, width: int) -> Layout:
     cap = min(ELIDED, (width - GAP) // 2)
     for count, fewer in enumerate(grid.narrower()):
         widths = [_headed(name, cells) for name, cells in _named(fewer)]
-        if count >= len(grid.optional):
+        if count >= len(set(grid.optional) & set(grid.names)):
             widths = [min(cap, wanted) for wanted in widths]
         if _total(widths) <= width:
             break
@@ -266,6 +268,9 @@ def _elided(grid: Grid, width: int) -> Layout:
     lists = [at for at, cells in enumerate(fewer.columns()) if any(", " in cell for cell in cells)]
     for at in (*lists, 0):  # a list loses counts where it is cut, a tag only what others share
         widths[at] += max(0, min(width - _total(widths), wanted[at] - widths[at]))
+        if at:
+            taken = max(0, min(widths[0] - LEAST, wanted[at] - widths[at]))
+            widths[0], widths[at] = widths[0] - taken, widths[at] + taken
     rows = tuple(
         tuple(_elide(cell, most) for cell, most in zip(row, widths, strict=True))
         for row in fewer.rows
@@ -274,11 +279,11 @@ def _elided(grid: Grid, width: int) -> Layout:
 
 
 def _elide(text: str, width: int) -> str:
-    """Returns a text in one line, without its middle where it is too long.
+    """Cuts the middle of a text that is too long for one line.
 
     A list keeps its first entries whole.
     """
-    line = " ".join(text.split())
+    line = " ".join(_words(text))
     if _length(line) <= width:
         return line
     entries = line.split(", ")
@@ -292,7 +297,7 @@ def _elide(text: str, width: int) -> str:
 
 
 def _wrapped(grid: Grid, width: int) -> Layout | None:
-    """Returns the table with widths that share out what there is; None if a word does not fit."""
+    """Shares the width out among columns, unless a word does not fit."""
     widths = [_minimum(name, cells, width) for name, cells in _named(grid)]
     if _total(widths) > width:
         return None
@@ -319,31 +324,36 @@ def _named(grid: Grid) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _natural(name: str, cells: Sequence[str]) -> int:
-    """Returns the width in which a column needs no line break."""
+    """The width in which a column needs no line break."""
     lines = [line for cell in (name, *cells) for line in cell.splitlines()]
     return max(map(_length, lines), default=0)
 
 
 def _headed(name: str, cells: Sequence[str]) -> int:
-    """Returns the width in which only the head of a column needs line breaks."""
+    """The width in which only the head of a column needs line breaks."""
     return max([_natural("", cells), *(_length(word) for word in name.split())])
 
 
 def _minimum(name: str, cells: Sequence[str], width: int) -> int:
-    """Returns the width of the longest word of a column."""
+    """The width of the longest word of a column."""
     most = (width - GAP) // 2
     return max(
         (_length(piece) for text in (name, *cells) for piece, _ in _pieces(text, most)), default=0
     )
 
 
+def _words(text: str) -> list[str]:
+    """Returns the words of a text; joined ones are one word, with the spaces around them."""
+    return re.split(r"[ \t\r\n]+", text.strip(" \t\r\n"))
+
+
 def _pieces(text: str, most: int) -> list[tuple[str, bool]]:
-    """Returns what a line may be broken between, and whether each continues a word.
+    """Splits a line where it may be broken, and says whether each piece continues a word.
 
     A piece is a word, or a part of a long one; what is longer than `most` is cut.
     """
     pieces = []
-    for word in re.split(r"[ \t\r\n]+", text.strip()):
+    for word in _words(text):
         parts = [word]
         for breaks in BREAKS:
             parts = [
@@ -351,7 +361,7 @@ def _pieces(text: str, most: int) -> list[tuple[str, bool]]:
                 for part in parts
                 for piece in (breaks.split(part) if _length(part) > LONG else [part])
             ]
-        cut = [part for whole in parts if whole for part in _cut(whole, most)]
+        cut = [piece for part in parts if part for piece in _cut(part, most)]
         pieces += [(part, at > 0) for at, part in enumerate(cut)]
     return pieces
 
@@ -369,7 +379,7 @@ def _cut(word: str, most: int) -> list[str]:
 
 
 def _heights(cells: Sequence[str], widths: Sequence[int]) -> list[tuple[str, ...]]:
-    """Returns the lines of a row, each with a part of every cell."""
+    """Breaks a row into lines, each with a part of every cell."""
     wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
     height = max(map(len, wrapped))
     padded = [lines + [""] * (height - len(lines)) for lines in wrapped]
@@ -385,7 +395,7 @@ def _line(parts: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
 
 
 def _length(text: str) -> int:
-    """Returns the columns that a text takes; some characters take two or none."""
+    """Counts the columns that a text takes. Some characters take two or none."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len

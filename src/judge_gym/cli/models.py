@@ -208,12 +208,12 @@ def _listed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _with_free(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns a row with the word in place of a price of 0."""
+    """Writes "free" in place of a price of 0."""
     return {name: "free" if "usd" in name and value == 0 else value for name, value in row.items()}
 
 
 def _check_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns a check as the terminal shows it: readable or not is said where it works."""
+    """Writes a check for the terminal, with readability only where the model works."""
     columns = {name: value for name, value in row.items() if name != "readable"}
     return _with_free(columns | ({"works": "unreadable"} if row["readable"] is False else {}))
 

@@ -116,7 +116,7 @@ FromLab = Annotated[
 
 
 def parse_pairs(option: str, entries: Sequence[str]) -> dict[str, Any]:
-    """Returns `NAME=VALUE` entries as a mapping, with values read as a study file's are."""
+    """Parses `NAME=VALUE` entries, whose values are read as a study file's are."""
     import yaml
 
     values = {}
@@ -133,7 +133,7 @@ def parse_pairs(option: str, entries: Sequence[str]) -> dict[str, Any]:
 
 
 def workflow(name: str | None) -> "Workflow | None":
-    """Returns a workflow by its name.
+    """Finds a workflow by its name.
 
     Raises:
         DesignError: if there is no workflow of this name.

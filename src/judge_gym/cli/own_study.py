@@ -62,7 +62,7 @@ class OwnStudy(NamedTuple):
 def own_study(
     reading: FileReading, about: str, rubric: Path | None, judges: Sequence[str]
 ) -> OwnStudy:
-    """Returns a study on the texts of a file.
+    """Writes a study on the texts of a file.
 
     Args:
         reading: the file; verdicts in it are not used.
@@ -108,7 +108,7 @@ def _aim(recording: Recording) -> str:
 
 
 def _rubric(recording: Recording, items: StudyItems) -> str:
-    """Returns the rubric as it stands in a study file after its key."""
+    """Writes the rubric as it stands in a study file after its key."""
     if recording.paired:
         return _rubric_object("nominal", PAIR_STAGES)
     criteria = {stage: stage for stage in items.stages}

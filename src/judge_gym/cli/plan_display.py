@@ -17,7 +17,7 @@ ESTIMATED_FROM = {
 
 
 def planned_cost(endpoints: "Sequence[PlannedEndpoint]", total: "PlannedStage") -> str:
-    """Returns how many calls a plan needs at most, their price and their duration."""
+    """Says how many calls a plan needs at most, their price and their duration."""
     usd = "an unknown price" if total["usd"] is None else f"${total['usd']:,.2f}"
     calls = display.plural(total["to_pay"], "new call")
     typical = any(row["basis"] == "typical" for row in endpoints if not _is_simulated(row))
@@ -49,7 +49,7 @@ def _is_simulated(endpoint: "PlannedEndpoint") -> bool:
 
 
 def exceeded_limits(total: "PlannedStage", budget: Mapping[str, Any]) -> list[str]:
-    """Returns the limits of a budget that a plan, which counts every possible probe, exceeds."""
+    """Lists the limits of a budget that a plan, with every possible probe, exceeds."""
     planned = {
         "calls": total["to_pay"],
         "tokens": total["input_tokens"] + total["output_tokens"],

@@ -6,7 +6,7 @@ from judge_gym.axes import ANY, PROTOCOLS, TASK, Design, Knob, aliases
 
 
 def levels(knob: Knob) -> str:
-    """Returns the levels of a knob, default first."""
+    """Lists the levels of a knob, default first."""
     if not knob.open:
         return ", ".join(_shown(level) for level in knob.levels)
     default = (
@@ -16,7 +16,7 @@ def levels(knob: Knob) -> str:
 
 
 def _inactive(knob: Knob) -> str:
-    """Returns in words when a knob cannot act."""
+    """Says when a knob cannot act."""
     return "; ".join(
         ("tasks: " if name == TASK else f"`{name}` ")
         + " or ".join("set" if level == ANY else _shown(level) for level in levels)
@@ -25,7 +25,7 @@ def _inactive(knob: Knob) -> str:
 
 
 def axes_page() -> str:
-    """Returns the page of all axes."""
+    """Writes the page of all axes."""
     lines = [
         "# Axes",
         "",
@@ -92,7 +92,7 @@ def axes_page() -> str:
 
 
 def cli_page() -> str:
-    """Returns the page of all commands."""
+    """Writes the page of all commands."""
     from typer.cli import get_docs_for_click
     from typer.main import get_command
 

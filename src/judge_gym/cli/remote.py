@@ -17,7 +17,7 @@ REMOTE_TIMEOUT = 30.0
 
 @contextmanager
 def remote_lab(url: str) -> "Iterator[Client]":
-    """Connects to the lab of `--lab`; an error about its token says where the token is from."""
+    """Connects to the lab of `--lab`. An error about its token says where the token is from."""
     from judge_gym.client import Client
 
     try:
@@ -39,7 +39,7 @@ def lab_or_remote(url: str | None) -> "Iterator[Lab | Client]":
 
 
 def find_eval(lab: "Lab | Client", path: str, *, run: int | None = None, replicate: int = 0) -> int:
-    """Returns the number of an eval's result in a run, or in the newest run that has one."""
+    """Finds the number of an eval's result in a run, or in the newest run with one."""
     runs = [row["run"] for row in lab.suites.list_runs()] if run is None else [run]
     choices: set[str] = set()
     for number in reversed(runs):

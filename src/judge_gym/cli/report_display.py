@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 from judge_gym.cli import display
 from judge_gym.cli.app import notes
+from judge_gym.cli.layout import JOINED
 from judge_gym.cli.results import first
+from judge_gym.records.forest import MARGIN, JudgePlot, judge_plot
 from judge_gym.records.judge_table import (
     CORRECTED,
     column_value,
@@ -14,6 +16,7 @@ from judge_gym.records.judge_table import (
     is_corrected,
     people_deciding,
     sentences_on_chosen,
+    verdicts_by_label,
 )
 from judge_gym.records.numbers import FORMATS, percent, with_interval
 
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
     from judge_gym.analysis.report.page import Table
     from judge_gym.records.judge_table import JudgeRow, JudgeTable
 
+PLOTTED_WIDTH, PLOT = 100, 24
+"""The columns of a terminal from which on intervals are drawn, and how many they take."""
+KEPT = ("usd_per_1000", "consistency")
+"""Columns of the judge table that stay longest on a narrow terminal."""
 PRINTED_ROWS = 20
 """Longer tables are only in the report's files."""
 SUMMARY_ROWS = 10
@@ -39,7 +46,7 @@ CHECKS = {
 
 
 def print_judges(table: "JudgeTable", *, most: int | None = None) -> None:
-    """Prints the sentence on which judge to use, and the judge table; `most` limits its rows."""
+    """Prints the sentence on which judge to use, and at most so many rows of the judge table."""
     if table["simulated"]:
         display.warning(table["simulated"])
     _print_table(table, most)
@@ -51,25 +58,58 @@ def _print_table(table: "JudgeTable", most: int | None) -> None:
 
 
 def print_judge_rows(table: "JudgeTable", most: int | None = None) -> None:
-    """Prints the judge table without a sentence above it; `most` limits its rows."""
+    """Prints at most so many rows of the judge table, without a sentence above it."""
     rows = table["rows"][:most]
-    whole = _rows(table, rows, intervals=True)
-    fits = display.fits(whole)
+    plot = judge_plot(table) if display.width() >= PLOTTED_WIDTH else None
+    with_intervals = _rows(table, rows, plot, intervals=True)
+    fits = display.fits(with_intervals)
     column = deciding_column(table)
+    heads = [*([column["title"]] if column else []), *([_scale(plot)] if plot else [])]
     display.table(
         "",
-        whole if fits else _rows(table, rows, intervals=False),
-        note=" ".join(_below(table, len(rows), fits)),
+        with_intervals if fits else _rows(table, rows, plot, intervals=False),
+        note=" ".join(_below(table, len(rows), fits, plot)),
         one_line=True,
-        essential=("setup", *([column["title"]] if column else [])),
+        essential=("setup", *heads),
+        optional=[
+            head["title"]
+            for head in reversed(table["columns"])
+            if head["main"] and head is not column and head["name"] not in KEPT
+        ],
     )
     notes(*table["notes"])
 
 
+def _scale(plot: JudgePlot) -> str:
+    """Returns the head of the column of intervals: the two ends of their scale."""
+    low, high = plot.axis.text(plot.axis.low), plot.axis.text(plot.axis.high)
+    return low.replace(" ", JOINED) + high.replace(" ", JOINED).rjust(PLOT - len(low), JOINED)
+
+
+def _interval(plot: JudgePlot, row: "JudgeRow") -> str:
+    """Draws the estimate of a setup, such as `--o--`, beside people and a constant answer."""
+    axis, marks = plot.axis, [JOINED] * PLOT
+
+    def place(value: float) -> int:
+        return round(axis.place(value, PLOT + 2 * MARGIN - 1) - MARGIN)
+
+    if plot.constant is not None:
+        marks[place(plot.constant)] = "|"
+    quantity = column_value(row, plot.head["name"])
+    if quantity is not None and quantity["low"] is not None and quantity["high"] is not None:
+        for at in range(place(quantity["low"]), place(quantity["high"]) + 1):
+            marks[at] = "-"
+    if plot.people is not None:
+        marks[place(plot.people["value"])] = ":"
+    if quantity is not None:
+        marks[place(quantity["value"])] = "o"
+    return "".join(marks)
+
+
 def _rows(
-    table: "JudgeTable", rows: "Sequence[JudgeRow]", *, intervals: bool
+    table: "JudgeTable", rows: "Sequence[JudgeRow]", plot: JudgePlot | None, *, intervals: bool
 ) -> list[dict[str, str | None]]:
-    """Writes setups with the main columns; the deciding measure always has its interval."""
+    """Writes setups with the main columns. The deciding measure always has its interval."""
     heads = [head for head in table["columns"] if head["main"]]
     deciding = deciding_column(table)
     texts: list[dict[str, str | None]] = []
@@ -81,18 +121,27 @@ def _rows(
                 quantity = {**quantity, "low": None, "high": None}
             text = with_interval(quantity, FORMATS[head["unit"]])
             cells[head["title"]] = text or ("unknown" if head is deciding else None)
+            if plot is not None and head["name"] == plot.head["name"]:
+                cells[_scale(plot)] = _interval(plot, row)
             if head is deciding:
                 cells["standing"] = row["standing"]
         texts.append(cells)
     return texts
 
 
-def _below(table: "JudgeTable", printed: int, fits: bool) -> "Iterator[str]":
+def _below(
+    table: "JudgeTable", printed: int, fits: bool, plot: JudgePlot | None
+) -> "Iterator[str]":
     """Yields what stands below the table: what decides, how people compare, what intervals are."""
     if printed < len(table["rows"]):
         yield f"{display.plural(len(table['rows']) - printed, 'more setup')}: --full prints all."
     if table["decides"]:
         yield table["decides"]
+    if plot is not None:
+        marks = ["o the estimate", "- its interval"]
+        marks += [": people with each other"] if plot.people is not None else []
+        marks += ["| always the same answer"] if plot.constant is not None else []
+        yield f"Drawn: {', '.join(marks)}."
     people, column = people_deciding(table), deciding_column(table)
     if people is not None and column is not None:
         yield f"People with each other: {with_interval(people, FORMATS[column['unit']])}."
@@ -116,20 +165,16 @@ def print_chosen(table: "JudgeTable") -> None:
         return
     labels = "people's labels" if table["kind"] == "agreement" else "known answers"
     items = display.plural(confusion["n"], "item")
+    heads = [f"“{verdict}”" for verdict in confusion["verdicts"]]
     display.table(
-        f"{confusion['setup']}: verdicts (rows) and {labels} (columns)",
+        f"{confusion['setup']}: its verdicts (columns) by {labels} (rows)",
         [
-            {
-                "verdict": verdict,
-                **{
-                    f"“{label}”": percent(share)
-                    for label, share in zip(confusion["labels"], shares, strict=True)
-                },
-            }
-            for verdict, shares in zip(confusion["verdicts"], confusion["shares"], strict=True)
+            {"label": label, **dict(zip(heads, map(percent, shares), strict=True))}
+            for label, shares in zip(confusion["labels"], verdicts_by_label(confusion), strict=True)
+            if shares is not None
         ],
-        note=f"Shares of {items}; each item counts once.",
-        essential=("verdict", *(f"“{label}”" for label in confusion["labels"])),
+        note=f"Shares of each row; {items}, each counts once.",
+        essential=("label", *heads),
     )
     for sentence in sentences_on_chosen(table):
         display.text(sentence)
@@ -157,12 +202,12 @@ def print_summary(report: "Report") -> None:
 
 
 def _counted(count: str, name: str) -> str:
-    """Returns a number with what it counts: `1 experiment`."""
+    """Writes a number with what it counts: `1 experiment`."""
     return f"{count} {name[:-1] if count == '1' and name.endswith('s') else name}"
 
 
 def print_report(report: "Report") -> None:
-    """Prints a report whole; the longest tables are only in its files."""
+    """Prints a whole report, but the longest tables only into its files."""
     if report.banner:
         display.warning(report.banner)
     display.facts(report.title, report.facts)

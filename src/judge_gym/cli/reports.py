@@ -286,15 +286,15 @@ def answers(
 def _show(row: Mapping[str, Any]) -> None:
     """Prints one answer below a line that says of what."""
     read = f"stage {row['stages']}" if row["stages"] else row["status"]
-    shown = display.console()
+    console = display.console()
     # People count repeats from 1, as pages do; files and the API have the index from 0.
     shown_as = f"shown as {row['display']}; " if row["display"] else ""  # own prompts have none
     about = f"repeat {row['replicate'] + 1}, {read}; {shown_as}call {row['call_id']}"
-    shown.print(
+    console.print(
         f"--- sample {row['sample']}: {row['judge']} on {row['evidence_title']!r}", style="bold"
     )
-    shown.print(f"    {row['tag']}, {about}", style="dim")
+    console.print(f"    {row['tag']}, {about}", style="dim")
     text = row["text"] if row["text"] is not None else row["error"] or ""
     # Control characters could change what the terminal shows.
     safe = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
-    shown.print(f"{safe}\n", soft_wrap=True)
+    console.print(f"{safe}\n", soft_wrap=True)

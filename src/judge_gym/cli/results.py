@@ -34,7 +34,7 @@ FINISHED = ("complete", "complete-with-failures")
 
 
 def execute(work: "Callable[[Any], Result]", as_json: bool) -> "Result":
-    """Returns the result of `work`, which is given a function that shows its progress."""
+    """Executes `work`, which gets a function that shows its progress."""
     with display.run_progress(quiet=as_json) as watch:
         return work(watch)
 
@@ -123,7 +123,7 @@ def _remaining(left: "StagePlan") -> str:
 
 
 def command_with_budget(limits: Mapping[str, float], other: str) -> str:
-    """Returns a command that continues with higher limits: this one, if it takes a budget.
+    """Writes a command that continues with higher limits.
 
     Args:
         limits: by name, in place of those that were given.
@@ -152,7 +152,7 @@ def _plain(limit: float) -> str:
 
 
 def same_command(arguments: Sequence[str] | None = None) -> str:
-    """Returns this command line, or other arguments, without what may be secret in a URL."""
+    """Writes this command line, or other arguments, without what may be secret in a URL."""
     command_words = sys.argv[1:] if arguments is None else arguments
     words = []
     for word in command_words:
@@ -180,7 +180,7 @@ def collect_missing(lab: "Lab", study: "Target", allow_private: bool, *, quiet: 
 
 
 def collection_summary(result: "CollectionResult") -> str:
-    """Returns what a search found, in one line."""
+    """Says in one line what a search found."""
     total = len(result.found.items) + sum(result.found.dropped.values())
     left_out = ", ".join(f"{count} {reason}" for reason, count in result.found.dropped.items())
     return (
@@ -190,6 +190,6 @@ def collection_summary(result: "CollectionResult") -> str:
 
 
 def first(messages: Sequence[str], most: int = 10) -> list[str]:
-    """Returns the first of many messages, and how many more there are."""
+    """Lists the first of many messages, and how many more there are."""
     more = len(messages) - most
     return [*messages[:most], *([f"and {more} more"] if more > 0 else [])]

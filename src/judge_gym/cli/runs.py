@@ -315,7 +315,7 @@ def status(
 
 
 def _suite_runs(lab: "Lab", target: str | None, type: str | None) -> "Sequence[RunState]":
-    """Returns the suite run or analysis that is the target; without one, those in progress."""
+    """Finds the suite run or analysis that is the target, or all those in progress."""
     if type is not None or (target is not None and not target.startswith(OTHERS)):
         return []
     return [run for run in lab.runs.status(target)["runs"] if run["tag"].startswith(OTHERS)]
@@ -348,7 +348,7 @@ def _lines(rows: "Sequence[ExperimentSummary]") -> list[dict[str, Any]]:
 
 
 def _line(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what `status` shows of an experiment, over its runs.
+    """Summarizes an experiment over its runs, as `status` shows it.
 
     A failed call is not done, and what needs no call is no part of the work.
     """
@@ -369,7 +369,7 @@ def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "tag": row["tag"],
         "status": row["status"],
-        "done": f"{min(1.0, done.total() / total):.0%}" if total else "",
+        "done": f"{min(100, 100 * done.total() // total)} %" if total else "",
         "not scored": ", ".join(f"{n} {name}" for name, n in verdicts.items() if name != "scored"),
         **steps,
         "series": ", ".join(dict.fromkeys(run["series"] for run in row["runs"])),

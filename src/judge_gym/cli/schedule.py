@@ -140,7 +140,7 @@ def _run(
     *,
     quiet: bool,
 ) -> tuple[list[Finished], list[str]]:
-    """Runs what is due within what is left of a budget; returns the runs, and why others were not.
+    """Runs what is due within the rest of a budget, and says why anything else was not run.
 
     Args:
         lab: where it is run.
@@ -208,7 +208,7 @@ def _show(rows: "Sequence[DueRow]", title: str) -> None:
 def _nothing_scheduled(
     rows: "Sequence[DueRow]", providers: Sequence[dict[str, Any]]
 ) -> DesignError:
-    """Returns the error that says how to schedule models."""
+    """Builds the error that says how to schedule models."""
     if rows:
         models = [row["model"] for row in rows]
         return DesignError(f"no model is scheduled, so nothing is run; {REMEDY}", choices=models)
@@ -227,7 +227,7 @@ def _write(
     least: float,
     json: bool,
 ) -> None:
-    """Writes a schedule into the user's file; its budget is by default what it will cost."""
+    """Writes a schedule into the user's file. Its budget is by default what it will cost."""
     from judge_gym.models.registry_files import ScheduleEntry, write_schedule
 
     if not rows:

@@ -128,7 +128,7 @@ def mcp(
 
 
 def _on_terminal(address: "Address") -> bool:
-    """Returns whether a token may be printed; otherwise writes it where only its owner reads it."""
+    """Whether a token may be printed. If not, a file that only its owner reads gets it."""
     if address.token is None or sys.stdout.isatty():
         return True
     from judge_gym.store.database import create_private

@@ -29,7 +29,7 @@ def show_reports(reports: "Sequence[SuiteReport]") -> None:
 
 
 def show_runs(runs: Sequence[Mapping[str, Any]]) -> None:
-    """Prints runs as a table; what all of them share is in its title."""
+    """Prints runs as a table, whose title has what all of them share."""
     rows = [
         {
             "run": run["run"],
@@ -152,7 +152,7 @@ def show_leaderboard(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def effect_rows(effects: "Sequence[Effect]") -> list[dict[str, Any]]:
-    """Returns the effect of each condition, with the evals that changed."""
+    """Writes the effect of each condition, with the evals that changed."""
     return [
         {
             "condition": effect.condition,
@@ -206,5 +206,5 @@ def _show_text(title: str, text: str) -> None:
 
 
 def _number(value: float) -> float | None:
-    """Returns None for NaN, which JSON cannot express."""
+    """Replaces NaN, which JSON cannot express, by None."""
     return None if value != value else value

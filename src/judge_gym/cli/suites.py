@@ -89,7 +89,7 @@ def list_suites(json: AsJson = False) -> None:
 
 
 def version_of(suite: "Suite") -> str | None:
-    """Returns a suite's version; None, with a note, where a tool that is part of it is missing."""
+    """A suite's version, or None with a note where one of its tools is missing."""
     try:
         return suite.version
     except MissingToolError as missing:
@@ -364,7 +364,7 @@ Finished = tuple["SuiteReport", "Posted | None"]
 def run_and_post(
     lab: "Lab", remote: str | None, suite: str, models: Sequence[str], **options: Any
 ) -> list[Finished]:
-    """Runs a suite; with a remote lab, posts the results there as they arrive."""
+    """Runs a suite, and posts results to a remote lab, if there is one, as they arrive."""
     if remote is None:
         return [(report, None) for report in lab.suites.run_each(suite, models, **options)]
     from judge_gym.client.posting import Poster, post_tasks
@@ -404,7 +404,7 @@ def show_finished(finished: Sequence[Finished]) -> None:
 
 
 def posted_json(report: "SuiteReport", posted: "Posted | None") -> dict[str, Any]:
-    """Returns a run as `--json` prints it, with what a remote lab has of it."""
+    """Converts a run to what `--json` prints, with what a remote lab has of it."""
     return report.to_json() | ({"posted": asdict(posted)} if posted else {})
 
 

@@ -195,6 +195,6 @@ def _run(workflow: Any, target: str, set: Sequence[str], json: bool, **options: 
 
 
 def _end(result: "Result", json: bool) -> None:
-    """Prints the result of one workflow; that others are still to be done is no failure."""
+    """Prints the result of one workflow, after which others may still be to be done."""
     show_result(result, json)
     end(result, quiet=json, ok={run.status for run in result.runs} - {"failed"})

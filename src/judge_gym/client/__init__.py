@@ -63,7 +63,7 @@ class Client:
         format: Literal["csv", "parquet"] = "csv",
         include: Sequence[Literal["labels", "text", "answer"]] = (),
     ) -> bytes:
-        """Returns all samples of tags and studies, or of everything, as a file.
+        """Downloads all samples of tags and studies, or of everything, as a file.
 
         `include` adds people's labels, the item's text and the judge's words.
         """
@@ -71,7 +71,7 @@ class Client:
         return self._connection.ask("GET", "/api/samples/file", query).data
 
     def report_file(self, target: str, *, format: Literal["html", "markdown"] = "html") -> bytes:
-        """Returns the report on a study or an experiment as a page or as text."""
+        """Downloads the report on a study or an experiment as a page or as text."""
         query = {"target": target, "format": format}
         return self._connection.ask("GET", "/api/report/file", query).data
 

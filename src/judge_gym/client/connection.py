@@ -23,16 +23,16 @@ PAGE = 1000
 
 
 class Connection:
-    """A connection to a remote lab; its arguments are those of `Client`."""
+    """A connection to a remote lab, with the arguments of `Client`."""
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 60.0) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise DesignError(f"{url.partition('?')[0]!r} is no address; it is http://HOST:PORT")
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-        shown = next(iter(parse_qs(parts.query).get("token", [])), None)
-        given = token or shown or os.environ.get(TOKEN)
-        self._headers = {"Authorization": f"Bearer {given}"} if given else {}
+        in_address = next(iter(parse_qs(parts.query).get("token", [])), None)
+        secret = token or in_address or os.environ.get(TOKEN)
+        self._headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._pool = urllib3.PoolManager(
             timeout=timeout,
             retries=urllib3.Retry(2, redirect=0, backoff_factor=0.2, raise_on_status=False),
@@ -88,9 +88,9 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         stream: bool = False,
     ) -> urllib3.BaseHTTPResponse:
-        """Sends a request and returns the response; what is refused is raised as its error."""
-        given = {name: value for name, value in query.items() if value is not None}
-        url = f"{self.url}{path}?{urlencode(given, doseq=True)}"
+        """Sends a request and returns the response, or raises the error that refuses it."""
+        parameters = {name: value for name, value in query.items() if value is not None}
+        url = f"{self.url}{path}?{urlencode(parameters, doseq=True)}"
         typed = {"Content-Type": "application/json"} if body is not None else {}
         try:
             answer = self._pool.request(
@@ -119,7 +119,7 @@ class Noun:
 
 @cache
 def _reader(method: Callable[..., Any]) -> TypeAdapter[Any]:
-    """Returns what reads the response of a method: its annotated result."""
+    """Builds the parser of a method's response from its annotated result."""
     return TypeAdapter(get_type_hints(method)["return"])
 
 
@@ -134,7 +134,7 @@ def fields(stream: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, str]]:
 
 
 def _lost(error: Exception) -> str:
-    """Returns how a request ended without an answer, in words that a person can act on."""
+    """Says how a request ended without an answer, in words that a person can act on."""
     cause: BaseException | None = getattr(error, "reason", None) or error
     kinds = urllib3.exceptions
     match cause:
@@ -153,7 +153,7 @@ def _lost(error: Exception) -> str:
 
 
 def _refusal(answer: urllib3.BaseHTTPResponse) -> JudgeGymError:
-    """Returns what the server refused as the error that `Lab` would have raised."""
+    """Converts a server's refusal to the error that `Lab` would have raised."""
     kinds = [
         kind
         for kind in vars(errors).values()

@@ -20,7 +20,7 @@ class Evidence(Noun):
     """The noun `evidence` of a remote lab."""
 
     def list_windows(self) -> Sequence[responses.WindowRow]:
-        """Returns every window with its number of items and how it was filled."""
+        """Lists windows with their number of items and how they were filled."""
         return self._call("evidence.list_windows", locals())
 
     def create_window(self, start_date: date | str, end_date: date | str, country: str) -> int:
@@ -28,11 +28,11 @@ class Evidence(Noun):
         return self._call("evidence.create_window", locals())
 
     def list(self, window_id: int) -> Sequence[responses.WindowItem]:
-        """Returns the items of a window."""
+        """Lists the items of a window."""
         return self._call("evidence.list", locals())
 
     def load(self, window_id: int, items: Sequence[Mapping[str, Any]]) -> int:
-        """Loads items into a window and returns how many it then holds; known ones are skipped."""
+        """Adds new items to a window and returns how many it then holds."""
         return self._call("evidence.load", locals())
 
     def load_benchmark(
@@ -44,7 +44,7 @@ class Evidence(Noun):
         rubric: Mapping[str, Any] | None = None,
         judgebench: str | None = None,
     ) -> int:
-        """Loads a benchmark's items with their known answers; returns the window's item count."""
+        """Adds a benchmark's items and known answers to a window and returns its item count."""
         return self._call("evidence.load_benchmark", locals())
 
     def collect(
@@ -62,15 +62,15 @@ class Evidence(Noun):
         return self._call("evidence.collect", locals())
 
     def drop(self, ids: Sequence[int], *, window_id: int, undo: bool = False) -> int:
-        """Removes items from their window, or restores them; frozen pools keep them."""
+        """Removes items from their window, or restores them. Frozen pools keep them."""
         return self._call("evidence.drop", locals())
 
     def show(self, id: int) -> responses.ItemDetail:
-        """Returns an item with its text and all its views."""
+        """Shows an item with its text and all its views."""
         return self._call("evidence.show", locals())
 
     def list_pools(self) -> Sequence[responses.PoolRow]:
-        """Returns the frozen pools."""
+        """Lists the frozen pools."""
         return self._call("evidence.list_pools", locals())
 
     def freeze_pool(
@@ -80,11 +80,11 @@ class Evidence(Noun):
         return self._call("evidence.freeze_pool", locals())
 
     def diff_pools(self, before: str, after: str) -> responses.PoolDifference:
-        """Returns what was added, removed, reordered and relabelled between two frozen pools."""
+        """Compares two frozen pools: items added, removed, reordered and relabelled."""
         return self._call("evidence.diff_pools", locals())
 
     def list_pool_items(self, name: str) -> Sequence[responses.ItemSummary]:
-        """Returns the items of a frozen pool, in its order."""
+        """Lists the items of a frozen pool, in its order."""
         return self._call("evidence.list_pool_items", locals())
 
 
@@ -92,7 +92,7 @@ class Labels(Noun):
     """The noun `labels` of a remote lab."""
 
     def list(self) -> Sequence[responses.LabelRow]:
-        """Returns all labels, in the order in which they were given."""
+        """Lists all labels, in the order in which they were given."""
         return self._call("labels.list", locals())
 
     def add(
@@ -107,7 +107,7 @@ class Labels(Noun):
         return self._call("labels.add", locals())
 
     def status(self, study: str) -> responses.LabelStatus:
-        """Returns how many of a study's items are labelled, by whom, and how they are split."""
+        """Counts a study's labelled items, by rater and by part of its split."""
         return self._call("labels.status", locals())
 
     def split(
@@ -123,7 +123,7 @@ class Experiments(Noun):
     def list(
         self, *, study: str | None = None, task_type: TaskType | None = None
     ) -> Sequence[responses.ExperimentSummary]:
-        """Returns experiments with the status of their newest run."""
+        """Lists experiments with the status of their newest run."""
         return self._call("experiments.list", locals())
 
     def create(
@@ -138,53 +138,53 @@ class Experiments(Noun):
         *,
         seed: int = 0,
     ) -> str | None:
-        """Creates an experiment on a window's evidence; returns its digest, null for a draft."""
+        """Creates an experiment on a window's evidence and returns its digest, null for a draft."""
         return self._call("experiments.create", locals())
 
     def show(self, tag: str) -> responses.ExperimentSummary:
-        """Returns an experiment's design, the progress of its runs and why targets failed."""
+        """Shows an experiment's design, the progress of its runs and why targets failed."""
         return self._call("experiments.show", locals())
 
     def cleanup(
         self, tag: str, *, ledger: bool = False, forget: bool = False, force: bool = False
     ) -> Mapping[str, int]:
-        """Deletes an experiment's runs; its tag, and every answer in the ledger, stay known."""
+        """Deletes an experiment's runs. Its tag and every answer in the ledger are kept."""
         return self._call("experiments.cleanup", locals())
 
     def list_studies(self) -> Sequence[responses.StudyRow]:
-        """Returns studies with their number of experiments, and whether their file is stored."""
+        """Lists studies with their number of experiments, and whether their file is stored."""
         return self._call("experiments.list_studies", locals())
 
     def show_study(self, name: str) -> responses.StudyFile:
-        """Returns a study's file as it was last run, its budget, and what it declares."""
+        """Shows a study's file as it was last run, its budget, and what it declares."""
         return self._call("experiments.show_study", locals())
 
     def list_rubrics(self, tag: str) -> Sequence[responses.RubricRow]:
-        """Returns the rubrics of an experiment with the critic's scores."""
+        """Lists the rubrics of an experiment with the critic's scores."""
         return self._call("experiments.list_rubrics", locals())
 
     def load_rubric(self, tag: str, rubric: Mapping[str, Any]) -> str:
-        """Gives a benchmark its rubric, and its known answers their stages; its new digest."""
+        """Sets a benchmark's rubric and the stages of its known answers; returns its new digest."""
         return self._call("experiments.load_rubric", locals())
 
     def list_samples(
         self, tag: str, *, status: Status | None = None, evidence: int | None = None
     ) -> Sequence[responses.SampleRow]:
-        """Returns the samples of an experiment with decoded stages."""
+        """Lists the samples of an experiment with decoded stages."""
         return self._call("experiments.list_samples", locals())
 
     def list_answers(
         self, target: str, *, status: Status | None = None
     ) -> Sequence[responses.AnswerRow]:
-        """Returns what judges answered, word for word, in a study or an experiment."""
+        """Lists what judges answered, word for word, in a study or an experiment."""
         return self._call("experiments.list_answers", locals())
 
     def list_probes(self, tag: str) -> Sequence[responses.ProbeRow]:
-        """Returns probes with the probability of expert agreement; null if unreadable."""
+        """Lists probes with the probability of expert agreement, null if unreadable."""
         return self._call("experiments.list_probes", locals())
 
     def list_setups(self, study: str) -> Sequence[responses.SetupRow]:
-        """Returns the setups of a study, by name."""
+        """Lists the setups of a study, by name."""
         return self._call("experiments.list_setups", locals())
 
     def list_items(
@@ -202,7 +202,7 @@ class Experiments(Noun):
         search: str | None = None,
         setups: Sequence[str] = (),
     ) -> Sequence[responses.JudgedItem]:
-        """Returns the items of a study with every setup's verdicts, the most disputed first."""
+        """Lists a study's items with every setup's verdicts, the most disputed first."""
         return self._call("experiments.list_items", locals())
 
     def show_item(
@@ -221,13 +221,13 @@ class Experiments(Noun):
         search: str | None = None,
         setups: Sequence[str] = (),
     ) -> responses.JudgedItemDetail:
-        """Returns an item with what every setup answered, and its neighbours in the list."""
+        """Shows an item with what every setup answered, and its neighbours in the list."""
         return self._call("experiments.show_item", locals())
 
     def export_csv(
         self, targets: Sequence[str], include: Sequence[Literal["labels", "text", "answer"]] = ()
     ) -> str:
-        """Returns the tidy rows of experiments as CSV."""
+        """Exports the tidy rows of experiments as CSV."""
         return self._call("experiments.export_csv", locals())
 
     def export_file(
@@ -240,7 +240,7 @@ class Experiments(Noun):
         return self._call("experiments.export_file", locals())
 
     def template(self) -> responses.StudyTemplate:
-        """Returns a commented study file to start from, and the JSON Schema of its keys."""
+        """Provides a commented study file to start from, and the JSON Schema of its keys."""
         return self._call("experiments.template", locals())
 
 
@@ -278,7 +278,7 @@ class Runs(Noun):
         return self._call("runs.start", locals())
 
     def rerun_sample(self, sample: int) -> Sequence[str]:
-        """Queues one fresh verdict of a sample's judge on the same item; returns its tag."""
+        """Queues one fresh verdict of a sample's judge on the same item under the returned tag."""
         return self._call("runs.rerun_sample", locals())
 
     def start_evidence(
@@ -318,11 +318,11 @@ class Runs(Noun):
         return self._call("runs.retry", locals())
 
     def pause(self, target: str) -> Sequence[str]:
-        """Starts no further call of unfinished runs, in any process; returns their tags."""
+        """Pauses unfinished runs in every process, but not calls in flight; lists their tags."""
         return self._call("runs.pause", locals())
 
     def cancel(self, target: str) -> Sequence[str]:
-        """Stops unfinished runs for good: only `run` continues them; returns their tags."""
+        """Ends unfinished runs and lists their tags. Only `run` continues them."""
         return self._call("runs.cancel", locals())
 
     def retune(
@@ -336,11 +336,11 @@ class Runs(Noun):
         return self._call("runs.retune", locals())
 
     def reparse(self, target: str, *, write: bool = False) -> responses.Reparsed:
-        """Reads stored answers with today's parsers and returns what changes; asks nothing."""
+        """Reads stored answers with today's parsers and counts what changes, asking nothing."""
         return self._call("runs.reparse", locals())
 
     def status(self, target: str | None = None, *, limit: int = 20) -> responses.LabStatus:
-        """Returns the progress of runs, active ones first: of a target, or of the newest."""
+        """Reports the progress of a target's runs, or of the newest, active ones first."""
         return self._call("runs.status", locals())
 
     def wait(self, target: str, *, timeout: float = 30) -> responses.LabStatus:
@@ -348,7 +348,7 @@ class Runs(Noun):
         return self._call("runs.wait", locals())
 
     def logs(self, target: str | None = None) -> Sequence[responses.LogRow]:
-        """Returns events of runs, and attempts at calls that failed and why, newest first."""
+        """Lists events of runs, and failed attempts at calls with the reason, newest first."""
         return self._call("runs.logs", locals())
 
 
@@ -364,7 +364,7 @@ class Reports(Noun):
         positive: str | None = None,
         loss: str | None = None,
     ) -> JudgeTable:
-        """Returns the judge table: which setup is best, how good it is, and at what price."""
+        """Compares setups in the judge table: which is best, how good it is, and at what price."""
         return self._call("reports.judges", locals())
 
     def compare(
@@ -374,11 +374,11 @@ class Reports(Noun):
         return self._call("reports.compare", locals())
 
     def show(self, target: str) -> responses.ReportDigest:
-        """Returns the report on a study or an experiment in short, and the names of its tables."""
+        """Summarizes the report on a study or an experiment, and names its tables."""
         return self._call("reports.show", locals())
 
     def table(self, target: str, table: str) -> Sequence[Mapping[str, Any]]:
-        """Returns a table of the report on a study or an experiment, by its name."""
+        """Reads a table of the report on a study or an experiment, by its name."""
         return self._call("reports.table", locals())
 
     def write_file(self, target: str, path: str) -> responses.WrittenFile:
@@ -388,7 +388,7 @@ class Reports(Noun):
     def plan_next(
         self, target: str, *, quantity: str | None = None, half_width: float | None = None
     ) -> NextPurchase:
-        """Returns what to buy next: more items, repeats, rubric draws or judges, and the effect."""
+        """Plans what to buy next: items, repeats, rubric draws or judges, and the effect."""
         return self._call("reports.plan_next", locals())
 
     def power(
@@ -399,17 +399,17 @@ class Reports(Noun):
         study: str | None = None,
         pilot: str | None = None,
     ) -> PowerPlan:
-        """Returns the power of a study's tests, by simulation; the study needs no data."""
+        """Simulates the power of a study's tests, which needs no data."""
         return self._call("reports.power", locals())
 
     def calibrate(self, target: str, *, panels: int | None = None, seed: int = 0) -> CoverageReport:
-        """Returns whether intervals hold at the size of a study, from simulated studies like it."""
+        """Checks whether intervals hold, on simulated studies of a study's size."""
         return self._call("reports.calibrate", locals())
 
     def usage(
         self, target: str | None = None, *, by: Sequence[UsageColumn] | None = None
     ) -> Sequence[responses.UsageRow]:
-        """Returns what was paid, of a study, a tag, or everything; imported calls separately."""
+        """Sums what a study, a tag or everything paid, imported calls separately."""
         return self._call("reports.usage", locals())
 
 
@@ -417,19 +417,19 @@ class Suites(Noun):
     """The noun `suites` of a remote lab."""
 
     def list_tasks(self, suite: str, version: str) -> Sequence[str]:
-        """Returns the evals of a version of a suite whose files are stored, by their paths."""
+        """Lists the evals of a version of a suite whose files are stored, by their paths."""
         return self._call("suites.list_tasks", locals())
 
     def save_tasks(
         self, suite: str, version: str, evals: Sequence[Mapping[str, Any]]
     ) -> Sequence[str]:
-        """Stores the files of evals and returns all stored paths; stored files do not change."""
+        """Stores the files of evals that are not stored yet, and lists the paths of all."""
         return self._call("suites.save_tasks", locals())
 
     def list_runs(
         self, *, suite: str | None = None, model: str | None = None
     ) -> Sequence[responses.SuiteRunRow]:
-        """Returns suite runs with their scores, oldest first."""
+        """Lists suite runs with their scores, oldest first."""
         return self._call("suites.list_runs", locals())
 
     def save_run(
@@ -488,7 +488,7 @@ class Suites(Noun):
         return self._call("suites.start", locals())
 
     def show_run(self, run: int) -> responses.SuiteRunDetail:
-        """Returns a suite run with its score and all its evals."""
+        """Shows a suite run with its score and all its evals."""
         return self._call("suites.show_run", locals())
 
     def save_eval(
@@ -506,19 +506,19 @@ class Suites(Noun):
         usd: float | None = None,
         isolation: str = "",
     ) -> int:
-        """Stores a result of a run and returns its number; only an inconclusive one is replaced."""
+        """Stores a result of a run and returns its number. Only an inconclusive one is replaced."""
         return self._call("suites.save_eval", locals())
 
     def list_failed(self, run: int) -> Sequence[responses.EvalRow]:
-        """Returns the evals of a run that did not pass, with the step and the reason."""
+        """Lists the evals of a run that did not pass, with the step and the reason."""
         return self._call("suites.list_failed", locals())
 
     def show_eval(self, eval: int) -> responses.EvalDetail:
-        """Returns an eval's task, steps, output files, reference answer, grader and gaps."""
+        """Shows an eval's task, steps, output files, reference answer, grader and gaps."""
         return self._call("suites.show_eval", locals())
 
     def leaderboard(self, *, suite: str | None = None) -> Sequence[responses.LeaderboardRow]:
-        """Returns the last complete runs of each model, condition and version; the best first."""
+        """Ranks the last complete runs of each model, condition and version, the best first."""
         return self._call("suites.leaderboard", locals())
 
     def history(
@@ -530,13 +530,13 @@ class Suites(Noun):
         condition: str | None = None,
         category: str | None = None,
     ) -> Sequence[responses.ScoreRow]:
-        """Returns the scores of comparable runs over time: of a whole suite, or of a category."""
+        """Lists the scores of comparable runs over time, of a whole suite or of a category."""
         return self._call("suites.history", locals())
 
     def due(
         self, suite: str = "python", *, models: Sequence[str] = (), condition: str = "default"
     ) -> Sequence[responses.DueRow]:
-        """Returns when each model is due for another run of a suite; those that are due first."""
+        """Lists when each model is due for another run of a suite, those that are due first."""
         return self._call("suites.due", locals())
 
 
@@ -557,19 +557,19 @@ class Failures(Noun):
         return self._call("failures.start", locals())
 
     def list(self, *, run: int | None = None) -> Sequence[responses.AnalysisRow]:
-        """Returns the analyses that were queued, or those of a suite run, oldest first."""
+        """Lists the queued analyses, or those of a suite run, oldest first."""
         return self._call("failures.list", locals())
 
     def show(self, analysis: int) -> responses.AnalysisDetail:
-        """Returns what a queued analysis found, its report, and the question to end with."""
+        """Shows the findings of a queued analysis, its report, and the question to end with."""
         return self._call("failures.show", locals())
 
     def list_reports(self, *, model: str | None = None) -> Sequence[responses.FailureReportRow]:
-        """Returns the reports on failures in the lab's folder, of all models or one, by date."""
+        """Lists the reports on failures in the lab's folder by date, of all models or one."""
         return self._call("failures.list_reports", locals())
 
     def show_report(self, path: str, *, eval: str | None = None) -> responses.FailureReport:
-        """Returns a report, or its section on one eval, and numbers in it that do not add up."""
+        """Shows a report or its section on one eval, and counts that contradict its rows."""
         return self._call("failures.show_report", locals())
 
     def record_action(self, path: str, action: str) -> responses.FailureReportRow:
@@ -581,35 +581,35 @@ class Admin(Noun):
     """The noun `admin` of a remote lab."""
 
     def tables(self) -> Sequence[responses.TableInfo]:
-        """Returns the readable tables with columns, keys and row counts; tokens are not one."""
+        """Lists the readable tables with columns, keys and row counts, all but that of tokens."""
         return self._call("admin.tables", locals())
 
     def rows(
         self, table: str, *, order: Literal["asc", "desc"] = "asc"
     ) -> Sequence[Mapping[str, Any]]:
-        """Returns the rows of a table as they are stored, in the order of its key."""
+        """Reads all rows of a table as they are stored, in the order of its key."""
         return self._call("admin.rows", locals())
 
     def query(self, sql: str, *, limit: int = 100) -> responses.QueryResult:
-        """Returns the result of one SELECT, in 5 seconds at most; it cannot change anything."""
+        """Runs one SELECT, read-only and for 5 seconds at most."""
         return self._call("admin.query", locals())
 
     def environment(self) -> Sequence[responses.Variable]:
-        """Returns the variables that judge-gym reads and whether each is set."""
+        """Lists the variables that judge-gym reads and whether each is set."""
         return self._call("admin.environment", locals())
 
     def axes(self) -> responses.Axes:
-        """Returns every knob with its levels and question, and the JSON Schema of a design."""
+        """Lists every knob with its levels and question, and the JSON Schema of a design."""
         return self._call("admin.axes", locals())
 
     def models(self, *, provider: str | None = None) -> responses.ModelList:
-        """Returns providers with what they need, and the named models or those of a provider."""
+        """Lists providers with what they need, and the named models or those of a provider."""
         return self._call("admin.models", locals())
 
     def show_model(self, id: str) -> responses.ModelInfo:
-        """Returns what is known of a model, by its id or its bare name."""
+        """Describes a model by its id or its bare name."""
         return self._call("admin.show_model", locals())
 
     def show_call(self, id: int) -> responses.CallTranscript:
-        """Returns what was asked in a call, and every attempt at an answer."""
+        """Shows what was asked in a call, and every attempt at an answer."""
         return self._call("admin.show_call", locals())

@@ -12,7 +12,7 @@ _PLACE = re.compile(r"/(?:experiment|model)/")
 
 
 def lab_of(name: str) -> str | None:
-    """Returns the address of the lab that a page belongs to; None for what names no lab.
+    """The address of the lab that a page belongs to, if the name is a page's address.
 
     A token in the page's address stays in it.
 
@@ -30,7 +30,7 @@ def lab_of(name: str) -> str | None:
 
 
 def run_of(name: str) -> str:
-    """Returns the run that an address names, or a name that is no address as it is.
+    """The run that an address names. A name that is no address is returned as it is.
 
     >>> run_of("/experiment/default/run/12/001-a/001-b"), run_of(" 7 ")
     ('12', '7')
@@ -45,19 +45,19 @@ def run_of(name: str) -> str:
 
 
 def choose_lab(name: str, lab: str | None) -> str | None:
-    """Returns the address of the lab that has a run: that of its page, or the one that is given.
+    """The address of the lab that has a run: that of its page, or else the given one.
 
     Raises:
         DesignError: they are different labs.
     """
-    own = lab_of(name)
-    if own is not None and lab is not None and urlsplit(own).netloc != urlsplit(lab).netloc:
+    address = lab_of(name)
+    if address is not None and lab is not None and urlsplit(address).netloc != urlsplit(lab).netloc:
         raise DesignError(f"the page {name!r} is not of the lab {lab!r}; name one of them")
-    return lab or own
+    return lab or address
 
 
 def find_remote_run(client: Client, name: str) -> int:
-    """Returns the number of a run of another lab, by that, the beginning of its key or its page."""
+    """Finds a run of another lab by its number, the beginning of its key or its page."""
     text = run_of(name)
     if _NUMBER.fullmatch(text):
         return int(text)

@@ -51,16 +51,16 @@ class LocalRuns(Protocol):
     """Where the runs are that are posted: `lab.suites`."""
 
     def list_tasks(self, suite: str, version: str) -> Sequence[str]:
-        """Returns the paths of a version's evals."""
+        """Lists the paths of a version's evals."""
 
     def find_task(self, run: SuiteRun, path: str) -> EvalSource:
-        """Returns the files behind an eval."""
+        """Reads the files behind an eval."""
 
     def results(self, run: int) -> Sequence[SuiteResult]:
-        """Returns the results of a run, without files."""
+        """Reads the results of a run, without files."""
 
     def find_result(self, eval: int) -> SuiteResult:
-        """Returns a result with its files."""
+        """Reads a result with its files."""
 
 
 class Poster:
@@ -78,7 +78,7 @@ class Poster:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> "Poster":
-        """Starts posting; raises an error that no retry solves, such as a read-only token."""
+        """Starts posting, or raises an error that no retry solves, such as a read-only token."""
         self._post()
         if self._error is not None and not self._error.retry:
             raise self._error
@@ -91,7 +91,7 @@ class Poster:
 
     @property
     def error(self) -> str:
-        """Why posting does not succeed at present; empty where it does."""
+        """Why posting does not succeed at present, empty where it does."""
         return self._error.message if self._error else ""
 
     def finish(self) -> Posted:
@@ -138,7 +138,7 @@ class Poster:
             self._error = error
 
     def _open(self) -> int:
-        """Returns the run's number in the remote lab, after posting the files of its evals."""
+        """Opens the run in the remote lab, after posting the files of its evals."""
         run, suites = self._run, self._client.suites
         post_tasks(
             self._client,

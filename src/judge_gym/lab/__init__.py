@@ -26,6 +26,7 @@ from judge_gym.lab.reports import Reports
 from judge_gym.lab.runs import Runs
 from judge_gym.lab.serving import Serving
 from judge_gym.lab.studies import Studies
+from judge_gym.lab.study_results import StudyResults
 from judge_gym.lab.workers import Workers
 from judge_gym.models import Registry
 from judge_gym.models.model_card import Limits
@@ -84,6 +85,8 @@ class Lab:
         self.labels = Labels(store, self.studies)
         self.recordings = Recordings(store)
         self.reports = Reports(store, self.studies, folder)
+        self.results = StudyResults(store, self.reports)
+        """What is shown of a study, stored until its data change."""
         self.admin = Admin(store, self.models, self.engine, self.studies)
         self.serving = Serving(store, self.models)
         """What a server asks of its lab."""

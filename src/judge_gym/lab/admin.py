@@ -1,11 +1,12 @@
 """The noun `lab.admin`: the database, its tables and ledger, models, environment and tokens."""
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -40,6 +41,9 @@ from judge_gym.store import (
     import_ledger,
 )
 
+if TYPE_CHECKING:
+    from judge_gym.models.model_check import ModelCheck
+
 Row = dict[str, Any]
 
 
@@ -70,7 +74,7 @@ class Admin:
         return self._store.database.file is None
 
     def tables(self) -> Sequence[TableInfo]:
-        """Returns the readable tables with columns, keys and row counts; tokens are not one."""
+        """Lists the readable tables with columns, keys and row counts, all but that of tokens."""
         return as_records(TableInfo, self._store.sql.tables())
 
     def rows(
@@ -79,7 +83,7 @@ class Admin:
         *,
         order: Literal["asc", "desc"] = "asc",
     ) -> Sequence[AnyRow]:
-        """Returns the rows of a table as they are stored, in the order of its key."""
+        """Reads all rows of a table as they are stored, in the order of its key."""
         return [dict(row) for row in all_rows(partial(self.page_rows, table, order=order))]
 
     def page_rows(
@@ -90,7 +94,7 @@ class Admin:
         after: str | None = None,
         limit: int = 100,
     ) -> Page:
-        """Returns a page of a table, after the cursor of the previous page."""
+        """Reads a page of a table, after the cursor of the previous page."""
         key = read_cursor(after) if after is not None else None
         rows, last = self._store.sql.page(table, after=key, limit=limit, descending=order == "desc")
         return Page([_plain(row) for row in rows], write_cursor(last))
@@ -108,7 +112,7 @@ class Admin:
         *,
         limit: Annotated[int, Field(ge=1, le=1000, description="Rows at most.")] = 100,
     ) -> QueryResult:
-        """Returns the result of one SELECT, in 5 seconds at most; it cannot change anything."""
+        """Runs one SELECT, read-only and for 5 seconds at most."""
         result = self._store.sql.select(sql, limit=limit)
         rows = [[_plain_value(value) for value in row] for row in result.rows]
         return {"columns": [*result.columns], "rows": rows, "more": result.more}
@@ -116,7 +120,7 @@ class Admin:
     # --- ledger ----------------------------------------------------------------------------------
 
     def import_ledger(self, path: str | Path) -> Imported:
-        """Adds another lab's calls to the ledger, all of a file or nothing; replaces no answer."""
+        """Adds all calls of another lab's ledger, or none; existing answers are kept."""
         with self._engine.lock():
             return import_ledger(self._store.database, Path(path))
 
@@ -126,7 +130,7 @@ class Admin:
         return export_ledger(self._store.database, Path(path), tags)
 
     def show_call(self, id: Id) -> CallTranscript:
-        """Returns what was asked in a call, and every attempt at an answer."""
+        """Shows what was asked in a call, and every attempt at an answer."""
         messages, attempts = self._store.ledger.transcript(id)
         if not messages:
             raise NotFoundError(f"there is no call {id}")
@@ -141,7 +145,7 @@ class Admin:
     # --- models ----------------------------------------------------------------------------------
 
     def axes(self) -> Axes:
-        """Returns every knob with its levels and question, and the JSON Schema of a design."""
+        """Lists every knob with its levels and question, and the JSON Schema of a design."""
         fields = ("path", "levels", "open", "default", "question", "cite")
         knobs = [
             {name: _plain_value(getattr(knob, name)) for name in fields}
@@ -154,7 +158,7 @@ class Admin:
         *,
         provider: Annotated[Name | None, Field(description="All its models with a price.")] = None,
     ) -> ModelList:
-        """Returns providers with what they need, and the named models or those of a provider."""
+        """Lists providers with what they need, and the named models or those of a provider."""
         from judge_gym.models.simulated import ASSISTANTS, CODERS, JUDGES
 
         cards = [_model(card) for card in self._cards(provider)]
@@ -180,8 +184,14 @@ class Admin:
     def show_model(
         self, id: Annotated[Name, Field(description="Its id, or its bare name.")]
     ) -> ModelInfo:
-        """Returns what is known of a model, by its id or its bare name."""
+        """Describes a model by its id or its bare name."""
         return _model(self._models.card(self._models.resolve(id)))
+
+    def check_model(self, id: str) -> "ModelCheck":
+        """Makes one small call to a model, outside of the ledger: no result depends on it."""
+        from judge_gym.models.model_check import check_model
+
+        return asyncio.run(check_model(self._models, self._models.resolve(id)))
 
     def _cards(self, provider: str | None = None) -> Sequence[ModelCard]:
         """Reads the cards of the named models, or of all priced models of a provider."""
@@ -192,7 +202,7 @@ class Admin:
         return [self._models.card(id) for id in ids]
 
     def environment(self) -> Sequence[Variable]:
-        """Returns the variables that judge-gym reads and whether each is set.
+        """Lists the variables that judge-gym reads and whether each is set.
 
         Values are secrets and never among them, apart from the profile of this session.
         """
@@ -239,7 +249,7 @@ def _plain(row: Mapping[str, Any]) -> Row:
 
 
 def _plain_value(value: Any) -> Any:
-    """Returns a value as JSON has it; dates and other types of the database become text."""
+    """Converts a value to JSON, dates and other types of the database to text."""
     match value:
         case None | bool() | int() | float() | str():
             return value

@@ -27,7 +27,7 @@ class CollectionResult:
     """Items in the window afterwards."""
 
     def raise_error(self) -> None:
-        """Raises the error that ended the search early; items found before it are kept."""
+        """Raises the error that ended the search early, if any. Items found before it are kept."""
         if not self.found.error:
             return
         id = self.window_id
@@ -51,7 +51,7 @@ class LabSearch:
 
     @classmethod
     def configured(cls) -> "LabSearch":
-        """Returns the source that the lab's setting names; refuses an unknown one."""
+        """Opens the source that the lab's setting names."""
         words = os.environ.get(SEARCH, "").split() or [DEFAULT_SEARCH]
         origin, *addresses = [word for word in words if word != ALLOW_PRIVATE]
         try:
@@ -61,13 +61,13 @@ class LabSearch:
         return cls(origin, tuple(addresses), ALLOW_PRIVATE in words)
 
     def spec(self, concept: str, window: Window, limit: int) -> PoolSpec:
-        """Returns the search for a concept in a window; each concept has a search of its own."""
+        """Describes the search for a concept in a window. Each concept is searched on its own."""
         dates = WindowSpec(country=window.country, start=window.start, end=window.end)
         return PoolSpec.for_search(self.origin, concept, self.addresses, limit=limit, window=dates)
 
 
 def window_of(spec: PoolSpec) -> Window | None:
-    """Returns the window of a pool; a searched window includes its search, so that none mix."""
+    """The window of a pool. That of a search includes the search, so that searches never mix."""
     if spec.window is None:
         return None
     search = ""
@@ -78,7 +78,7 @@ def window_of(spec: PoolSpec) -> Window | None:
 
 
 def redacted(url: str) -> str:
-    """Returns an address without secrets that still differs from other addresses.
+    """Removes secrets from an address, which still differs from other addresses.
 
     >>> redacted("https://user:key@host/feed?token=abc")
     'https://host/feed?~3c3c640d'
@@ -129,7 +129,7 @@ def collect(
 
 
 def collected_window(store: Store, window: Window) -> int | None:
-    """Returns the window of a finished search, or None if the search has not finished."""
+    """Finds the window of a finished search. None means that it has not finished."""
     id = store.evidence.window_id(window)
     origin = window.search.partition(" ")[0].rstrip(":")
     rows = store.evidence.collections(id) if id else []

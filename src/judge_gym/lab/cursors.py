@@ -10,7 +10,7 @@ from judge_gym.store import Page
 
 
 def all_rows(page: Callable[..., Page]) -> list[Mapping[str, Any]]:
-    """Returns the rows of all pages, which the function returns by cursor and size."""
+    """Collects the rows of all pages of a function that reads a page by cursor and size."""
     listed = page(after=None, limit=1000)
     rows = [*listed.rows]
     while listed.next is not None:
@@ -20,12 +20,12 @@ def all_rows(page: Callable[..., Page]) -> list[Mapping[str, Any]]:
 
 
 def write_cursor(key: Sequence[int | str] | None) -> str | None:
-    """Returns the cursor of a key; None on the last page."""
+    """Encodes the key of a page's last row. None stands for the last page."""
     return json.dumps([*key]) if key is not None else None
 
 
 def read_cursor(cursor: str, *types: type) -> list[Any]:
-    """Returns the key of a cursor, of numbers of rows and texts.
+    """Decodes a cursor to the key of a row, which is numbers and texts.
 
     Args:
         cursor: what `write_cursor` returned.
@@ -44,7 +44,7 @@ def read_cursor(cursor: str, *types: type) -> list[Any]:
 
 
 def read_row(cursor: str | None) -> int | None:
-    """Returns the number of the row that a cursor names."""
+    """Decodes a cursor that holds the number of a row."""
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit()) or not 0 < int(cursor) <= LARGEST:

@@ -70,7 +70,7 @@ class Drafts:
         *,
         seed: int,
     ) -> str | None:
-        """Creates an experiment on a window's evidence; returns its digest, None for a draft."""
+        """Creates an experiment on a window's evidence and returns its digest, None for a draft."""
         window = self._store.evidence.find_window(window_id)
         pool = Pool(self._store.evidence.window_items(window_id), window)
         knobs = read_knobs(config, resolve=self._models.resolve)
@@ -95,7 +95,7 @@ class Drafts:
         return None if saved.draft else saved.digest
 
     def _freeze(self, draft: Experiment, pool: Pool) -> Experiment:
-        """Gives a draft its evidence for good; without any it stays a draft."""
+        """Fixes the evidence of a draft for good. Without any evidence it stays a draft."""
         if not pool.items:
             return draft
         task = replace(draft.task, pool=pool)
@@ -105,7 +105,7 @@ class Drafts:
     def _design_experiment(
         self, tag: str, task: Task, chosen: Mapping[str, Any], seed: int
     ) -> Experiment:
-        """Designs the experiment of a task; a benchmark's rubric is loaded later."""
+        """Designs the experiment of a task. A benchmark's rubric is loaded later."""
         design = self._design(task, chosen)
         if task.type != "benchmark":
             with_rubric(task, None)  # pairs need one
@@ -198,7 +198,7 @@ class Drafts:
         window: Window,
         limit: int,
     ) -> Pool:
-        """Searches a window for a concept with the lab's source; a finished search is not repeated.
+        """Searches a window for a concept with the lab's source, once.
 
         Each concept has a window of its own, so that what was found for one is not judged for
         another.

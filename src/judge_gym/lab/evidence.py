@@ -63,7 +63,7 @@ class EvidenceLibrary:
         return self._store.evidence.save_window(Window(country, start, end))
 
     def list_windows(self) -> Sequence[WindowRow]:
-        """Returns every window with its number of items and how it was filled."""
+        """Lists windows with their number of items and how they were filled."""
         rows = [
             {**row, "collections": self._collections(row["window"])}
             for row in self._store.evidence.list_windows()
@@ -138,7 +138,7 @@ class EvidenceLibrary:
         allow_private: bool = False,
         watch: OnProgress = lambda done, total: None,
     ) -> dict[str, CollectionResult]:
-        """Runs the searches of a study file; finished ones only if `again` is given."""
+        """Runs the unfinished searches of a study file, with `again` all of them."""
         file = self._studies.read(target)
         if isinstance(file, str):
             raise DesignError(f"{file!r} is no study file")
@@ -176,14 +176,14 @@ class EvidenceLibrary:
             return self.collect_study(file, allow_private=allow_private, watch=watch)
 
     def _has_unfinished_search(self, study: Study) -> bool:
-        """Returns whether evidence of a study is searched for, and no search has finished."""
+        """Whether a study searches for evidence and none of its searches has finished."""
         windows = [window_of(spec) for spec in study.evidence.values() if spec.searched]
         return any(window and not collected_window(self._store, window) for window in windows)
 
     # --- items -----------------------------------------------------------------------------------
 
     def load(self, window_id: Id, items: Annotated[Items, Field(min_length=1)]) -> int:
-        """Loads items into a window and returns how many it then holds; known ones are skipped."""
+        """Adds new items to a window and returns how many it then holds."""
         with files_of({ITEMS: _lines(items)}) as folder:
             return self.load_files(window_id, ITEMS, folder=folder)
 
@@ -205,7 +205,7 @@ class EvidenceLibrary:
             str | None, Field(description="The text of the published file.")
         ] = None,
     ) -> int:
-        """Loads a benchmark's items with their known answers; returns the window's item count."""
+        """Adds a benchmark's items and known answers to a window and returns its item count."""
         if judgebench is not None:
             with files_of({PAIRS: judgebench}) as folder:
                 return self.load_benchmark_files(window_id, folder / PAIRS)
@@ -227,7 +227,7 @@ class EvidenceLibrary:
         return len(self._store.evidence.window_items(window_id))
 
     def list(self, window_id: Id) -> Sequence[WindowItem]:
-        """Returns the items of a window."""
+        """Lists the items of a window."""
         self._store.evidence.find_window(window_id)
         in_window = {item.id for item in self._store.evidence.window_items(window_id)}
         return [
@@ -236,7 +236,7 @@ class EvidenceLibrary:
         ]
 
     def show(self, id: Id) -> ItemDetail:
-        """Returns an item with its text and all its views."""
+        """Shows an item with its text and all its views."""
         item = self._store.evidence.find_evidence(id)
         return {
             **summarize_item(item),
@@ -254,7 +254,7 @@ class EvidenceLibrary:
         window_id: Annotated[int | None, Sent(Id)] = None,
         undo: bool = False,
     ) -> int:
-        """Removes items from their window, or restores them; frozen pools keep them."""
+        """Removes items from their window, or restores them. Frozen pools keep them."""
         if window_id is None:
             windows = self._store.evidence.windows_of(ids)
             if len(windows) != 1:
@@ -300,15 +300,15 @@ class EvidenceLibrary:
         return {"name": name, "items": len(saved.items), "hash": saved.hash}
 
     def list_pools(self) -> Sequence[PoolRow]:
-        """Returns the frozen pools."""
+        """Lists the frozen pools."""
         return as_records(PoolRow, self._store.evidence.list_pools())
 
     def list_pool_items(self, name: Name) -> Sequence[ItemSummary]:
-        """Returns the items of a frozen pool, in its order."""
+        """Lists the items of a frozen pool, in its order."""
         return [summarize_item(item) for item in self._store.evidence.find_named_pool(name).items]
 
     def diff_pools(self, before: Name, after: Name) -> PoolDifference:
-        """Returns what was added, removed, reordered and relabelled between two frozen pools."""
+        """Compares two frozen pools: items added, removed, reordered and relabelled."""
         old, new = (self._store.evidence.find_named_pool(name) for name in (before, after))
         olds, news = ({item.hash: item for item in pool.items} for pool in (old, new))
         shared = [hash for hash in olds if hash in news]
@@ -345,7 +345,7 @@ def summarize_item(item: Evidence) -> ItemSummary:
 
 
 def _period(first: date | str, last: date | str) -> tuple[date, date]:
-    """Returns the first and the last day of a window."""
+    """The first and the last day of a window."""
     start, end = _day(first), _day(last)
     if start > end:
         raise DesignError(f"a window ends after it starts, not {start} to {end}")

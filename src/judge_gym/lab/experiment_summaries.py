@@ -33,7 +33,7 @@ def summarize_experiments(
 
 
 def _benchmark_is_loaded(store: Store, draft: Mapping[str, Any]) -> bool:
-    """Returns whether a draft is a benchmark whose window holds its items by now."""
+    """Whether a draft is a benchmark whose window holds its items by now."""
     if draft["task_type"] != "benchmark" or draft["window_id"] is None:
         return False
     return bool(store.evidence.window_items(draft["window_id"]))
@@ -66,7 +66,7 @@ def _summary(
 
 
 def run_counts(progress: Progress) -> RunCounts:
-    """Returns the progress of a run as responses have it."""
+    """Converts the progress of a run to the form of responses."""
     return {
         "run": progress.run_id,
         "series": progress.series,

@@ -142,7 +142,7 @@ class Experiments:
         *,
         seed: Count = 0,
     ) -> str | None:
-        """Creates an experiment on a window's evidence; returns its digest, null for a draft.
+        """Creates an experiment on a window's evidence and returns its digest, null for a draft.
 
         On a window without evidence it is a draft, which `freeze` gives its evidence. It runs under
         the protocol contested-concepts, with the lab's assistant.
@@ -152,7 +152,7 @@ class Experiments:
         )
 
     def load_rubric(self, tag: Tag, rubric: Mapping[str, Any]) -> str:
-        """Gives a benchmark its rubric, and its known answers their stages; its new digest.
+        """Sets a benchmark's rubric and the stages of its known answers; returns its new digest.
 
         A given rubric is not criticised: its quality is null.
         """
@@ -171,7 +171,7 @@ class Experiments:
         forget: Annotated[bool, Field(description="Also its tag, which else stays known.")] = False,
         force: Annotated[bool, Field(description="Even if it may be running.")] = False,
     ) -> Counts:
-        """Deletes an experiment's runs; its tag, and every answer in the ledger, stay known."""
+        """Deletes an experiment's runs. Its tag and every answer in the ledger are kept."""
         [row] = self._store.experiments.rows(tags=[tag])
         if row["draft"] and not forget:
             raise ConflictError(
@@ -193,11 +193,11 @@ class Experiments:
     # --- study files -----------------------------------------------------------------------------
 
     def list_studies(self) -> Sequence[StudyRow]:
-        """Returns studies with their number of experiments, and whether their file is stored."""
+        """Lists studies with their number of experiments, and whether their file is stored."""
         return as_records(StudyRow, self._store.studies.rows())
 
     def show_study(self, name: Name) -> StudyFile:
-        """Returns a study's file as it was last run, its budget, and what it declares.
+        """Shows a study's file as it was last run, its budget, and what it declares.
 
         The text is empty if it had no file. A declaration of its analysis (a contrast, a hypothesis
         or a margin) comes with the number of answers that the study had when it was declared.
@@ -222,7 +222,7 @@ class Experiments:
     # --- finding ---------------------------------------------------------------------------------
 
     def show(self, tag: Tag) -> ExperimentSummary:
-        """Returns an experiment's design, the progress of its runs and why targets failed."""
+        """Shows an experiment's design, the progress of its runs and why targets failed."""
         [summary] = summarize_experiments(self._store, self._store.experiments.rows(tags=[tag]))
         return summary
 
@@ -232,7 +232,7 @@ class Experiments:
         study: Name | None = None,
         task_type: Annotated[str | None, Sent(TaskType | None)] = None,
     ) -> Sequence[ExperimentSummary]:
-        """Returns experiments with the status of their newest run."""
+        """Lists experiments with the status of their newest run."""
         return summarize_experiments(
             self._store, self._store.experiments.rows(study=study, task_type=task_type)
         )
@@ -248,7 +248,7 @@ class Experiments:
         limit: int = 100,
         reasons: bool = True,
     ) -> Page:
-        """Returns a page of experiments, after the last tag of a page or before its first."""
+        """Reads a page of experiments, after the last tag of a page or before its first."""
         tags = self._store.experiments.page(
             after=after, before=before, limit=limit, study=study, task_type=task_type, judge=judge
         )
@@ -260,14 +260,14 @@ class Experiments:
     # --- rubrics, samples, probes ----------------------------------------------------------------
 
     def list_rubrics(self, tag: Tag) -> Sequence[RubricRow]:
-        """Returns the rubrics of an experiment with the critic's scores."""
+        """Lists the rubrics of an experiment with the critic's scores."""
         self._refuse_unknown(tag)
         return as_records(RubricRow, self._store.rubrics.of_experiment(tag))
 
     def list_samples(
         self, tag: Tag, *, status: Status | None = None, evidence: Id | None = None
     ) -> Sequence[SampleRow]:
-        """Returns the samples of an experiment with decoded stages."""
+        """Lists the samples of an experiment with decoded stages."""
         self._refuse_unknown(tag)
         samples = [
             row
@@ -297,7 +297,7 @@ class Experiments:
         after: str | None = None,
         limit: int = 100,
     ) -> Page:
-        """Returns a page of an experiment's samples, after the last sample of the previous one."""
+        """Reads a page of an experiment's samples, after the last sample of the previous one."""
         self._refuse_unknown(tag)
         selection = Selection(status=status, evidence=evidence)
         span = self._store.samples.browse(tag, selection, after=read_row(after), limit=limit)
@@ -307,13 +307,13 @@ class Experiments:
     def list_answers(
         self, target: TargetName, *, status: Status | None = None
     ) -> Sequence[AnswerRow]:
-        """Returns what judges answered, word for word, in a study or an experiment."""
+        """Lists what judges answered, word for word, in a study or an experiment."""
         return as_records(AnswerRow, all_rows(partial(self.page_answers, target, status=status)))
 
     def page_answers(
         self, target: str, *, status: str | None = None, after: str | None = None, limit: int = 100
     ) -> Page:
-        """Returns a page of answers, after the last sample of the previous page."""
+        """Reads a page of answers, after the last sample of the previous page."""
         judges = {row["tag"]: row["design"]["judge.model"] for row in self._studies.find(target)}
         rows = self._store.samples.answers(
             [*judges], status, after=read_row(after), limit=limit + 1
@@ -322,7 +322,7 @@ class Experiments:
         return Page([{**row, "judge": judges[row["tag"]]} for row in rows[:limit]], more)
 
     def list_setups(self, study: Name) -> Sequence[SetupRow]:
-        """Returns the setups of a study, by name."""
+        """Lists the setups of a study, by name."""
         return self._items.setups(study)
 
     def list_items(
@@ -334,7 +334,7 @@ class Experiments:
         ] = None,
         **query: Unpack[ItemQuery],
     ) -> Sequence[JudgedItem]:
-        """Returns the items of a study with every setup's verdicts, the most disputed first.
+        """Lists a study's items with every setup's verdicts, the most disputed first.
 
         Args:
             study: the study's name.
@@ -347,7 +347,7 @@ class Experiments:
     def page_items(
         self, study: str, *, after: str | None = None, limit: int = 100, **query: Any
     ) -> Page:
-        """Returns a page of a study's items, after a position in the list."""
+        """Reads a page of a study's items, after a position in the list."""
         return self._items.page(study, after=after, limit=limit, **query)
 
     def show_item(
@@ -357,27 +357,27 @@ class Experiments:
         task: Name,
         **query: Unpack[ItemQuery],
     ) -> JudgedItemDetail:
-        """Returns an item with what every setup answered, and its neighbours in the list.
+        """Shows an item with what every setup answered, and its neighbours in the list.
 
         The other arguments are those of `list_items`, and select the list.
         """
         return self._items.show(study, task, evidence, **query)
 
     def list_probes(self, tag: Tag) -> Sequence[ProbeRow]:
-        """Returns probes with the probability of expert agreement; null if unreadable."""
+        """Lists probes with the probability of expert agreement, null if unreadable."""
         return _probes(self.list_samples(tag))
 
     def page_probes(self, tag: str, *, after: str | None = None, limit: int = 100) -> Page:
-        """Returns the probes of a page of samples; it may hold fewer than the limit."""
+        """Reads the probes of a page of samples, which may be fewer than the limit."""
         page = self.page_samples(tag, after=after, limit=limit)
         return Page(_probes(page.rows), page.next)
 
     def samples(self, *targets: str) -> "pd.DataFrame":
-        """Returns a tidy row per sample with a column per knob, of tags, studies or everything."""
+        """Reads a tidy row per sample with a column per knob, of tags, studies or everything."""
         return stored_samples(self._store, self._studies.find(*targets))
 
     def exported_samples(self, *targets: str, include: Collection[str] = ()) -> "pd.DataFrame":
-        """Returns the rows of `samples` with what is read from answers, such as verdict lines.
+        """Adds what is read from answers, such as verdict lines, to the rows of `samples`.
 
         Args:
             targets: tags or studies; everything where none is given.
@@ -389,7 +389,7 @@ class Experiments:
         return exported_samples(self._store, rows, columns)
 
     def export_csv(self, targets: Targets, include: Include = ()) -> UntrustedText:
-        """Returns the tidy rows of experiments as CSV."""
+        """Exports the tidy rows of experiments as CSV."""
         text = io.StringIO(newline="")
         write_csv(self.exported_samples(*targets, include=include), text)
         return text.getvalue()
@@ -418,7 +418,7 @@ class Experiments:
         return {"path": path, "bytes": file.stat().st_size, "rows": rows}
 
     def template(self) -> StudyTemplate:
-        """Returns a commented study file to start from, and the JSON Schema of its keys."""
+        """Provides a commented study file to start from, and the JSON Schema of its keys."""
         text = (files("judge_gym.demo") / "support.yaml").read_text(encoding="utf-8")
         return {"text": text, "schema": Study.model_json_schema()}
 

@@ -32,7 +32,7 @@ class ExportColumns(NamedTuple):
 def requested_columns(
     store: Store, rows: Sequence[Mapping[str, Any]], include: Collection[str]
 ) -> ExportColumns:
-    """Returns the columns that an export of experiments has, by the words of a request."""
+    """Resolves the words of a request to the columns of an export of experiments."""
     for name in include:
         if name not in CHOICES:
             raise DesignError(unknown("column", name, CHOICES), choices=CHOICES)
@@ -50,7 +50,7 @@ def add_columns(
     rows: Sequence[Mapping[str, Any]],
     columns: ExportColumns,
 ) -> "pd.DataFrame":
-    """Returns samples of experiments with the requested columns."""
+    """Adds the requested columns to the samples of experiments."""
     import pandas as pd
 
     added: dict[str, Any] = {}
@@ -75,21 +75,21 @@ def add_columns(
 
 
 def _with_unix_lines(text: str) -> str:
-    """Returns a text whose lines end in one character: a lone carriage return would end a row."""
+    """Ends each line with a line feed, because a lone carriage return would end a CSV row."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _labels(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, str], str]:
-    """Returns the words of people's labels by tag, item and rater."""
+    """Reads the words of people's labels by tag, item and rater."""
     names = store.items.given_stages([row["tag"] for row in rows])
     labels = {}
     for concept in {row["concept"] for row in rows}:
         about = [row for row in rows if row["concept"] == concept]
-        given = store.items.labels({row["pool_id"] for row in about}, concept)
+        of_concept = store.items.labels({row["pool_id"] for row in about}, concept)
         for row in about:
             stages = names.get(row["tag"], [])
             scale = len(stages) or int(row["design"]["rubric.scale"])
-            for evidence, rater, stage in given:
+            for evidence, rater, stage in of_concept:
                 number = stage_number(stage, stages, scale)
                 if number:
                     word = stages[number - 1] if stages else stage

@@ -91,11 +91,11 @@ class Analysis:
         return sum(counts, Counter[str]())
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns the findings as flat rows."""
+        """Flattens the findings to rows."""
         return [_row(self.results.name(finding.case.result), finding) for finding in self.findings]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the analysis as `--json` prints it."""
+        """Converts the analysis to what `--json` prints."""
         return {
             "run": self.run.id,
             "lab": self.lab,
@@ -166,7 +166,7 @@ class _Work:
     def analysis(
         self, findings: Sequence[triage.Finding], judging: Result | None, report: Path | None
     ) -> Analysis:
-        """Returns what came of it."""
+        """Combines the findings, their judging and the report to a result."""
         return Analysis(
             self.run,
             self.results,
@@ -216,7 +216,7 @@ class Failures:
         offline: bool = False,
         watch: WatchProgress = lambda progress: None,
     ) -> Analysis:
-        """Classifies the failures of a run and writes a report; stored verdicts are not paid again.
+        """Classifies the failures of a run and writes a report. Stored verdicts are not paid again.
 
         Args:
             run: its number, the beginning of its key, or the address of its page.
@@ -273,19 +273,19 @@ class Failures:
         *,
         offline: bool = False,
     ) -> _Work:
-        """Reads a run and its earlier reports; refuses what cannot be judged before any work."""
-        found, every = source.run, source.results()
+        """Reads a run and its earlier reports, and refuses what cannot be judged."""
+        run, every = source.run, source.results()
         results = triage.split_results(every)
         missing = source.targets - len(every)
-        notes = [f"run {found.id} is unfinished: {missing} of {source.targets} missing"]
+        notes = [f"run {run.id} is unfinished: {missing} of {source.targets} missing"]
         notes = notes if missing > 0 else []
         info = triage.RunInfo(
-            found.key[:SHOWN_KEY],
-            found.model,
-            found.condition,
-            found.suite,
-            found.version,
-            found.created.date().isoformat(),
+            run.key[:SHOWN_KEY],
+            run.model,
+            run.condition,
+            run.suite,
+            run.version,
+            run.created.date().isoformat(),
             source.lab,
         )
         today = date or datetime.now(UTC).date().isoformat()
@@ -296,7 +296,7 @@ class Failures:
             info=info,
             results=results,
             failed=failed,
-            judges=tuple(self._judges(found, judges, allow_self, notes)) if failed else (),
+            judges=tuple(self._judges(run, judges, allow_self, notes)) if failed else (),
             samples=samples,
             overrides=overrides or {},
             budget=budget or {},
@@ -312,7 +312,7 @@ class Failures:
         return work
 
     def _study(self, work: _Work, cases: Sequence[triage.Case]) -> PreparedStudy:
-        """Returns the study in which judges classify the failures."""
+        """Builds the study in which judges classify the failures."""
         judging = triage.failure_study(
             work.info.short,
             cases,
@@ -379,7 +379,7 @@ class Failures:
         return self._row(self._store.analyses.find(number))
 
     def _read(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns a stored request as arguments of `_prepare`."""
+        """Converts a stored request to arguments of `_prepare`."""
         arguments = dict(request)
         return {"source": self._stored(arguments.pop("run")), **arguments}
 
@@ -433,7 +433,7 @@ class Failures:
         self._store.analyses.end(number, document)
 
     def show(self, analysis: Id) -> AnalysisDetail:
-        """Returns what a queued analysis found, its report, and the question to end with."""
+        """Shows the findings of a queued analysis, its report, and the question to end with."""
         record = self._store.analyses.find(analysis)
         result = record.result or {}
         report = self._folder / result["report"] if result.get("report") else None
@@ -468,7 +468,7 @@ class Failures:
     # --- reports ---------------------------------------------------------------------------------
 
     def list_reports(self, *, model: Name | None = None) -> Sequence[FailureReportRow]:
-        """Returns the reports on failures in the lab's folder, of all models or one, by date."""
+        """Lists the reports on failures in the lab's folder by date, of all models or one."""
         rows: list[FailureReportRow] = []
         for file in sorted((self._folder / REPORTS).rglob("*.md")):
             if file.is_symlink() or not file.is_file() or file.stat().st_size > LONGEST_REPORT:
@@ -503,7 +503,7 @@ class Failures:
         *,
         eval: Annotated[Name | None, Field(description="Only the section on this eval.")] = None,
     ) -> FailureReport:
-        """Returns a report, or its section on one eval, and numbers in it that do not add up.
+        """Shows a report or its section on one eval, and counts that contradict its rows.
 
         Args:
             path: as `list_reports` has it.
@@ -562,7 +562,7 @@ class Failures:
         return row
 
     def _report(self, path: str) -> Path:
-        """Returns the file of a report below the folder of reports."""
+        """Finds the file of a report below the folder of reports."""
         refuse_outside(path, self._folder)
         paths = [row["path"] for row in self.list_reports()]
         if path not in paths:
@@ -574,7 +574,7 @@ class Failures:
     def _judges(
         self, run: SuiteRun, named: Sequence[str], allow_self: bool, notes: list[str]
     ) -> list[str]:
-        """Returns the judges; only simulated ones are chosen by default."""
+        """Chooses the judges. Without any named, only simulated ones are chosen."""
         if not named and not run.model.startswith("sim:"):
             raise DesignError(
                 f"name one or more judges of {run.model}: --judge MODEL; two show where they differ"
@@ -602,7 +602,7 @@ class Failures:
         notes: list[str],
         stop: threading.Event,
     ) -> dict[str, EvalResult]:
-        """Returns the results of the reference answers by eval; none if they cannot be run."""
+        """Runs the reference answers by eval. The result is empty if they cannot be run."""
         paths = {result.path for result in failed}
         try:
             loaded = (
@@ -651,7 +651,7 @@ class Failures:
             raise DesignError(f"reports go into a folder, and {reports} is a file; choose another")
 
     def _verdicts(self, runs: Mapping[str, int]) -> dict[str, list[triage.JudgeVerdict]]:
-        """Returns the verdicts of runs by the hash of their evidence, failed calls included."""
+        """Groups the verdicts of runs by the hash of their evidence, failed calls included."""
         by_evidence: defaultdict[str, list[triage.JudgeVerdict]] = defaultdict(list)
         for run in self._store.runs.active([*runs]):
             if run.id not in runs.values():
@@ -676,14 +676,14 @@ class Failures:
 
     # Defined last, since annotations after it could not name the type.
     def list(self, *, run: Id | None = None) -> Sequence[AnalysisRow]:
-        """Returns the analyses that were queued, or those of a suite run, oldest first."""
+        """Lists the queued analyses, or those of a suite run, oldest first."""
         return [self._row(record) for record in self._store.analyses.find_all(run)]
 
 
 def _earlier_reports(
     source: RunSource, folder: Path, notes: list[str]
 ) -> tuple[triage.PriorReport, ...]:
-    """Returns the newest report on each earlier run of a model, with the fixes of older ones."""
+    """Finds the newest report on each earlier run of a model, with the fixes of older ones."""
     later = source.keys_from_here()
     by_run: dict[str, list[triage.PriorReport]] = {}
     for file in folder.glob("*.md"):
@@ -709,7 +709,7 @@ def _cases(
     answers: Mapping[str, EvalResult],
     prior: Sequence[triage.PriorReport],
 ) -> Sequence[triage.Case]:
-    """Returns the failures as judges read them."""
+    """Writes the failures as judges read them."""
     other_results = source.others()
     cases = []
     for result in failed:

@@ -107,11 +107,11 @@ class _Study:
         return {key: number for number, key in enumerate(keys)}
 
     def disagreement(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
-        """Returns the disagreement of setups on every item."""
+        """Measures how much setups disagree on every item."""
         return self._cached("disagreement", setups)
 
     def from_people(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
-        """Returns how far the verdicts of setups on every item are from people's labels."""
+        """Measures how far setups' verdicts on every item are from people's labels."""
         return self._cached("from_people", setups)
 
     def _cached(self, name: str, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
@@ -131,12 +131,12 @@ class _Study:
         return SEVERAL.join(names[number - 1] for number in numbers)
 
     def has_stages(self, task: int, verdict: str) -> bool:
-        """Returns whether the stages of a verdict are on the scale of a task that names them."""
+        """Whether the stages of a verdict are on the scale of a task that names them."""
         numbers = [int(stage) for stage in verdict.split() if stage.isdigit()]
         return not self.stages[task] or max(numbers, default=0) <= len(self.stages[task])
 
     def verdict_of(self, task: int, words: str) -> str:
-        """Returns the verdict of a task that some words mean, the reverse of `words`."""
+        """Finds the verdict of a task that some words mean, the reverse of `words`."""
         names = self.stages[task]
         parts = [words] if words in names else words.split(SEVERAL)
         if not all(part in names for part in parts):
@@ -153,33 +153,38 @@ class StudyItems:
         self._lock = threading.Lock()
 
     def setups(self, study: str) -> Sequence[SetupRow]:
-        """Returns the setups of a study."""
+        """Lists the setups of a study."""
         return [
-            {"setup": one.name, "judge": one.judge, "knobs": {**one.knobs}, "tags": [*one.tags]}
-            for one in self._read(study).setups
+            {
+                "setup": setup.name,
+                "judge": setup.judge,
+                "knobs": {**setup.knobs},
+                "tags": [*setup.tags],
+            }
+            for setup in self._read(study).setups
         ]
 
     def tasks(self, study: str) -> Sequence[str]:
-        """Returns the names of a study's tasks."""
+        """Lists the names of a study's tasks."""
         return self._read(study).tasks
 
     def choices(self, study: str) -> ItemChoices:
-        """Returns the verdicts, labels and known answers by which items can be chosen."""
-        known = self._read(study)
-        grid = known.grid
-        given = {
+        """Lists the verdicts, labels and known answers by which items can be chosen."""
+        data = self._read(study)
+        grid = data.grid
+        used = {
             "verdicts": grid.verdicts,
             "labels": [str(number + 1) for number in grid.labels.sum(axis=0).nonzero()[0]],
             "truths": [str(stage) for stage in sorted({*grid.truths.tolist()} - {0})],
         }
         words = {
             name: dict.fromkeys(
-                known.words(task, verdict)
-                for task in range(len(known.tasks))
+                data.words(task, verdict)
+                for task in range(len(data.tasks))
                 for verdict in verdicts
-                if known.has_stages(task, verdict)
+                if data.has_stages(task, verdict)
             )
-            for name, verdicts in given.items()
+            for name, verdicts in used.items()
         }
         if (grid.majority < 0).any():
             words["labels"][DIVIDED_LABEL] = None
@@ -196,68 +201,68 @@ class StudyItems:
         Returns:
             The counts; None where tasks have different scales or nothing can be counted.
         """
-        known = self._read(study)
-        number = _place([one.name for one in known.setups], setup, "setup")
-        reference = known.grid.truths if truth else known.grid.majority
-        pairs = known.grid.crossed(number, reference)
-        if not pairs or len({tuple(known.stages[known.task_of[item]]) for item, _ in pairs}) > 1:
+        data = self._read(study)
+        number = _place([entry.name for entry in data.setups], setup, "setup")
+        reference = data.grid.truths if truth else data.grid.majority
+        pairs = data.grid.crossed(number, reference)
+        if not pairs or len({tuple(data.stages[data.task_of[item]]) for item, _ in pairs}) > 1:
             return None
-        task = known.task_of[pairs[0][0]]
-        scale = max(known.n_stages[item] for item, _ in pairs)
+        task = data.task_of[pairs[0][0]]
+        scale = max(data.n_stages[item] for item, _ in pairs)
         counts = Counter((verdict, int(reference[item])) for item, verdict in pairs)
         stages = [*map(str, range(1, scale + 1))]
-        others = [verdict for verdict in known.grid.verdicts if verdict not in stages]
-        verdicts = stages + [v for v in others if any(row == v for row, _ in counts)]
+        off_scale = [verdict for verdict in data.grid.verdicts if verdict not in stages]
+        verdicts = stages + [v for v in off_scale if any(row == v for row, _ in counts)]
         labels = [*range(1, scale + 1)]
         labels += sorted({label for _, label in counts} - {*labels})
         return {
             "setup": setup,
-            "verdicts": [known.words(task, verdict) for verdict in verdicts],
+            "verdicts": [data.words(task, verdict) for verdict in verdicts],
             "labels": [
-                DIVIDED_LABEL if label < 0 else known.words(task, str(label)) for label in labels
+                DIVIDED_LABEL if label < 0 else data.words(task, str(label)) for label in labels
             ],
             "counts": [[counts[verdict, label] for label in labels] for verdict in verdicts],
             "items": len(pairs),
         }
 
     def labels(self, tag: str, evidence: int) -> list[RaterLabel]:
-        """Returns the labels that people gave to an item of an experiment."""
+        """Lists the labels that people gave to an item of an experiment."""
         [row] = self._store.experiments.rows(tags=[tag])
         names = self._store.items.given_stages([tag]).get(tag, [])
-        given = self._store.items.labels_of(evidence, row["concept"])
-        return [{"rater": rater, "label": _label_name(stage, names)} for rater, stage in given]
+        labels = self._store.items.labels_of(evidence, row["concept"])
+        return [{"rater": rater, "label": _label_name(stage, names)} for rater, stage in labels]
 
     def page(self, study: str, *, after: str | None, limit: int, **query: Any) -> Page:
-        """Returns items after a position in their order."""
-        known = self._read(study)
-        chosen = _query(known, **query)
-        order = self._order(study, known, chosen)
+        """Reads items after a position in their order."""
+        data = self._read(study)
+        selection = _query(data, **query)
+        order = self._order(study, data, selection)
         start = read_row(after) or 0
-        shown = order[start : start + limit]
-        end = start + len(shown)
-        rows = self._rows(known, [int(item) for item in shown], chosen.setups)
+        page = order[start : start + limit]
+        end = start + len(page)
+        rows = self._rows(data, [int(item) for item in page], selection.setups)
         return Page(rows, str(end) if end < len(order) else None)
 
     def count(self, study: str, **query: Any) -> int:
-        """Returns how many items a query finds."""
-        known = self._read(study)
-        return len(self._order(study, known, _query(known, **query)))
+        """Counts the items that a query finds."""
+        data = self._read(study)
+        return len(self._order(study, data, _query(data, **query)))
 
     def show(self, study: str, task: str, evidence: int, **query: Any) -> JudgedItemDetail:
-        """Returns what every setup said about an item, and its neighbours in the order."""
-        known = self._read(study)
-        item = known.items.get((_place(known.tasks, task, "task"), evidence))
+        """Shows what every setup said about an item, and its neighbours in the order."""
+        data = self._read(study)
+        item = data.items.get((_place(data.tasks, task, "task"), evidence))
         if item is None:
             raise NotFoundError(f"{study} has no item {evidence} of the task {task!r}")
-        chosen = _query(known, **query)
-        order = self._order(study, known, chosen)
-        [row] = self._rows(known, [item], chosen.setups)
+        selection = _query(data, **query)
+        order = self._order(study, data, selection)
+        [row] = self._rows(data, [item], selection.setups)
         places = (order == item).nonzero()[0]
         at = int(places[0]) if len(places) else None
         near = [at - 1, at + 1] if at is not None else [-1, -1]
         before, after = (
-            self._key(known, int(order[place])) if 0 <= place < len(order) else None
-            for place in near
+            self._key(data, int(order[position])) if 0 <= position < len(order) else None
+            for position in near
         )
         return {
             **row,
@@ -265,36 +270,36 @@ class StudyItems:
             "found": len(order),
             "before": before,
             "after": after,
-            "labels": self._labels(known, item),
-            "answers": self._answers(known, item, chosen.setups),
+            "labels": self._labels(data, item),
+            "answers": self._answers(data, item, selection.setups),
         }
 
     def _answers(self, known: _Study, item: int, setups: Sequence[int]) -> list[SetupAnswers]:
-        """Returns the verdicts of each setup on an item with its words, and fresh ones."""
+        """Collects the verdicts of each setup on an item with its words, and fresh ones."""
         task = known.tasks[known.task_of[item]]
         tags = [tag for tag, row in known.experiments.items() if row["task"] == task]
         evidence = known.evidence[item]
         reruns = [f"{tag}{RERUN}{evidence}" for tag in tags]
         samples = self._store.items.answers([*tags, *reruns], evidence)
-        found: list[SetupAnswers] = []
+        answers: list[SetupAnswers] = []
         for number in setups:
             setup = known.setups[number]
-            own = [tag for tag in setup.tags if tag in tags]
-            fresh = {f"{tag}{RERUN}{evidence}" for tag in own}
-            found.append(
+            tags_here = [tag for tag in setup.tags if tag in tags]
+            fresh = {f"{tag}{RERUN}{evidence}" for tag in tags_here}
+            answers.append(
                 {
                     "setup": setup.name,
                     "judge": setup.judge,
-                    "tags": own,
+                    "tags": tags_here,
                     "samples": as_records(
-                        ItemAnswer, (row for row in samples if row["tag"] in own)
+                        ItemAnswer, (row for row in samples if row["tag"] in tags_here)
                     ),
                     "reruns": as_records(
                         ItemAnswer, (row for row in samples if row["tag"] in fresh)
                     ),
                 }
             )
-        return found
+        return answers
 
     def _labels(self, known: _Study, item: int) -> list[RaterLabel]:
         task = known.tasks[known.task_of[item]]
@@ -319,12 +324,15 @@ class StudyItems:
                     "setup": known.setups[setup].name,
                     "verdict": most_frequent(counts.get(setup, {})),
                     "verdicts": dict(sorted(counts.get(setup, {}).items())),
+                    "mean": _mean_stage(counts.get(setup, {})) if known.ordinal[item] else None,
                 }
                 for setup in setups
             ]
             value, truth = float(values[item]), int(known.grid.truths[item])
             task, majority = known.task_of[item], int(known.grid.majority[item])
-            labels = enumerate(known.grid.labels[item].tolist(), 1)
+            given = {
+                n: count for n, count in enumerate(known.grid.labels[item].tolist(), 1) if count
+            }
             rows.append(
                 {
                     "task": known.tasks[task],
@@ -335,7 +343,10 @@ class StudyItems:
                     "n_stages": known.n_stages[item],
                     "stages": [*known.stages[task]],
                     "disagreement": None if value != value else value,
-                    "people": {known.words(task, str(n)): count for n, count in labels if count},
+                    "people": {known.words(task, str(n)): count for n, count in given.items()},
+                    "people_mean": _mean_stage({str(n): count for n, count in given.items()})
+                    if known.ordinal[item]
+                    else None,
                     "majority": majority if majority > 0 else None,
                     "from_people": None if far[item] != far[item] else float(far[item]),
                     "cells": cells,
@@ -348,27 +359,27 @@ class StudyItems:
 
         if query in known.orders:
             return known.orders[query]
-        kept = np.ones(len(known.evidence), dtype=bool)
+        matches = np.ones(len(known.evidence), dtype=bool)
         if query.task is not None:
-            kept &= np.array(known.task_of) == _place(known.tasks, query.task, "task")
+            matches &= np.array(known.task_of) == _place(known.tasks, query.task, "task")
         if query.status is not None:
-            kept &= known.grid.with_status(query.status, query.setups)
+            matches &= known.grid.with_status(query.status, query.setups)
         if query.wrong:
-            kept &= known.grid.wrong(query.setups)
+            matches &= known.grid.wrong(query.setups)
         if query.differs:
-            kept &= known.grid.against_people(query.setups)
+            matches &= known.grid.against_people(query.setups)
         if query.verdict is not None:
             verdicts = [known.verdict_of(task, query.verdict) for task in range(len(known.tasks))]
             of_item = [verdicts[task] for task in known.task_of]
-            kept &= known.grid.with_verdict(of_item, query.setups)
+            matches &= known.grid.with_verdict(of_item, query.setups)
         if query.label is not None:
-            kept &= known.grid.majority == _stages_of_items(known, query.label)
+            matches &= known.grid.majority == _stages_of_items(known, query.label)
         if query.truth is not None:
-            kept &= known.grid.truths == _stages_of_items(known, query.truth)
+            matches &= known.grid.truths == _stages_of_items(known, query.truth)
         if query.search:
             hits = self._store.items.search([*known.experiments], query.search)
-            kept &= np.isin(known.evidence, [*hits])
-        order = np.flatnonzero(kept)
+            matches &= np.isin(known.evidence, [*hits])
+        order = np.flatnonzero(matches)
         if query.sort != "position":
             by_people = query.sort == "people"
             values = known.from_people if by_people else known.disagreement
@@ -380,20 +391,20 @@ class StudyItems:
         return order
 
     def _read(self, study: str) -> _Study:
-        """Returns the grid of a study, read again if its data have changed."""
+        """Reads the grid of a study, again only if its data have changed."""
         with self._lock:
-            known, now = self._grids.pop(study, None), time.monotonic()
-            if known is not None and now - known.at > SHARE * known.seconds:
+            data, now = self._grids.pop(study, None), time.monotonic()
+            if data is not None and now - data.at > SHARE * data.seconds:
                 version = self._store.studies.fingerprint(study)
-                if known.version != version or now - known.at > MAX_AGE:
-                    known = None
-            if known is None:
-                known = self._build(study)
-                known.seconds = time.monotonic() - now
-            self._grids[study] = known
+                if data.version != version or now - data.at > MAX_AGE:
+                    data = None
+            if data is None:
+                data = self._build(study)
+                data.seconds = time.monotonic() - now
+            self._grids[study] = data
             while len(self._grids) > GRIDS:
                 self._grids.pop(next(iter(self._grids)))
-            return known
+            return data
 
     def _build(self, study: str) -> _Study:
         load_analysis()
@@ -421,13 +432,13 @@ class StudyItems:
         scales = self._store.items.scales([*experiments])
         cells, ordinal, n_stages = [], [True] * len(items), [0] * len(items)
         for tag, rubric, evidence, verdicts in self._store.items.verdicts([*experiments]):
-            place = items.get((tasks.index(experiments[tag]["task"]), evidence))
-            if place is None:  # it was dropped from the pool since
+            index = items.get((tasks.index(experiments[tag]["task"]), evidence))
+            if index is None:  # it was dropped from the pool since
                 continue
             kind, scale = scales[rubric]
-            ordinal[place], n_stages[place] = kind == "ordinal", max(n_stages[place], scale)
+            ordinal[index], n_stages[index] = kind == "ordinal", max(n_stages[index], scale)
             for setup_number in of_tag.get(tag, ()):
-                cells.append(Cell(place, setup_number, verdicts, scale, kind == "ordinal"))
+                cells.append(Cell(index, setup_number, verdicts, scale, kind == "ordinal"))
         return _Study(
             version,
             time.monotonic(),
@@ -445,7 +456,7 @@ class StudyItems:
     def _task_stages(
         self, tasks: Sequence[str], experiments: Mapping[str, Mapping[str, Any]]
     ) -> list[list[str]]:
-        """Returns the names of the stages of each task's rubric; none if judges write their own."""
+        """Names the stages of each task's rubric, none if judges write their own."""
         names = self._store.items.given_stages([*experiments])
         by_task = {row["task"]: names.get(tag, []) for tag, row in experiments.items()}
         return [by_task[task] for task in tasks]
@@ -478,6 +489,21 @@ class StudyItems:
         return counts
 
 
+def _mean_stage(verdicts: Mapping[str, int]) -> float | None:
+    """Returns the mean of verdicts by their stages; None if none has a stage.
+
+    >>> _mean_stage({"1": 2, "2 3": 1, "refused": 4})
+    1.5
+    """
+    middles = {
+        verdict: sum(map(int, verdict.split())) / len(verdict.split())
+        for verdict in verdicts
+        if verdict[:1].isdigit()
+    }
+    total = sum(verdicts[verdict] for verdict in middles)
+    return sum(middles[v] * verdicts[v] for v in middles) / total if total else None
+
+
 def _query(
     known: _Study,
     *,
@@ -497,13 +523,13 @@ def _query(
     if task is not None:
         _place(known.tasks, task, "task")
     names = [setup.name for setup in known.setups]
-    chosen = tuple(sorted({_place(names, name, "setup") for name in setups}))
-    shown = chosen or tuple(range(len(names)))
-    return _Query(sort, task, status, wrong, differs, verdict, label, truth, search, shown)
+    requested = tuple(sorted({_place(names, name, "setup") for name in setups}))
+    columns = requested or tuple(range(len(names)))
+    return _Query(sort, task, status, wrong, differs, verdict, label, truth, search, columns)
 
 
 def _stages_of_items(known: _Study, label: str) -> "npt.NDArray[np.int64]":
-    """Returns the stage of each item's task that a label means; one of no item if it is unknown."""
+    """Finds the stage that a label means for each item, one of no item if it is unknown."""
     import numpy as np
 
     from judge_gym.analysis.item_grid import DIVIDED
@@ -517,20 +543,20 @@ def _stages_of_items(known: _Study, label: str) -> "npt.NDArray[np.int64]":
 
 
 def _label_name(stage: str, names: Sequence[str]) -> str:
-    """Returns the name of a stage that a person may have given by its number."""
+    """Finds the name of a stage that a person may have given by its number."""
     number = stage_number(stage, names, len(names))
     return names[number - 1] if number else stage
 
 
 def stage_number(stage: str, names: Sequence[str], scale: int) -> int:
-    """Returns the number of a stage that a person named or numbered; 0 if the scale lacks it."""
+    """Finds the number of a stage that a person named or numbered, 0 if the scale lacks it."""
     if stage in names:
         return names.index(stage) + 1
     return int(stage) if stage.isdecimal() and 1 <= int(stage) <= scale else 0
 
 
 def _scale(row: Mapping[str, Any]) -> int:
-    """Returns the number of stages of an experiment whose judges write their rubrics."""
+    """Counts the stages of an experiment whose judges write their rubrics."""
     return int(row["design"]["rubric.scale"])
 
 
@@ -543,7 +569,7 @@ def _place(names: Sequence[str], name: str, noun: str) -> int:
 def _setups(
     experiments: Mapping[str, dict[str, Any]], pools: Mapping[int, Sequence[PoolItem]]
 ) -> list[_Setup]:
-    """Returns the setups of experiments as the judge table names them; adds the task to rows."""
+    """Names the setups of experiments as the judge table does, and adds the task to rows."""
     from judge_gym.analysis.frames import task_names
     from judge_gym.analysis.judges.setups import setups_of
     from judge_gym.lab.sample_frames import annotations

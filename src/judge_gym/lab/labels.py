@@ -61,7 +61,7 @@ class Labels:
     def import_file(
         self, path: Path, *, target: str | None = None, concept: str = "", replace: bool = False
     ) -> Counts:
-        """Imports labels from a CSV with item, rater and stage; all of it or nothing.
+        """Imports all labels of a CSV with the columns item, rater and stage, or none.
 
         Args:
             path: the file.
@@ -158,7 +158,7 @@ class Labels:
         return split
 
     def status(self, study: TargetName) -> LabelStatus:
-        """Returns how many of a study's items are labelled, by whom, and how they are split."""
+        """Counts a study's labelled items, by rater and by part of its split."""
         name = self._studies.name(study)
         items, _ = self._labelled(name)
         labels = [
@@ -183,7 +183,7 @@ class Labels:
     def _split(
         self, study: str, items: Sequence[Evidence], answered: Collection[int]
     ) -> LabelSplit | None:
-        """Counts both parts of the split of a study; None if it has none."""
+        """Counts the parts of a study's split. None means that it has none."""
         split = self._store.splits.find(study)
         if split is None:
             return None
@@ -205,7 +205,7 @@ class Labels:
         }
 
     def list(self) -> Sequence[LabelRow]:
-        """Returns all labels, in the order in which they were given."""
+        """Lists all labels, in the order in which they were given."""
         return as_records(LabelRow, self._store.evidence.labels())
 
 

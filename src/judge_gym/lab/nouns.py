@@ -49,7 +49,7 @@ may be written in camel case: `experimentTag`, `startDate`."""
 
 
 def method(verb: Verb) -> Any:
-    """Returns the method that implements a verb."""
+    """Finds the method that implements a verb."""
     return getattr(NOUNS[verb.noun], verb.method)
 
 
@@ -86,6 +86,7 @@ LOCAL: Mapping[str, str] = {
     "suites.limited": "holds a budget during scheduled runs",
     "suites.list": "loads the files of all suites",
     "suites.schedule": "lists what is due, of models that a file names",
+    "admin.check_model": "makes one small call to a model, as `models check` does",
     # What pages, other nouns and a client that posts runs read of suites.
     "failures.perform": "the work of a queued analysis",
     "suites.budget": "the budget of a suite",
@@ -105,40 +106,40 @@ A method that is neither is private, or stands in a part of the lab that is no n
 
 
 def describe(verb: Verb) -> str:
-    """Returns the first line of the docstring of a verb's method."""
+    """Reads the first line of the docstring of a verb's method."""
     return str(method(verb).__doc__).partition("\n")[0]
 
 
 def response_type(verb: Verb) -> Any:
-    """Returns the type that a verb returns, with its marks."""
+    """Reads the annotated result of a verb's method."""
     return get_type_hints(method(verb), include_extras=True)["return"]
 
 
 @cache
 def request_model(verb: Verb) -> type[BaseModel]:
-    """Returns the model of a verb's arguments, which refuses unknown ones."""
+    """Builds the model of a verb's arguments, which refuses unknown ones."""
     return _model(verb, dict(_arguments(verb)))
 
 
 @cache
 def body_model(verb: Verb) -> type[BaseModel] | None:
-    """Returns the model of the arguments that are sent in the body; None without any."""
+    """Builds the model of the arguments in a verb's HTTP body. None means that it has none."""
     if verb.http_method != "POST":
         return None
-    whole = request_model(verb)
-    names = [name for name in whole.model_fields if name not in verb.path_arguments]
-    if len(names) == len(whole.model_fields):
-        return whole
-    return _model(verb, {name: _declaration(whole.model_fields[name]) for name in names})
+    model = request_model(verb)
+    names = [name for name in model.model_fields if name not in verb.path_arguments]
+    if len(names) == len(model.model_fields):
+        return model
+    return _model(verb, {name: _declaration(model.model_fields[name]) for name in names})
 
 
 def argument_names(verb: Verb) -> tuple[str, ...]:
-    """Returns the names of all arguments over HTTP and for agents."""
+    """Names all arguments of a verb over HTTP and for agents."""
     return (*request_model(verb).model_fields, *(PAGING if verb.paged else ()))
 
 
 def canonical(verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns arguments by their names; the blueprint's names are accepted in their place.
+    """Renames arguments by the blueprint's names to ours.
 
     Raises:
         DesignError: an argument is unknown, or is given by two names with different values.
@@ -162,7 +163,7 @@ def canonical(verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name_of(alias: str, names: Sequence[str]) -> str:
-    """Returns the name of a verb's argument that the blueprint writes differently."""
+    """Finds the argument of a verb that the blueprint names differently."""
     snake = re.sub(r"(?<=[a-z])[A-Z]", lambda capital: f"_{capital.group()}", alias).lower()
     candidates = (snake, *BLUEPRINT.get(snake, ()))
     return next((name for name in candidates if name in names), alias)
@@ -179,7 +180,7 @@ def _model(verb: Verb, fields: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]
 
 
 def _declaration(field: FieldInfo) -> tuple[Any, Any]:
-    """Returns a field as `create_model` takes it."""
+    """Declares a field as `create_model` takes it."""
     return field.annotation, field
 
 
@@ -201,18 +202,18 @@ def _arguments(verb: Verb) -> Iterator[tuple[str, tuple[Any, Any]]]:
 
 
 def _sent(hint: Any) -> Any:
-    """Returns the type of an argument when it is sent."""
+    """The type of an argument in a request."""
     sent = _marks(hint, Sent)
     if not sent:
         return hint
-    others = [mark for mark in get_args(hint)[1:] if mark not in sent]
-    if not others:
+    marks = [mark for mark in get_args(hint)[1:] if mark not in sent]
+    if not marks:
         return sent[0].type
-    return Annotated[(sent[0].type, *others)]
+    return Annotated[(sent[0].type, *marks)]
 
 
 def _marks(hint: Any, kind: type) -> list[Any]:
-    """Returns the marks of a kind that an annotated type has."""
+    """Finds the marks of a kind on an annotated type."""
     if get_origin(hint) is not Annotated:
         return []
     return [mark for mark in get_args(hint)[1:] if isinstance(mark, kind)]

@@ -10,6 +10,7 @@ from judge_gym.lab.export_columns import requested_columns
 from judge_gym.lab.items import StudyItems
 from judge_gym.lab.sample_frames import exported_samples, with_answers
 from judge_gym.lab.studies import Studies
+from judge_gym.lab.study_states import StudyState, study_states
 from judge_gym.models import Registry
 from judge_gym.records import Message, Window
 from judge_gym.records.responses import Collection as CollectionRow
@@ -32,15 +33,15 @@ class PageData:
     # --- studies and experiments -----------------------------------------------------------------
 
     def count_by_study(self) -> dict[str, int]:
-        """Returns how many experiments each study has, newest first; "": those of no study."""
+        """Counts the experiments of each study, newest first, and under "" those of none."""
         return self._store.studies.counts()
 
     def judges(self) -> Sequence[str]:
-        """Returns every model that judges in an experiment, by name."""
+        """Lists every model that judges in an experiment, by name."""
         return sorted(self._store.experiments.judges())
 
     def task_types(self) -> Sequence[str]:
-        """Reads the types of tasks that occur; none in a lab without the research protocol."""
+        """Reads the types of tasks that occur. A lab without the research protocol has none."""
         return sorted(self._store.experiments.task_types())
 
     def page_tags(
@@ -59,7 +60,7 @@ class PageData:
         )
 
     def study_version(self, study: str) -> tuple[int, ...]:
-        """Returns numbers that change when something is added to what a study's report shows."""
+        """Numbers that change when something is added to what a study's report shows."""
         return self._store.studies.fingerprint(study)
 
     # --- runs, events and spending ---------------------------------------------------------------
@@ -68,8 +69,16 @@ class PageData:
         """Reads the progress of each run of an experiment, oldest first."""
         return self._store.progress.of_tag(tag)
 
+    def study_state(self, study: str) -> StudyState:
+        """Reads how a study is going: its status, what came of its verdicts, what to do next."""
+        return study_states(self._store, [study])[study]
+
+    def study_states(self, studies: Collection[str]) -> Mapping[str, StudyState]:
+        """Reads how studies are going, by name."""
+        return study_states(self._store, studies)
+
     def study_models(self, study: str) -> Sequence[dict[str, Any]]:
-        """Returns what each model answered in a study: in all, in the last minute, last error."""
+        """Counts what each model answered in a study, in all and in the last minute."""
         return self._store.usage.by_model(study)
 
     def events(self, after: int, run_ids: Collection[int]) -> Sequence[Event]:
@@ -89,11 +98,11 @@ class PageData:
     def experiment_usage(
         self, tag: str, *, by: Sequence[str] = ("stage", "model")
     ) -> Sequence[dict[str, Any]]:
-        """Returns what was paid under one tag, even if a study has the same name."""
+        """Sums what was paid under one tag, even if a study has the same name."""
         return self._store.usage.rows(by=by, tag=tag)
 
     def spending(self, study: str | None = None) -> Sequence[dict[str, Any]]:
-        """Returns what a study paid, or everything, in sums by all columns; kept up cheaply."""
+        """Sums what a study paid, or everything, by all columns, from totals kept up to date."""
         rows = self._store.usage_totals.rows()
         return [row for row in rows if study is None or row["study"] == study]
 
@@ -119,7 +128,7 @@ class PageData:
     def sample_parts(
         self, *targets: str, include: Collection[str] = ()
     ) -> Iterator["pd.DataFrame"]:
-        """Reads the rows of `samples`, one experiment at a time; at least one part."""
+        """Reads the rows of `samples`, one experiment at a time, in at least one part."""
         experiments = self._studies.find(*targets)
         columns = requested_columns(self._store, experiments, include)
         by_digest: dict[str, list[dict[str, Any]]] = {}
@@ -131,7 +140,7 @@ class PageData:
     # --- judged items ----------------------------------------------------------------------------
 
     def count_items(self, study: str, **query: Any) -> int:
-        """Returns how many items a list has."""
+        """Counts the items of a list."""
         return self._items.count(study, **query)
 
     def list_tasks(self, study: str) -> Sequence[str]:
@@ -210,20 +219,20 @@ class PageData:
     # --- calls and models ------------------------------------------------------------------------
 
     def transcript(self, call_id: int) -> tuple[Sequence[Message], Sequence[Mapping[str, Any]]]:
-        """Returns what was asked in a call, and every attempt at an answer."""
+        """Reads what was asked in a call, and every attempt at an answer."""
         messages, attempts = self._store.ledger.transcript(call_id)
         if not messages:
             raise NotFoundError(f"there is no call {call_id}")
         return messages, [dict(row) for row in attempts]
 
     def named_models(self) -> Sequence[str]:
-        """Returns the models that the registry and the user's file name, without retired ones."""
+        """Lists the models that the registry and the user's file name, without retired ones."""
         today = datetime.now(UTC).date()
         cards = [self._models.card(id) for id in self._models.known()]
         return [card.id for card in cards if card.retires is None or card.retires > today]
 
     def can_call(self, model: str) -> bool:
-        """Returns whether a model can be called from here."""
+        """Whether a model can be called from here."""
         try:
             self._models.open(model)
         except DesignError:
@@ -231,5 +240,5 @@ class PageData:
         return True
 
     def providers(self) -> Sequence[dict[str, Any]]:
-        """Returns the model providers with what each needs."""
+        """Lists the model providers with what each needs."""
         return self._models.providers()

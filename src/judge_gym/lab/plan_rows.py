@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def planned_stage(stage: "StagePlan") -> PlannedStage:
-    """Returns the calls of a stage, or of all stages together."""
+    """Converts the planned calls of a stage, or of all stages, to a response."""
     return as_record(PlannedStage, {**asdict(stage), "to_pay": stage.to_pay})
 
 
 def planned_endpoints(plan: "Plan") -> list[PlannedEndpoint]:
-    """Returns the calls to pay at each endpoint of a plan."""
+    """Converts the planned calls at each endpoint to responses."""
     return [
         as_record(PlannedEndpoint, {"endpoint": name, **asdict(endpoint)})
         for name, endpoint in plan.endpoints.items()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def study_sizes(prepared: PreparedStudy) -> "dict[str, Size]":
-    """Returns how much a study plans to ask, by endpoint that it can test.
+    """Counts how much a study plans to ask, by endpoint that it can test.
 
     Differences of setups are tested task by task: the size is that of the smallest task.
     Hypotheses are tested on the items of all tasks.

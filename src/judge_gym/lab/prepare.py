@@ -11,7 +11,7 @@ from judge_gym.lab.collection import redacted
 from judge_gym.lab.study_errors import missing_files_at
 from judge_gym.lab.study_evidence import read_benchmark, read_pool, with_draft_ids, with_truth
 from judge_gym.lab.study_files import StudySource
-from judge_gym.lab.study_labels import PoolLabel, pool_labels
+from judge_gym.lab.study_labels import PoolLabel, other_rubric_warning, pool_labels
 from judge_gym.lab.study_notes import (
     model_warnings,
     same_family,
@@ -55,7 +55,7 @@ class PreparedStudy:
 
 
 def prepare_study(file: StudySource, models: Registry, store: Store) -> PreparedStudy:
-    """Makes the experiments of a study from its evidence, tasks and prompts; stores nothing."""
+    """Builds the experiments of a study from its evidence, tasks and prompts."""
     study, folder = file.study, file.folder
     warnings: list[str] = []
     benchmarks = _read_benchmarks(study, folder, models)
@@ -83,6 +83,8 @@ def prepare_study(file: StudySource, models: Registry, store: Store) -> Prepared
     if labels:
         raters = ", ".join(dict.fromkeys(label.rater for label in labels))
         warnings.append(f"{len(labels):,} labels of people: {raters}")
+    labelled = {label["evidence"] for label in store.evidence.labels()}
+    warnings += other_rubric_warning(labels, labelled, sweep.experiments)
     prepared = prepare_sweep(study, _without_secrets(file), sweep, models, warnings)
     return replace(prepared, labels=labels)
 
@@ -99,7 +101,7 @@ def _read_benchmarks(study: Study, folder: Path, models: Registry) -> dict[str, 
 def _with_tasks(
     study: Study, pools: Mapping[str, Pool], folder: Path, warnings: list[str]
 ) -> tuple[Study, dict[str, Rubric]]:
-    """Reads the rubrics and known answers that tasks name; rubrics are returned by their name."""
+    """Reads the rubrics and known answers that tasks name. Rubrics are returned by name."""
     rubrics: dict[str, Rubric] = {}
     tasks: list[TaskSpec] = []
     for number, task in enumerate(study.tasks):
@@ -176,7 +178,7 @@ def prepare_rows(
 
 
 def refuse_recorded(name: str, design: Mapping[str, Any]) -> None:
-    """Refuses to ask a judge whose verdicts others recorded; its settings are not all known."""
+    """Refuses to ask a judge of recorded verdicts, some of whose settings are unknown."""
     if RECORDED in design:
         raise ConflictError(
             f"{name} was recorded {design[RECORDED]}: its judges cannot be asked here; name other "
@@ -206,7 +208,7 @@ def targets_of(
     samples: int | None = None,
     rivals: Sequence[str] = (),
 ) -> tuple[dict[str, Targets], list[str]]:
-    """Returns the targets of every experiment with what a command adds, and notes."""
+    """Collects the targets of every experiment with what a command adds, and notes."""
     rival_ids = [models.resolve(rival) for rival in rivals]
     raised, notes = {}, []
     for experiment in prepared.sweep.experiments:

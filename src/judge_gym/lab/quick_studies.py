@@ -19,7 +19,7 @@ def quick_study_text(
     name: str | None,
     budget: Mapping[str, Any],
 ) -> str:
-    """Writes the study file; without a name, the study is named by its content."""
+    """Writes the study file. Without a name, the study is named by its content."""
     items = [text if isinstance(text, str) else dict(text) for text in texts]
     task = {"concept": question, "evidence": "texts"}
     keys: dict[str, Any] = {

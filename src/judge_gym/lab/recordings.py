@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from judge_gym.recorded import Recording
+    from judge_gym.recorded.importers import Importer
 
 STUDY = re.compile(r"[\w.-]+")
 MOST_SETUPS = 1_000
@@ -96,13 +97,13 @@ class _Part:
 
 
 class Recordings:
-    """Imports verdicts and labels that others recorded; nothing is asked, and nothing is paid."""
+    """Imports verdicts and labels that others recorded, without asking or paying anyone."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def note(self, study: str) -> str:
-        """Returns which judges of a study others recorded, and where; empty if none."""
+        """Says which judges of a study others recorded, and where, or nothing if none were."""
         rows = self._store.experiments.rows(study=study)
         if not any(RECORDED in row["design"] for row in rows):
             return ""
@@ -112,7 +113,7 @@ class Recordings:
         return recorded_note(annotations(rows))
 
     def formats(self) -> Mapping[str, str]:
-        """Returns what each importer reads, by the name of its format."""
+        """Describes what each importer reads, by the name of its format."""
         load_analysis()
         from judge_gym.recorded.importers import importers
 
@@ -130,13 +131,19 @@ class Recordings:
 
     def read(self, format: str, path: Path) -> "Sequence[Recording]":
         """Reads a file or folder, and stores nothing."""
+        return self._importer(format, path)[1].read(path)
+
+    def format_of(self, path: Path) -> str:
+        """Returns the name of the format that fits a file or folder."""
+        return self._importer("auto", path)[0]
+
+    def _importer(self, format: str, path: Path) -> "tuple[str, Importer]":
         load_analysis()
         from judge_gym.recorded.importers import find_importer
 
         if not path.exists():
             raise MissingFileError(f"there is no file {path}")
-        _, reader = find_importer(format, path)
-        return reader.read(path)
+        return find_importer(format, path)
 
     def add(self, recordings: "Sequence[Recording]", study: str) -> ImportedStudy:
         """Stores recordings as finished runs of a study, all of them or none.
@@ -200,10 +207,10 @@ class Recordings:
             series = str(experiment.seed)
             run = store.runs.save(saved, study, series, targets, makers=(None, None))
             store.runs.link_rubric(run, rubric.id, False)
-            known = store.recorded.of_run(run)
+            stored = store.recorded.of_run(run)
             verdicts = _verdicts(part, saved, rows[number])
-            if known:
-                self._refuse_different(part, study, run, known, verdicts)
+            if stored:
+                self._refuse_different(part, study, run, stored, verdicts)
                 continue
             store.recorded.save(run, rubric.id, verdicts)
             mark = f"Recorded {_level(recording)}, not asked by this lab"
@@ -211,12 +218,12 @@ class Recordings:
             new.update(experiments=1, verdicts=len(rows[number]))
         labels = [
             {
-                "evidence_id": pool.items[place].id,
+                "evidence_id": pool.items[index].id,
                 "concept": recording.question,
                 "rater": rater,
                 "stage": part.stages[stage - 1],
             }
-            for place, rater, stage in zip(
+            for index, rater, stage in zip(
                 *(part.labels[name].tolist() for name in ("place", "rater", "stage")), strict=True
             )
         ]
@@ -229,15 +236,15 @@ class Recordings:
         return new
 
     def _pool_name(self, study: str, recording: "Recording", pool: Pool, *, several: bool) -> str:
-        """Returns the name of a pool: the study's, unless another pool has it."""
+        """Names a pool after the study, unless another pool has that name."""
         slug = re.sub(r"[^\w.-]+", "-", recording.question).strip("-")
         name = f"{study}-{slug}" if several else study
         try:
             frozen = self._store.evidence.find_named_pool(name)
         except NotFoundError:
             return name
-        known = [(item.hash, item.truth) for item in frozen.items]
-        if known == [(item.hash, item.truth) for item in pool.items]:
+        contents = [(item.hash, item.truth) for item in frozen.items]
+        if contents == [(item.hash, item.truth) for item in pool.items]:
             return name
         return f"{name}-{digest([pool.hash, [item.truth for item in pool.items]])[:8]}"
 
@@ -257,15 +264,18 @@ class Recordings:
         part: _Part,
         study: str,
         run: Run,
-        known: Mapping[Place, tuple[Status, str]],
+        stored: Mapping[Place, tuple[Status, str]],
         verdicts: Iterator[RecordedVerdict],
     ) -> None:
         """Refuses verdicts that differ from those of an earlier import of the same source."""
-        found = {one.place: (one.status, " ".join(map(str, one.stages))) for one in verdicts}
-        if found == known:
+        imported = {
+            verdict.place: (verdict.status, " ".join(map(str, verdict.stages)))
+            for verdict in verdicts
+        }
+        if imported == stored:
             return
-        changed = sum(known.get(place) != verdict for place, verdict in found.items())
-        missing = len(known.keys() - found.keys())
+        changed = sum(stored.get(index) != verdict for index, verdict in imported.items())
+        missing = len(stored.keys() - imported.keys())
         differs = f"{changed:,} verdicts" if changed else f"{missing:,} verdicts less"
         raise ConflictError(
             f"{part.recording.source} was imported into {study} before, and differs: "
@@ -275,7 +285,7 @@ class Recordings:
 
 
 def _level(recording: "Recording") -> str:
-    """Returns the level of the knob that says where a judge was recorded, after that word."""
+    """The level of the knob that says where a judge was recorded."""
     if recording.format == "file":
         return f"in {recording.source}"
     return f"by {recording.format} ({recording.source})"
@@ -301,7 +311,7 @@ def _part(recording: "Recording", study: str, name: Callable[[Pool], str]) -> _P
     pool = Pool(tuple(_items(recording, stages)))
     task = with_rubric(Task("", recording.question, name(pool), pool), rubric)
     verdicts, experiments = _experiments(recording, task, study)
-    places = {item: place for place, item in enumerate(recording.items["item"])}
+    places = {item: index for index, item in enumerate(recording.items["item"])}
     scored = verdicts["status"] == "scored"
     verdicts = verdicts.assign(
         place=verdicts["item"].map(places),
@@ -316,7 +326,7 @@ def _part(recording: "Recording", study: str, name: Callable[[Pool], str]) -> _P
 
 
 def _rubric(recording: "Recording") -> Rubric:
-    """Returns the scale as a rubric that is given; a pair's options are those of our benchmark."""
+    """Builds a given rubric from the scale. A pair has the options of our benchmark."""
     scale, question = recording.scale, recording.question
     names = [stage.label for stage in PAIR_OPTIONS] if recording.paired else scale.labels
     stages = tuple(
@@ -328,7 +338,7 @@ def _rubric(recording: "Recording") -> Rubric:
 
 
 def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Evidence]:
-    """Yields the items; those without a text, or with that of another, are still items."""
+    """Yields the items, those without a text or with that of another included."""
     from judge_gym.recorded import ITEM_COLUMNS
     from judge_gym.recorded.recording import item_parts, readable_parts
 
@@ -362,13 +372,13 @@ def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Eviden
 
 
 def _facts(length: float, absent: bool) -> dict[str, Any]:
-    """Returns what is known of an item in place of its text."""
+    """Collects what is known of an item in place of its text."""
     facts = {"length": float(length)} if _given(length) else {}
     return {"recorded": {**facts, "text": not absent}} if facts or absent else {}
 
 
 def _plain(value: Any) -> Any:
-    """Returns the value of a field as JSON holds it."""
+    """Converts the value of a field to JSON."""
     if isinstance(value, str):
         return storable(value)
     return value if isinstance(value, bool | int | float | list | dict) else str(value)
@@ -382,7 +392,7 @@ def _given(value: Any) -> bool:
 def _experiments(
     recording: "Recording", task: Task, study: str
 ) -> "tuple[pd.DataFrame, Sequence[Experiment]]":
-    """Returns verdicts with the number of their experiment, and an experiment for each setup."""
+    """Numbers verdicts by experiment, and designs an experiment for each setup."""
     from judge_gym.analysis.frames import knob_columns
 
     verdicts = recording.verdicts
@@ -402,27 +412,27 @@ def _experiments(
     firsts = verdicts.loc[~numbers.duplicated(), ["judge", *knobs]]
     varied = [name for name in knobs if firsts[name].nunique(dropna=False) > 1]
     orders = _orders(recording)
-    made = []
+    experiments = []
     for row in firsts.to_dict("records"):
         levels = {name: _level_of(name, row[name]) for name in knobs}
-        given = {name: level for name, level in levels.items() if level is not None}
+        recorded = {name: level for name, level in levels.items() if level is not None}
         origin = {"judge.model": row["judge"], RECORDED: _level(recording)}
-        design = resolve_design(task, {**orders, **given, **origin})[0]
-        shown = {name.removeprefix(FOREIGN): levels[name] for name in varied}
-        shown = {name: level for name, level in shown.items() if level is not None}
+        design = resolve_design(task, {**orders, **recorded, **origin})[0]
+        tag_levels = {name.removeprefix(FOREIGN): levels[name] for name in varied}
+        tag_levels = {name: level for name, level in tag_levels.items() if level is not None}
         tag = experiment_tag(
             study,
             task.concept,
             task.pool_name,
             row["judge"],
-            {**shown, "recorded": recording.source.replace("/", "-")},
+            {**tag_levels, "recorded": recording.source.replace("/", "-")},
         )
-        made.append(Experiment(tag, task, design, 0))
-    return verdicts.assign(experiment=numbers), made
+        experiments.append(Experiment(tag, task, design, 0))
+    return verdicts.assign(experiment=numbers), experiments
 
 
 def _orders(recording: "Recording") -> dict[str, str]:
-    """Returns in which order pairs were shown, where verdicts say it."""
+    """Finds in which order pairs were shown, where verdicts say it."""
     if not recording.paired:
         return {}
     flipped = recording.verdicts["flipped"].astype(bool)
@@ -431,7 +441,7 @@ def _orders(recording: "Recording") -> dict[str, str]:
 
 
 def _level_of(knob: str, value: Any) -> Any:
-    """Returns a recorded level as its knob takes it; None where it was not recorded."""
+    """Converts a recorded level to that of its knob. None stands for an unrecorded one."""
     if not _given(value):
         return None
     plain = value.item() if hasattr(value, "item") else value
@@ -466,7 +476,11 @@ def _verdicts(
     part: _Part, experiment: Experiment, rows: "pd.DataFrame"
 ) -> Iterator[RecordedVerdict]:
     """Yields the verdicts of an experiment with their calls."""
-    design, items, own = experiment.design, experiment.task.pool.items, experiment.digest
+    design, items, experiment_digest = (
+        experiment.design,
+        experiment.task.pool.items,
+        experiment.digest,
+    )
     endpoint, judge = f"recorded:{part.recording.source}", experiment.design.judge
     scale = len(part.stages)
     straight = Display(LETTERS[:scale], tuple(range(1, scale + 1)))
@@ -474,12 +488,12 @@ def _verdicts(
         *("place", "repeat", "flipped", "status", "stage", "prompt", "answer", "rationale"),
         *("call", "usd", "seconds"),
     )
-    for place, repeat, flipped, status, stage, prompt, answer, rationale, call, usd, seconds in zip(
+    for index, repeat, flipped, status, stage, prompt, answer, rationale, call, usd, seconds in zip(
         *(rows[name].tolist() for name in columns), strict=True
     ):
-        item, flipped = items[place], bool(flipped)
+        item, flipped = items[index], bool(flipped)
         said = answer if rationale in answer else f"{rationale}\n\n{answer}".strip()
-        which = [call] if call else [own, item.hash, flipped, status, stage]
+        which = [call] if call else [experiment_digest, item.hash, flipped, status, stage]
         yield RecordedVerdict(
             place=Place(item.id, int(repeat), flipped),
             status=cast(Status, status),
@@ -500,7 +514,7 @@ def _verdicts(
 
 
 def _messages(prompt: str) -> tuple[Message, ...]:
-    """Returns the messages of a recorded prompt: a JSON list of them, or the text of one."""
+    """Reads the messages of a recorded prompt, a JSON list of them or one text."""
     if prompt.lstrip().startswith("["):
         with suppress(ValueError, TypeError, KeyError):
             return tuple(
@@ -541,7 +555,7 @@ def _notes(part: _Part) -> Iterator[str]:
 
 
 def _study_file(study: str, parts: Sequence[_Part]) -> str:
-    """Returns the text of a study file that asks other judges about the same items."""
+    """Writes a study file that asks other judges about the same items."""
     positives = {part.recording.scale.positive for part in parts}
     written: dict[str, Any] = {
         "study": study,

@@ -23,7 +23,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One record that reads differently now; `ledger show` prints its call."""
+    """One record that reads differently now. `ledger show` prints its call."""
 
     record: Kind
     tag: str
@@ -51,14 +51,14 @@ class Reparsed:
     """Of verdicts that others recorded: whether we read the same, another or none. They stay."""
 
     def note(self, change: Change) -> None:
-        """Counts a change; the first of a kind become examples."""
+        """Counts a change and keeps the first ones of a kind as examples."""
         kind = change.record, change.before, change.after
         self.changes[kind] += 1
         if self.changes[kind] <= EXAMPLES:
             self.examples.append(change)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as `--json` prints it."""
+        """Converts the result to what `--json` prints."""
         changes = [
             {"record": record, "before": before, "after": after, "count": count}
             for (record, before, after), count in sorted(self.changes.items())
@@ -76,10 +76,10 @@ class Reparsed:
 
 def reparse(store: Store, tags: Sequence[str], *, write: bool) -> Reparsed:
     """Parses the answers of the active runs of experiments again."""
-    found = Reparsed(write)
+    result = Reparsed(write)
     criticised: set[int | None] = set()  # runs share rubrics and their critiques
     for run in store.runs.active(tags):
-        _reparse_samples(store, run, found)
+        _reparse_samples(store, run, result)
         critic = Critic(run.experiment.design)
         pairs = [
             (old, replace(critic.read(old.rubric, answer), call_id=old.call_id))
@@ -87,10 +87,10 @@ def reparse(store: Store, tags: Sequence[str], *, write: bool) -> Reparsed:
             if old.call_id not in criticised
         ]
         criticised |= {old.call_id for old, _ in pairs}
-        critiques = _changed("critique", run, pairs, found)
+        critiques = _changed("critique", run, pairs, result)
         if write:
             store.completed.write([], [], critiques)
-    return found
+    return result
 
 
 def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
@@ -106,11 +106,11 @@ def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
             continue
         samples = _changed("sample", run, pairs, found)
         found.probes_dropped += store.completed.count_probes(samples)
-        asked = store.completed.probes([old for old, new in pairs if old == new])
-        read = (prober.read(ProbeTarget(old.sample, ""), answer) for old, answer in asked)
+        answers = store.completed.probes([old for old, new in pairs if old == new])
+        read = (prober.read(ProbeTarget(old.sample, ""), answer) for old, answer in answers)
         probe_pairs = [
             (old, replace(new, call_id=old.call_id))
-            for (old, _), new in zip(asked, read, strict=True)
+            for (old, _), new in zip(answers, read, strict=True)
         ]
         probes = _changed("probe", run, probe_pairs, found)
         if found.written:
@@ -130,7 +130,7 @@ def _compare_recorded(run: Run, pairs: Sequence[tuple[Sample, Sample]], found: R
 
 
 def _changed(kind: Kind, run: Run, pairs: Iterable[tuple[R, R]], found: Reparsed) -> list[R]:
-    """Returns the records that read differently, as they read now."""
+    """Finds the records that read differently, as they read now."""
     changed = []
     for old, new in pairs:
         found.read[kind] += 1

@@ -128,7 +128,7 @@ class Reports:
             ),
         ] = None,
     ) -> JudgeTable:
-        """Returns the judge table: which setup is best, how good it is, and at what price.
+        """Compares setups in the judge table: which is best, how good it is, and at what price.
 
         Args:
             target: the study or tag.
@@ -266,17 +266,17 @@ class Reports:
         }
 
     def _label_usd(self, study: str) -> float:
-        """Returns what a person's label of a new item costs."""
+        """Looks up what a person's label of a new item costs."""
         return float(self._study_key(study, "label_usd") or 0.0)
 
     def _study_key(self, study: str, key: str) -> Any:
-        """Returns the value of a key of a study's file; None if it is not given."""
+        """Looks up a key of a study's file. None means that it is not given."""
         import yaml
 
         return (yaml.safe_load(self._store.studies.file(study) or "") or {}).get(key)
 
     def show(self, target: TargetName) -> ReportDigest:
-        """Returns the report on a study or an experiment in short, and the names of its tables."""
+        """Summarizes the report on a study or an experiment, and names its tables."""
         from judge_gym.analysis.report.digest import digest as in_short
 
         return as_record(ReportDigest, in_short(self._cached(target)))
@@ -286,7 +286,7 @@ class Reports:
         target: TargetName,
         table: Annotated[Name, Field(description="One of `tables` of reports_show.")],
     ) -> Sequence[AnyRow]:
-        """Returns a table of the report on a study or an experiment, by its name.
+        """Reads a table of the report on a study or an experiment, by its name.
 
         A table that is not on the report's page is computed when it is first asked for.
         """
@@ -308,7 +308,7 @@ class Reports:
         return {"path": path, "bytes": file.stat().st_size, "rows": rows}
 
     def _cached(self, target: str) -> "Report":
-        """Returns the report on a target; the last one is kept while its data are the same."""
+        """Builds the report on a target, again only if its data have changed."""
         source = self._studies.read(target)  # once for the name and for what is built
         name = self._studies.name(source)
         key: list[Any] = [name, self._store.studies.fingerprint(name)]
@@ -320,7 +320,7 @@ class Reports:
         return self._cache[1]
 
     def _warnings(self, study: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        """Returns what a reader must know beside the numbers: what is unfinished or re-asked."""
+        """Says what a reader must know beside the numbers, such as unfinished runs."""
         summaries = summarize_experiments(self._store, rows, reasons=False)
         unfinished = [summary for summary in summaries if summary["status"] not in FINISHED]
         asks = self._store.usage.asks(study)
@@ -346,7 +346,7 @@ class Reports:
             float | None, Field(gt=0, lt=1, description="How narrow it is to become.")
         ] = None,
     ) -> NextPurchase:
-        """Returns what to buy next: more items, repeats, rubric draws or judges, and the effect.
+        """Plans what to buy next: items, repeats, rubric draws or judges, and the effect.
 
         Args:
             target: a study or an experiment that has samples.
@@ -405,7 +405,7 @@ class Reports:
             Field(description="A study whose samples show how much verdicts vary."),
         ] = None,
     ) -> PowerPlan:
-        """Returns the power of a study's tests, by simulation; the study needs no data.
+        """Simulates the power of a study's tests, which needs no data.
 
         Args:
             effect: the size of the effect, on the scale from 0 to 1.
@@ -451,14 +451,14 @@ class Reports:
         }
 
     def _stored_rows(self, study: str) -> Sequence[Mapping[str, Any]]:
-        """Returns the stored experiments of a study; none if it was never run."""
+        """Finds the stored experiments of a study, none if it was never run."""
         try:
             return self._studies.find(study)
         except NotFoundError:
             return ()
 
     def suggest_swaps(self, target: str) -> "pd.DataFrame":
-        """Returns the pairs of judges that diverge most, where a swap of rubrics tells most."""
+        """Lists the pairs of judges that diverge most, for which a swap tells most."""
         from judge_gym.analysis.frames import tidy
         from judge_gym.analysis.measures.polarization import divergent_pairs
 
@@ -478,7 +478,7 @@ class Reports:
         seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0,
         watch: Annotated[Callable[[int, int], None], LOCAL] = lambda done, of: None,
     ) -> CoverageReport:
-        """Returns whether intervals hold at the size of a study, from simulated studies like it.
+        """Checks whether intervals hold, on simulated studies of a study's size.
 
         Args:
             target: the study or tag.
@@ -507,7 +507,7 @@ class Reports:
             Sequence[str] | None, Sent(Sequence[UsageColumn] | None), Field(max_length=6)
         ] = None,
     ) -> Sequence[UsageRow]:
-        """Returns what was paid, of a study, a tag, or everything; imported calls separately.
+        """Sums what a study, a tag or everything paid, imported calls separately.
 
         Args:
             target: the study or tag.
@@ -552,7 +552,7 @@ def _cost(text: str) -> float:
 
 
 def _missing(summaries: Sequence[ExperimentSummary]) -> list[str]:
-    """Returns how many of each judge's verdicts are recorded, where some are missing."""
+    """Says how many of each judge's verdicts are recorded, where some are missing."""
     targets: Counter[str] = Counter()
     done: Counter[str] = Counter()
     for summary in summaries:
@@ -652,7 +652,7 @@ def report_file(
 
 
 def _people_of_reading(samples: "pd.DataFrame", reading: "FileReading") -> "pd.DataFrame":
-    """Returns people's labels of a reading, for the items of samples as they name them."""
+    """Collects people's labels of a reading, for the items of samples as they name them."""
     labels, scale = reading.recording.labels, reading.recording.scale.labels
     stages = {label: number for number, label in enumerate(scale, 1)}
     items = samples[["tag", "evidence"]].drop_duplicates()
@@ -663,7 +663,7 @@ def _people_of_reading(samples: "pd.DataFrame", reading: "FileReading") -> "pd.D
 def _table_of_export(
     samples: "pd.DataFrame", people: "pd.DataFrame", positive: str | None
 ) -> "JudgeTable":
-    """Returns the judge table of an export, with advice that a file without a lab can follow."""
+    """Builds the judge table of an export, with advice that fits a file without a lab."""
     from judge_gym.analysis.judges.table import judge_table
     from judge_gym.analysis.report.page import simulation_banner
     from judge_gym.recorded.check_sentences import answer, no_labels
@@ -689,7 +689,7 @@ def calibrate_file(
 
 
 def check_report_path(out: Path) -> None:
-    """Raises if no report can be written to a path; to be called before one is built."""
+    """Raises if no report can be written to a path. Called before a report is built."""
     if out.suffix not in ("", ".html", ".htm", ".md"):
         choices = (".html", ".md")
         raise DesignError(unknown("kind of file", out.suffix, choices), choices=choices)

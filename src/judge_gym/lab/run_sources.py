@@ -25,11 +25,11 @@ class RunSource(Protocol):
 
     @property
     def lab(self) -> str | None:
-        """The address of the lab that has the run; None for this one."""
+        """The address of the lab that has the run, None for this lab."""
 
     @property
     def run(self) -> SuiteRun:
-        """The run; another lab gives only the beginning of its key."""
+        """The run. Of one in another lab only the beginning of its key is known."""
 
     @property
     def targets(self) -> int:
@@ -144,7 +144,7 @@ class RemoteRun:
 
     @cached_property
     def run(self) -> SuiteRun:
-        """The run; its key is the beginning that the other lab shows."""
+        """The run. Its key is the beginning that the other lab shows."""
         detail = self._detail
         replicates: defaultdict[str, int] = defaultdict(int)
         for row in detail["evals"]:
@@ -215,7 +215,7 @@ class RemoteRun:
 def _by_model(
     outcomes: Iterable[tuple[str, Sequence[EvalResult]]],
 ) -> dict[str, OutcomesByEval]:
-    """Groups conclusive outcomes by model and eval; the last of several runs of a model counts."""
+    """Groups conclusive outcomes by model and eval. The last run of a model counts."""
     models: dict[str, OutcomesByEval] = {}
     for model, results in outcomes:
         by_eval: OutcomesByEval = defaultdict(list)

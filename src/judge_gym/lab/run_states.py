@@ -90,7 +90,7 @@ class RunStates:
         return [_suite_state(report, reasons.get(report.run.payer)) for report in wanted]
 
     def _analysis_state(self, record: AnalysisRecord) -> RunState:
-        """Reads the state of an analysis; its judges' verdicts are those of its study."""
+        """Reads the state of an analysis, whose verdicts are those of its study."""
         run = self._store.suites.find_run(record.run_id)
         study = f"analyze-{run.key[:8]}"
         tags = [row["tag"] for row in self._studies.find_study(study)]
@@ -112,7 +112,7 @@ class RunStates:
         }
 
     def _find_analysis(self, target: Target) -> AnalysisRecord | None:
-        """Finds the analysis that `analysis:NUMBER` names; None for every other target."""
+        """Finds the analysis that `analysis:NUMBER` names, None for another target."""
         kind, _, number = target.partition(":") if isinstance(target, str) else ("", "", "")
         if kind != "analysis":
             return None
@@ -149,7 +149,7 @@ def _run(progress: Progress) -> RunState:
 
 
 def find_suite_run(store: Store, target: Target) -> SuiteRun | None:
-    """Finds the suite run that `suite:RUN` names; None for every other target."""
+    """Finds the suite run that `suite:RUN` names, None for another target."""
     kind, _, number = target.partition(":") if isinstance(target, str) else ("", "", "")
     if kind != "suite":
         return None

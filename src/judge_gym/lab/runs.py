@@ -172,7 +172,7 @@ class Runs:
         concurrency: int | None = None,
         **options: Unpack[RunKeywords],
     ) -> Result:
-        """Runs a study or experiments to the end; answers in the ledger are not paid for again.
+        """Runs a study or experiments to the end without paying for stored answers again.
 
         Args:
             target: a study file, a study's name or an experiment's tag, or a prepared study.
@@ -230,7 +230,7 @@ class Runs:
         study: str | None,
         overrides: Mapping[str, Any],
     ) -> str | StudySource | PreparedStudy:
-        """Reads what a caller names, once: a study file, or the text of one; a name stays one."""
+        """Reads a study file or the text of one. A name is returned as it is."""
         if study is not None and target is None:
             return self._studies.prepare_text(study, overrides=overrides)
         if target is None or study is not None:
@@ -258,7 +258,7 @@ class Runs:
     def _save_runs(
         self, prepared: PreparedStudy, options: RunOptions, target: str | None
     ) -> tuple[PreparedStudy, Sequence[Run], Sequence[str]]:
-        """Saves runs with their targets; refuses those that cannot be executed.
+        """Saves runs with their targets, and refuses those that cannot be executed.
 
         `target` is the study or tag that the user named, where there is one.
         """
@@ -302,7 +302,7 @@ class Runs:
     # --- one verdict again, and experiments of a window ------------------------------------------
 
     def rerun_sample(self, sample: Id) -> Sequence[str]:
-        """Queues one fresh verdict of a sample's judge on the same item; returns its tag.
+        """Queues one fresh verdict of a sample's judge on the same item under the returned tag.
 
         A recorded answer is never replaced. The fresh verdict belongs to an experiment of its own,
         which has the item alone and a new series, so that no result of the study counts it.
@@ -333,7 +333,7 @@ class Runs:
         limit: int = ARTICLES,
         watch: WatchProgress = lambda progress: None,
     ) -> Result:
-        """Runs W1 to its end; see `start_evidence`."""
+        """Runs W1 to its end, as `start_evidence` describes."""
         prepared = self._drafts.prepare_with_evidence(window_id, tag, limit)
         return self.run(prepared, workflows=["evidence"], watch=watch)
 
@@ -417,11 +417,11 @@ class Runs:
     # --- controlling -----------------------------------------------------------------------------
 
     def pause(self, target: TargetName) -> Sequence[str]:
-        """Starts no further call of unfinished runs, in any process; returns their tags."""
+        """Pauses unfinished runs in every process, but not calls in flight; lists their tags."""
         return self._controls.record(target, "paused", f"Paused by {current_actor()}")
 
     def cancel(self, target: TargetName) -> Sequence[str]:
-        """Stops unfinished runs for good: only `run` continues them; returns their tags."""
+        """Ends unfinished runs and lists their tags. Only `run` continues them."""
         return self._controls.record(target, "cancelled", f"Cancelled by {current_actor()}")
 
     def resume(
@@ -491,7 +491,7 @@ class Runs:
         *,
         write: Annotated[bool, Field(description="Change the records; else only compare.")] = False,
     ) -> Reparsed:
-        """Reads stored answers with today's parsers and returns what changes; asks nothing."""
+        """Reads stored answers with today's parsers and counts what changes, asking nothing."""
         from judge_gym.lab.reparse import reparse
 
         tags = [row["tag"] for row in self._studies.find(target)]
@@ -506,7 +506,7 @@ class Runs:
         *,
         limit: Annotated[int, Field(ge=1, le=1000, description="Experiments at most.")] = 20,
     ) -> LabStatus:
-        """Returns the progress of runs, active ones first: of a target, or of the newest."""
+        """Reports the progress of a target's runs, or of the newest, active ones first."""
         return self._states.status(target, limit=limit)
 
     def wait(
@@ -524,13 +524,13 @@ class Runs:
         return self._states.wait(target, timeout=timeout)
 
     def logs(self, target: TargetName | None = None) -> Sequence[LogRow]:
-        """Returns events of runs, and attempts at calls that failed and why, newest first."""
+        """Lists events of runs, and failed attempts at calls with the reason, newest first."""
         return as_records(LogRow, all_rows(partial(self.page_logs, target)))
 
     def page_logs(
         self, target: str | None = None, *, after: str | None = None, limit: int = 100
     ) -> Page:
-        """Returns a page of the log, after the cursor of the previous page."""
+        """Reads a page of the log, after the cursor of the previous page."""
         if target is not None:
             self._studies.find(target)
         cursor = LogCursor(*read_cursor(after, int, int)) if after is not None else None
@@ -539,14 +539,14 @@ class Runs:
 
 
 def _name(source: str | StudySource | PreparedStudy) -> str | None:
-    """Returns what a user may name again in a command; None for what has no such name."""
+    """The name by which a command can refer to the source again, if it has one."""
     if isinstance(source, StudySource):
         return source.study.file
     return source if isinstance(source, str) else None
 
 
 def _unreadable(study: str, runs: Sequence[Run], result: Result) -> list[str]:
-    """Returns warnings about judges many of whose answers could not be read, or were cut off."""
+    """Warns about judges many of whose answers could not be read, or were cut off."""
     answers: Counter[str] = Counter()
     unreadable: Counter[tuple[str, str]] = Counter()
     for run, ended in zip(runs, result.runs, strict=True):

@@ -42,7 +42,7 @@ SHARED_KEY = ["series", "rubric", "evidence", "replicate", "flipped", "is_swap"]
 
 
 def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
-    """Returns one row per sample of experiments, with the task's reference and every knob.
+    """Reads one row per sample of experiments, with the task's reference and every knob.
 
     `rows` are the experiments, as `store.experiments.rows` returns them.
     """
@@ -68,7 +68,7 @@ def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataF
 
 
 def _stage_names(store: Store, frame: "pd.DataFrame") -> "pd.Series":
-    """Returns the names of the stages of each sample's rubric, in order."""
+    """Names the stages of each sample's rubric, in order."""
     import pandas as pd
 
     from judge_gym.analysis.frames import NAMES_APART
@@ -80,7 +80,7 @@ def _stage_names(store: Store, frame: "pd.DataFrame") -> "pd.Series":
 
 
 def _lengths(lengths: Sequence[Mapping[str, Any]], frame: "pd.DataFrame") -> "pd.Series":
-    """Returns the length of the text of each sample; a pair has none."""
+    """Measures the length of the text of each sample. A pair has none."""
     import pandas as pd
 
     key = ["run", "evidence"]
@@ -94,7 +94,7 @@ def exported_samples(
     rows: Sequence[Mapping[str, Any]],
     columns: ExportColumns = ExportColumns(),  # noqa: B008
 ) -> "pd.DataFrame":
-    """Returns stored samples with `ANSWER_COLUMNS`, which are read from the judges' answers.
+    """Adds `ANSWER_COLUMNS`, which are read from the judges' answers, to stored samples.
 
     Args:
         store: where they are stored.
@@ -115,7 +115,7 @@ def exported_samples(
 def answer_columns(
     store: Store, samples: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, str | None]]:
-    """Returns `ANSWER_COLUMNS` of samples, whose experiments are `rows`."""
+    """Reads `ANSWER_COLUMNS` of samples, whose experiments are `rows`."""
     designs = {row["tag"]: Design.of(row["design"]) for row in rows}
     texts = store.samples.answer_texts([int(row["call_id"]) for row in samples])
     names = store.rubrics.stage_names({int(row["rubric"]) for row in samples})
@@ -173,13 +173,13 @@ def _answer_columns(
 
 
 def _without_shared(frame: "pd.DataFrame", digests: Mapping[str, str]) -> "pd.DataFrame":
-    """Returns samples once that several studies have, under the first tag."""
+    """Keeps samples that several studies have only under the first tag."""
     shared = frame[SHARED_KEY].assign(digest=frame["tag"].map(digests)).duplicated()
     return frame[~shared].reset_index(drop=True)
 
 
 def annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
-    """Returns the reference and the knobs of experiments, by tag."""
+    """Collects the reference and the knobs of experiments, by tag."""
     import pandas as pd
 
     tags = [row["tag"] for row in rows]
@@ -195,7 +195,7 @@ def annotations(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
 
 
 def _reference(truth: Mapping[str, Any] | None) -> float:
-    """Returns a task's reference value from 0 to 1, reversed if higher means a lower stage."""
+    """A task's reference value from 0 to 1, reversed if higher means a lower stage."""
     value = (truth or {}).get("value")
     if truth is None or value is None or not 0 <= value <= 1:
         return float("nan")
@@ -203,7 +203,7 @@ def _reference(truth: Mapping[str, Any] | None) -> float:
 
 
 def _decoded(texts: "pd.Series") -> "pd.Series":
-    """Parses truths from JSON; each distinct text is parsed once."""
+    """Parses truths from JSON, each distinct text once."""
     import pandas as pd
 
     codes, distinct = pd.factorize(texts)
@@ -212,7 +212,7 @@ def _decoded(texts: "pd.Series") -> "pd.Series":
 
 
 def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
-    """Returns the tidy frame of one experiment, without changing the lab.
+    """Reads the tidy frame of one experiment, without changing the lab.
 
     Args:
         tag: the experiment's tag.
@@ -232,7 +232,7 @@ def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
 
 
 def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
-    """Returns the tidy frame of a study, without changing the lab; see `pull_experiment`."""
+    """Reads the tidy frame of a study, as `pull_experiment` does of an experiment."""
     from judge_gym.analysis.frames import tidy
 
     if url is not None and url.startswith(SERVED):
@@ -279,7 +279,7 @@ def _reading(url: str | None) -> Iterator[Store]:
 
 
 def file_format(file: Path, format: str | None = None) -> str:
-    """Returns the format of a file, csv or parquet, and refuses one that contradicts its name."""
+    """Chooses csv or parquet for a file, and refuses a format that contradicts its name."""
     suffix = file.suffix.lower().removeprefix(".")
     format_name = suffix if format is None else format
     if format_name not in FORMATS:
@@ -297,7 +297,7 @@ def write_csv(frame: "pd.DataFrame", out: Path | IO[str]) -> None:
 
 
 def write_samples(frame: "pd.DataFrame", out: Path, format: str) -> None:
-    """Writes samples as CSV or parquet; the same samples give the same bytes."""
+    """Writes samples as CSV or parquet. The same samples give the same bytes."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -315,7 +315,7 @@ def write_samples(frame: "pd.DataFrame", out: Path, format: str) -> None:
 
 
 def read_samples(path: str | Path, *, truths: Mapping[str, str] | None = None) -> "pd.DataFrame":
-    """Returns the tidy frame of a file: an export, or verdicts recorded elsewhere.
+    """Reads the tidy frame of a file: an export, or verdicts recorded elsewhere.
 
     Args:
         path: a .csv or .parquet file with at least the columns judge.model, evidence, replicate,
@@ -370,7 +370,7 @@ def is_export(path: str | Path) -> bool:
 
 
 def people_of(samples: "pd.DataFrame") -> "pd.DataFrame":
-    """Returns the labels in the columns `label.RATER` of samples: tag, evidence, rater, stage."""
+    """Collects people's labels from the columns `label.RATER`: tag, evidence, rater, stage."""
     import pandas as pd
 
     from judge_gym.analysis.frames import NAMES_APART
@@ -437,7 +437,7 @@ def _text_knobs() -> list[str]:
 
 
 def _with_ids(samples: "pd.DataFrame") -> "pd.DataFrame":
-    """Converts evidence to numbers if every item is written as one; 07 is a name."""
+    """Converts evidence to numbers if every item is written as one, as 07 is not."""
     items = list(samples["evidence"].unique()) if "evidence" in samples else []
     numbers = all(str(item).isdecimal() and str(int(item)) == item for item in items)
     return samples.astype({"evidence": "int64"}) if items and numbers else samples

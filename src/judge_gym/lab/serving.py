@@ -15,7 +15,7 @@ class Serving:
         self._models = models
 
     def may_write(self) -> bool:
-        """Returns whether this session may write to the database, which must answer.
+        """Whether this session may write to the database, which must answer.
 
         A production database needs a session of that profile.
         """
@@ -23,7 +23,7 @@ class Serving:
         return database.profile == "prod" or database.read_profile() != "prod"
 
     def readiness(self) -> Readiness:
-        """Returns whether the lab can serve and execute, and why not, without names or numbers.
+        """Checks whether the lab can serve and execute, and why not, without names or numbers.
 
         The database must answer, fit this version and be no unconfirmed copy; where anything is
         queued, a worker must be running or about to start.
@@ -53,7 +53,7 @@ class Serving:
         return {"ready": not reasons, "reasons": reasons, "worker": worker}
 
     def metrics(self) -> LabMetrics:
-        """Returns counts of calls, their latency and cost, of the queue and of workers."""
+        """Counts calls with their latency and cost, queued runs and workers."""
         return self._store.metrics.read()
 
     def refuse_model_paths(self) -> None:

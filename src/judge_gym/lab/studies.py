@@ -37,7 +37,7 @@ class Studies:
         self._folder = folder
 
     def read(self, target: Target, overrides: Mapping[str, Any] | None = None) -> str | StudySource:
-        """Reads a study file, so that all steps of a command use one reading; else the name."""
+        """Reads a study file once for all steps of a command. Any other target is a name."""
         if isinstance(target, StudySource):
             if overrides and overrides != target.overrides:
                 raise DesignError("this study was read under other knobs; read its file again")
@@ -53,7 +53,7 @@ class Studies:
     # --- what is stored --------------------------------------------------------------------------
 
     def find(self, *targets: Target) -> Sequence[dict[str, Any]]:
-        """Finds the stored rows of experiments by tag, study or study file; else of all."""
+        """Finds the stored rows of experiments by tag, study or study file, or of all."""
         if not targets:
             return self._store.experiments.rows()
         rows = [row for target in targets for row in self.find_named(target)[1]]
@@ -71,12 +71,12 @@ class Studies:
         return name, rows or self._store.experiments.rows(tags=[name])
 
     def name(self, target: Target) -> str:
-        """Reads the name in a study file; any other target is a name itself."""
+        """Reads the name in a study file. Any other target is a name itself."""
         source = self.read(target)
         return source.study.study if isinstance(source, StudySource) else source
 
     def find_study(self, study: str) -> Sequence[dict[str, Any]]:
-        """Finds the stored rows of a study's experiments; none if there is no such study."""
+        """Finds the stored rows of a study's experiments, none if there is no such study."""
         return self._store.experiments.rows(study=study)
 
     def find_tags(self, tags: Sequence[str]) -> Sequence[dict[str, Any]]:
@@ -95,7 +95,7 @@ class Studies:
     def prepare(
         self, target: Target, *, overrides: Mapping[str, Any] | None = None
     ) -> PreparedStudy:
-        """Reads a study file, a study's name or a tag with all that it needs; writes nothing."""
+        """Reads a study file, a study's name or a tag with all that it needs. Stores nothing."""
         source = self.read(target, overrides)
         if isinstance(source, StudySource):
             return prepare_study(source, self._models, self._store)
@@ -107,7 +107,7 @@ class Studies:
     def prepare_text(
         self, text: str, *, overrides: Mapping[str, Any] | None = None
     ) -> PreparedStudy:
-        """Reads a study from the text of its file; it may name files of the lab's folder."""
+        """Reads a study from the text of its file, which may name files of the lab's folder."""
         return prepare_text(text, self._folder, self._models, self._store, overrides or {})
 
     def prepare_tags(self, tags: Sequence[str]) -> PreparedStudy:
@@ -126,7 +126,7 @@ class Studies:
         return saved
 
     def save_all(self, prepared: PreparedStudy) -> Iterator[Experiment]:
-        """Stores the experiments of a study; a pool that several share is written once."""
+        """Stores the experiments of a study. A pool that several share is written once."""
         saved_pools: dict[int, Pool] = {}
         for experiment in prepared.sweep.experiments:
             pool = experiment.task.pool

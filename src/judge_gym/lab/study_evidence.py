@@ -17,7 +17,7 @@ MAX_NOTES = 5
 
 
 def read_benchmark(spec: PoolSpec, folder: Path, models: Registry) -> Benchmark:
-    """Reads a benchmark; its knobs then name models by their full id."""
+    """Reads a benchmark, whose knobs then name models by their full id."""
     if spec.judgebench is not None:
         return judgebench(folder / spec.judgebench)
     benchmark = load_benchmark(folder / str(spec.benchmark))
@@ -51,7 +51,7 @@ def read_pool(name: str, study: Study, folder: Path, store: Store, warnings: lis
 def _pool_of_files(
     name: str, study: Study, folder: Path, store: Store, warnings: list[str]
 ) -> Pool:
-    """Reads the items that a study names or holds; what is left out is added to the warnings."""
+    """Reads the items that a study names or holds, and warns about what is left out."""
     spec, window = study.evidence[name], window_of(study.evidence[name])
     if spec.files is not None:
         cache = _cache(store)

@@ -16,7 +16,7 @@ from judge_gym.studies import Study, read_study, study_tags
 
 @dataclass(frozen=True, slots=True)
 class StudySource:
-    """A study that was read and checked; all steps of a command work from this one reading."""
+    """A study that was read and checked, from which all steps of a command work."""
 
     text: str
     study: Study
@@ -40,7 +40,7 @@ def read_study_file(
 
 
 def stored_rows(file: StudySource, models: Registry, store: Store) -> list[dict[str, Any]]:
-    """Returns the stored experiments that a study file names; its evidence may be gone.
+    """Finds the stored experiments that a study file names. Its evidence may be gone.
 
     What its tasks on a benchmark vary is written in the benchmark's folder: without the folder,
     all that the study has of its judges on this benchmark are returned.

@@ -1,10 +1,11 @@
 """Reads the stages that people gave to the items of a study, from columns of its files."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from judge_gym.errors import DesignError, unknown
+from judge_gym.records.judge_table import OTHER_RUBRIC
 from judge_gym.studies import Experiment, Study, Sweep, errors_at
 
 
@@ -18,7 +19,7 @@ class PoolLabel(NamedTuple):
 
 
 def pool_labels(study: Study, sweep: Sweep) -> tuple[PoolLabel, ...]:
-    """Reads the labels in columns of pools; refuses unknown columns and stages."""
+    """Reads the labels in columns of pools, and refuses unknown columns and stages."""
     labels: dict[PoolLabel, None] = {}
     for name, spec in study.evidence.items():
         judged = [each for each in sweep.experiments if each.task.pool_name == name]
@@ -49,6 +50,25 @@ def pool_labels(study: Study, sweep: Sweep) -> tuple[PoolLabel, ...]:
                 if stage:
                     labels[PoolLabel(item.hash, judged[0].task.concept, rater, stage)] = None
     return tuple(labels)
+
+
+def other_rubric_warning(
+    labels: Iterable[PoolLabel], labelled: Collection[int], experiments: Iterable[Experiment]
+) -> list[str]:
+    """Warns where people's labels will be compared with verdicts under rubrics of judges.
+
+    Args:
+        labels: those of the study's files.
+        labelled: the numbers of the items that have a label in the lab.
+        experiments: those of the study.
+    """
+    concepts = {label.concept for label in labels}
+    for experiment in experiments:
+        task = experiment.task
+        stored = any(item.id in labelled for item in task.pool.items)
+        if task.rubric is None and (task.concept in concepts or stored):
+            return [f"{OTHER_RUBRIC}; name the rubric of people in the task: rubric: FILE"]
+    return []
 
 
 def stage_names(experiments: Iterable[Experiment]) -> list[str]:

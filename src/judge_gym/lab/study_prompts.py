@@ -10,7 +10,7 @@ from judge_gym.studies import Study, Sweep, errors_at
 
 
 def with_prompts(study: Study, folder: Path) -> tuple[Study, dict[str, str]]:
-    """Reads a study's own prompts: the study then names them by level; texts come by level.
+    """Reads a study's own prompts and names them by level in the study.
 
     A level names the digest of the text, so that it says what was asked after the file has changed.
     """
@@ -49,7 +49,7 @@ def with_prompts(study: Study, folder: Path) -> tuple[Study, dict[str, str]]:
 
 
 def prompt_warnings(study: Study, sweep: Sweep) -> list[str]:
-    """Says what a study's own prompts lack; refuses those that cannot be filled."""
+    """Says what a study's own prompts lack, and refuses those that cannot be filled."""
     from judge_gym.stages.templates import read_template
 
     doubts: dict[str, None] = {}

@@ -56,14 +56,14 @@ class SuiteCommand:
     def identity(
         self, model: str, condition: Condition
     ) -> tuple[str, str, str, str, Mapping[str, Any], str]:
-        """Returns what makes two runs the same run."""
+        """The values that make two runs the same run."""
         suite = self.suite
         return suite.name, suite.version, model, condition.name, condition.key, self.series
 
     def requests(
         self, model: str, condition: Condition, targets: Collection[Target]
     ) -> list[Request]:
-        """Returns the requests for some of its targets."""
+        """Builds the requests for some of its targets."""
         written = requests(
             self.suite,
             self.tasks,

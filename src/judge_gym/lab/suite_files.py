@@ -55,7 +55,7 @@ def _files(detail: EvalDetail, reply: str | None) -> Iterator[File]:
 
 
 def as_json(value: Any) -> bytes:
-    """Returns a JSON document as the content of a file."""
+    """Encodes a JSON document as the content of a file."""
     return json.dumps(value, indent=2, default=str).encode() + b"\n"
 
 
@@ -68,7 +68,7 @@ def _log(step: StepRow) -> bytes:
 
 
 def _inside(path: str, siblings: Iterable[str]) -> str:
-    """Returns a path that stays in its folder; one that cannot be a file there is encoded."""
+    """Keeps a path in its folder, encoded if it cannot be a file there."""
     try:
         safe = safe_path(path)
     except DesignError:

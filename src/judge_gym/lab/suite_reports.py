@@ -50,12 +50,12 @@ class SuiteReport:
 
     @property
     def whole(self) -> bool:
-        """Whether it is over all evals of its suite; only such runs enter a leaderboard."""
+        """Whether it covers all evals of its suite, as a leaderboard requires."""
         return len(self.run.evals) == self.size
 
     @property
     def label(self) -> str:
-        """The status for readers; a run over a part of its suite is never plainly complete."""
+        """The status for readers, never plainly complete for a part of the suite."""
         if self.whole:
             return self.status
         part = f"{len(self.run.evals)} of {self.size} evals"
@@ -72,7 +72,7 @@ class SuiteReport:
 
     @property
     def in_progress(self) -> bool:
-        """Whether it was started and has not ended; perhaps it waits."""
+        """Whether it was started and has not ended. It may be waiting."""
         started = self.event is not None and self.event.kind in ("started", "waiting")
         return (started or self.executing) and not self.ended
 
@@ -98,7 +98,7 @@ class SuiteReport:
         return self.execution.stopped if self.execution else None
 
     def narrowed(self, evals: Collection[str], replicates: int) -> "SuiteReport":
-        """Returns the report of some of its evals and replicates, for a comparison."""
+        """The report of some of its evals and replicates, for a comparison."""
         results = tuple(
             row
             for row in self.results
@@ -112,16 +112,16 @@ class SuiteReport:
         return replace(self, run=run, results=results, score=_score(run, results, self.whole))
 
     def balanced(self) -> "SuiteReport":
-        """Returns the report of the replicates that every eval has.
+        """The report of the replicates that every eval has.
 
         Runs are compared by it: evals that were chosen to be asked more often weigh no more.
         """
         return self.narrowed(self.run.evals, min(self.run.replicates_of.values(), default=0))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the run as `--json` prints it."""
+        """Converts the run to what `--json` prints."""
         estimate = self.score.estimate
-        known = self.score.score is not None
+        scored = self.score.score is not None
         outcome = self.execution.outcome if self.execution else Outcome()
         return {
             "run": self.run.id,
@@ -144,8 +144,8 @@ class SuiteReport:
             },
             "inconclusive": dict(self.score.inconclusive),
             "score": self.score.score,
-            "low": estimate.low if known else None,
-            "high": estimate.high if known else None,
+            "low": estimate.low if scored else None,
+            "high": estimate.high if scored else None,
             "categories": {k: list(v) for k, v in self.score.categories().items()},
             "cost": self.score.usd,
             "seconds": self.score.seconds,
@@ -160,21 +160,21 @@ class SuiteReport:
 def reports(
     store: Store, runs: Sequence[SuiteRun], execution: SuiteExecution | None = None
 ) -> tuple[SuiteReport, ...]:
-    """Returns the reports of runs; `execution` is what a command just did for them."""
+    """Builds the reports of runs. `execution` is what a command just did for them."""
     sizes = store.suites.sizes()
     events = store.events.latest_by_run([run.payer for run in runs])
     # Of some runs their own rows are read, of many all rows.
     rows = store.suites.results(*(run.id for run in runs if len(runs) <= MANY))
     stopped = [id for id, event in events.items() if event.kind in STOPS]
     executing = store.progress.executing(stopped)
-    made = []
+    results = []
     for run in runs:
-        own = tuple(rows.get(run.id, ()))
+        run_results = tuple(rows.get(run.id, ()))
         size = sizes[run.suite, run.version]
-        score, event = _score(run, own, len(run.evals) == size), events.get(run.payer)
+        score, event = _score(run, run_results, len(run.evals) == size), events.get(run.payer)
         awaited = run.payer in executing
-        made.append(SuiteReport(run, score, own, size, event, execution, awaited))
-    return tuple(made)
+        results.append(SuiteReport(run, score, run_results, size, event, execution, awaited))
+    return tuple(results)
 
 
 def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> "RunScore":
@@ -193,7 +193,7 @@ def _score(run: SuiteRun, rows: Sequence[SuiteResult], whole: bool) -> "RunScore
 
 
 def eval_row(row: SuiteResult) -> dict[str, Any]:
-    """Returns an eval's result as a flat row."""
+    """Flattens an eval's result to a row."""
     outcome = row.result.outcome
     problem = outcome if isinstance(outcome, Failed | Inconclusive) else None
     return {

@@ -25,7 +25,7 @@ def due_rows(
     now: datetime,
     estimates: Mapping[str, float | None] = NO_ESTIMATES,
 ) -> list[DueRow]:
-    """Returns when each model is due, given the runs of a suite; those that are due first.
+    """Lists when each model is due given the runs of a suite, those that are due first.
 
     Only runs of the whole suite under the condition are attempts: a trial of a few evals does not
     delay the next run. Failed attempts count.
@@ -76,7 +76,7 @@ def due_rows(
 
 
 def spent(runs: Iterable[SuiteRunRow], models: Sequence[str], now: datetime) -> float:
-    """Returns the US dollars that the runs of some models have cost in the last 30 days."""
+    """Sums the US dollars that the runs of some models have cost in the last 30 days."""
     recent = [run for run in runs if run["model"] in models and now - run["created"] < MONTH]
     return sum(run["cost"] or 0.0 for run in recent)
 
@@ -84,7 +84,7 @@ def spent(runs: Iterable[SuiteRunRow], models: Sequence[str], now: datetime) -> 
 def estimated_cost(
     registry: Registry, suite: Suite, model: str, condition: Condition
 ) -> float | None:
-    """Returns the expected US dollars of a run that was never made; None at unknown prices."""
+    """Estimates the US dollars of a run that was never made, None at unknown prices."""
     card = registry.card(model)
     sent = requests(suite, suite.evals, model, condition=condition, series=CHECK)
     prices = [card.price(input_tokens(request), CODE_TOKENS) for request in sent]

@@ -9,7 +9,7 @@ from judge_gym.suites import leaderboard
 
 
 def leaderboard_rows(reports: Sequence[SuiteReport]) -> Sequence[LeaderboardRow]:
-    """Returns the last complete runs of each model, condition and version; the best first."""
+    """Ranks the last complete runs of each model, condition and version, the best first."""
     names = {report.run.version: report.run.suite for report in reports}
     in_process = {report.run.version for report in reports if report.in_process}
     scores = (report.balanced().score for report in reports if report.run.series != CHECK)
@@ -43,7 +43,7 @@ def score_rows(
     evals: Collection[str],
     category: str | None = None,
 ) -> Sequence[ScoreRow]:
-    """Returns the scores of comparable runs, in the order of their last results.
+    """Lists the scores of comparable runs, in the order of their last results.
 
     Args:
         reports: of the runs.
@@ -80,5 +80,5 @@ def score_rows(
 
 
 def number_or_none(value: float) -> float | None:
-    """Returns a number, or None where it is undefined: NaN is not JSON."""
+    """Replaces NaN, which JSON lacks, by None."""
     return None if value != value else value

@@ -103,7 +103,7 @@ EXECUTION = ("calls", "reused", "usd")
 
 
 class EvalKeywords(TypedDict, total=False):
-    """Which evals of a suite are meant, as keyword arguments; an eval must satisfy all of them."""
+    """Which evals of a suite are meant. An eval must satisfy all keywords."""
 
     evals: Annotated[
         Sequence[Name],
@@ -157,7 +157,7 @@ class Suites:
     def list(
         self, folder: Path = Path(), *, on_error: Callable[[str], None] = lambda message: None
     ) -> Sequence[Suite]:
-        """Returns the suite that judge-gym ships, and those in a folder.
+        """Lists the suite that judge-gym ships, and those in a folder.
 
         Args:
             folder: where suites are looked for.
@@ -172,7 +172,7 @@ class Suites:
         return suites
 
     def find(self, suite: str | Path) -> Suite:
-        """Returns a suite by its folder, or the shipped one for `python`."""
+        """Loads a suite from its folder, or the shipped one for `python`."""
         try:
             return load_suite(suite)
         except NotFoundError as error:
@@ -190,7 +190,7 @@ class Suites:
         allow_unisolated: bool = False,
         **which: Unpack[EvalKeywords],
     ) -> tuple[AnswerCheck, ...]:
-        """Runs the reference answers and the wrong ones through the steps; stores nothing."""
+        """Runs the reference answers and the wrong ones through the steps and stores nothing."""
         loaded = self.find(suite)
         sandbox = open_sandbox(allow_unisolated=allow_unisolated)
         return check_answers(loaded, sandbox, self._select(loaded, which), at_once=jobs)
@@ -226,7 +226,7 @@ class Suites:
         watch: WatchProgress = lambda progress: None,
         **options: Unpack[SuiteKeywords],
     ) -> SuiteReport:
-        """Runs a suite with a model and grades its code; an unfinished run continues.
+        """Runs a suite with a model and grades its code, continuing an unfinished run.
 
         Args:
             suite: a folder, or `python`.
@@ -249,7 +249,7 @@ class Suites:
         watch: WatchProgress = lambda progress: None,
         **options: Unpack[SuiteKeywords],
     ) -> tuple[SuiteReport, ...]:
-        """Runs a suite with every model under every condition, all at once; by model.
+        """Runs a suite with every model under every condition, all at once.
 
         Args:
             suite: a folder, or `python`.
@@ -309,7 +309,7 @@ class Suites:
         return _run_row(self.report(run.id))
 
     def _named(self, suite: str) -> Suite:
-        """Returns the included suite or one in the working folder by its name alone."""
+        """Finds the shipped suite, or one in the working folder, by its name alone."""
         by_name = {loaded.name: loaded for loaded in self.list()}
         if suite not in by_name:
             raise NotFoundError(unknown("suite", suite, by_name), choices=by_name)
@@ -363,7 +363,7 @@ class Suites:
         sections: Sequence[str] = (),
         **options: Unpack[SuiteKeywords],
     ) -> SuitePlan:
-        """Plans a run of a suite in any folder, or an ablation; stores nothing.
+        """Plans a run of a suite in any folder, or an ablation, and stores nothing.
 
         Args:
             suite: a folder, or `python`.
@@ -411,7 +411,7 @@ class Suites:
         condition: str = "default",
         limit: int | None = None,
     ) -> str:
-        """Returns the id of a model that can run a suite; refuses others before any call."""
+        """Resolves a model that can run a suite, and refuses others before any call."""
         loaded = self.find(suite)
         return self._writer(loaded, model, _condition(loaded, condition), loaded.evals[:limit])
 
@@ -447,7 +447,7 @@ class Suites:
         conditions: Sequence[str | Condition],
         options: SuiteKeywords,
     ) -> SuiteCommand:
-        """Returns what a command asks of every model under every condition; stores nothing."""
+        """Resolves what a command asks of every model under every condition."""
         if not models:
             raise DesignError("a suite is run with at least one model")
         tasks = self._select(suite, options)
@@ -475,11 +475,11 @@ class Suites:
         open_sandbox(allow_unisolated=command.allow_unisolated)
 
     def _same_run(self, command: SuiteCommand, model: str, condition: Condition) -> SuiteRun | None:
-        """Returns the run that a command continues with a model under a condition."""
+        """Finds the run that a command continues with a model under a condition."""
         return self._store.suites.find_same(*command.identity(model, condition))
 
     def _missing(self, command: SuiteCommand, before: SuiteRun | None) -> Sequence[Target]:
-        """Returns the targets of a command that have no settled result in an earlier run."""
+        """Lists the targets of a command that have no settled result in an earlier run."""
         if before is None:
             return command.targets
         return self._store.suites.missing(before, command.work.selection)
@@ -501,7 +501,7 @@ class Suites:
         ]
 
     def _executed(self, executions: Sequence[SuiteExecution]) -> tuple[SuiteReport, ...]:
-        """Returns the report of each run that a command just executed."""
+        """Builds the report of each run that a command just executed."""
         executed = tuple(
             report
             for execution in executions
@@ -513,7 +513,7 @@ class Suites:
         return tuple(replace(report, enough=limits) for report in executed)
 
     def _enough(self, stopped: Sequence[SuiteReport]) -> dict[str, float]:
-        """Returns the limits that would be enough, if further evals cost what others did."""
+        """Estimates sufficient limits, if further evals cost what others did."""
         study = study_of(stopped[0].run.suite)
         budget = BudgetSpec.model_validate(self._store.studies.budget(study))
         calls, tokens, usd, _ = self._store.usage.paid(study, 0)
@@ -538,7 +538,7 @@ class Suites:
         return report
 
     def budget(self, suite: str) -> Mapping[str, Any]:
-        """Returns what all runs of a suite may spend."""
+        """What all runs of a suite may spend."""
         return self._store.studies.budget(study_of(suite))
 
     def _change_budget(self, suite: str, budget: Mapping[str, Any] | None) -> None:
@@ -558,7 +558,7 @@ class Suites:
         watch: WatchProgress = lambda progress: None,
         **options: Unpack[SuiteKeywords],
     ) -> tuple[tuple[SuiteReport, ...], tuple[Effect, ...]]:
-        """Removes the guidelines section by section; returns the runs, base first, and the effects.
+        """Removes the guidelines section by section, and measures the effect of each.
 
         Reports cover only the compared evals and replicates. If a run is stopped there are no
         effects; the same command continues it.
@@ -585,27 +585,27 @@ class Suites:
     def list_runs(
         self, *, suite: Name | None = None, model: Name | None = None
     ) -> Sequence[SuiteRunRow]:
-        """Returns suite runs with their scores, oldest first."""
+        """Lists suite runs with their scores, oldest first."""
         return [_run_row(report) for report in self.reports(suite=suite, model=model)]
 
     def show_run(self, run: Id) -> SuiteRunDetail:
-        """Returns a suite run with its score and all its evals."""
+        """Shows a suite run with its score and all its evals."""
         report = self.report(run)
         return {**_run_row(report), "evals": [_eval_row(row) for row in report.results]}
 
     def reports(
         self, *, suite: str | None = None, model: str | None = None
     ) -> tuple[SuiteReport, ...]:
-        """Returns the reports of all runs, or those of a suite or a model, oldest first."""
+        """Builds the reports of all runs, or those of a suite or a model, oldest first."""
         return reports(self._store, self._store.suites.list_runs(suite=suite, model=model))
 
     def report(self, run: int) -> SuiteReport:
-        """Returns the report of a run by its number."""
+        """Builds the report of a run by its number."""
         [report] = reports(self._store, [self._store.suites.find_run(run)])
         return report
 
     def find_run(self, name: int | str) -> SuiteRun:
-        """Returns a run by its number, the beginning of its key, or the address of its page.
+        """Finds a run by its number, the beginning of its key, or the address of its page.
 
         Raises:
             DesignError: the address is that of another lab, which may have another run there.
@@ -633,19 +633,19 @@ class Suites:
         )
 
     def results(self, run: int) -> Sequence[SuiteResult]:
-        """Returns the results of a run as rows, without the files that the model wrote."""
+        """Reads the results of a run as rows, without the files that the model wrote."""
         return self._store.suites.results(run).get(run, [])
 
     def find_result(self, eval: int) -> SuiteResult:
-        """Returns a result with its files."""
+        """Reads a result with its files."""
         return self._store.suites.find_result(eval)
 
     def find_task(self, run: SuiteRun, path: str) -> EvalSource:
-        """Returns the files behind an eval of a run, by its `category/name`."""
+        """Reads the files behind an eval of a run, by its `category/name`."""
         return self._store.suites.source(run, *path.split("/", 1))
 
     def leaderboard(self, *, suite: Name | None = None) -> Sequence[LeaderboardRow]:
-        """Returns the last complete runs of each model, condition and version; the best first."""
+        """Ranks the last complete runs of each model, condition and version, the best first."""
         return leaderboard_rows(self.reports(suite=suite))
 
     def history(
@@ -657,7 +657,7 @@ class Suites:
         condition: Name | None = None,
         category: Name | None = None,
     ) -> Sequence[ScoreRow]:
-        """Returns the scores of comparable runs over time: of a whole suite, or of a category.
+        """Lists the scores of comparable runs over time, of a whole suite or of a category.
 
         Only runs with a result of every eval count, of the suite or of the category.
         """
@@ -666,7 +666,7 @@ class Suites:
         return score_rows(selected, version, self.list_tasks(suite, version), category)
 
     def list_failed(self, run: Id) -> Sequence[EvalRow]:
-        """Returns the evals of a run that did not pass, with the step and the reason."""
+        """Lists the evals of a run that did not pass, with the step and the reason."""
         return [
             _eval_row(row)
             for row in self.report(run).results
@@ -674,7 +674,7 @@ class Suites:
         ]
 
     def show_eval(self, eval: Id) -> EvalDetail:
-        """Returns an eval's task, steps, output files, reference answer, grader and gaps.
+        """Shows an eval's task, steps, output files, reference answer, grader and gaps.
 
         What a model searched for is the output of the step `search`.
         """
@@ -711,7 +711,7 @@ class Suites:
             yield from eval_files(detail, reply, replicates=suite_run.replicates)
 
     def _last_attempt(self, call: int | None) -> Mapping[str, Any]:
-        """Returns the newest attempt at a call; empty if the call is in another lab's ledger."""
+        """Reads the newest attempt at a call, empty if the call is in another lab's ledger."""
         history = self._store.ledger.transcript(call)[1] if call is not None else ()
         return dict(history[-1]) if history else {}
 
@@ -726,7 +726,7 @@ class Suites:
         ] = (),
         condition: ConditionName = "default",
     ) -> Sequence[DueRow]:
-        """Returns when each model is due for another run of a suite; those that are due first.
+        """Lists when each model is due for another run of a suite, those that are due first.
 
         Without models, those that are scheduled or were run.
         """
@@ -743,7 +743,7 @@ class Suites:
         runs: Sequence[SuiteRunRow] | None = None,
         now: datetime | None = None,
     ) -> Sequence[DueRow]:
-        """Returns when each model is due for another run of a suite, with estimated costs.
+        """Lists when each model is due for another run of a suite, with estimated costs.
 
         Args:
             suite: a folder, or `python`.
@@ -765,7 +765,7 @@ class Suites:
         )
 
     def _scheduled_models(self) -> Sequence[str]:
-        """Returns the models that `judge-gym.models.toml` schedules."""
+        """Lists the models that `judge-gym.models.toml` schedules."""
         entry = self._models.entries.schedule
         return [] if entry is None else [self._models.resolve(model) for model in entry.models]
 
@@ -782,7 +782,7 @@ class Suites:
     # --- scores of other labs --------------------------------------------------------------------
 
     def list_tasks(self, suite: Name, version: Name) -> Sequence[str]:
-        """Returns the evals of a version of a suite whose files are stored, by their paths."""
+        """Lists the evals of a version of a suite whose files are stored, by their paths."""
         return self._store.suites.paths(suite, version)
 
     def save_tasks(
@@ -795,7 +795,7 @@ class Suites:
             Field(min_length=1, max_length=1000),
         ],
     ) -> Sequence[str]:
-        """Stores the files of evals and returns all stored paths; stored files do not change."""
+        """Stores the files of evals that are not stored yet, and lists the paths of all."""
         sources = [EvalSource(**{"answer": {}, "grader": {}, **files}) for files in evals]
         self._store.suites.save_tasks(suite, version, sources)
         return self.list_tasks(suite, version)
@@ -849,7 +849,7 @@ class Suites:
         usd: Amount | None = None,
         isolation: Word = "",
     ) -> int:
-        """Stores a result of a run and returns its number; only an inconclusive one is replaced."""
+        """Stores a result of a run and returns its number. Only an inconclusive one is replaced."""
         suite_run = self._store.suites.find_run(run)
         result = EvalResult(
             category=category,
@@ -868,7 +868,7 @@ class Suites:
 
 
 def _condition(suite: Suite, name: str | Condition) -> Condition:
-    """Returns a condition of a suite by its name; any other as it is."""
+    """Finds a condition of a suite by its name. Any other is returned as it is."""
     if isinstance(name, Condition):
         return name
     if name not in suite.conditions:
@@ -878,20 +878,20 @@ def _condition(suite: Suite, name: str | Condition) -> Condition:
 
 
 def _ablation_options(options: SuiteKeywords) -> SuiteKeywords:
-    """Returns the options of an ablation, with its own default of replicates."""
+    """Completes the options of an ablation, whose replicates have their own default."""
     replicates = options.get("replicates")
     return {**options, "replicates": ABLATION_REPLICATES if replicates is None else replicates}
 
 
 def _ablation(suite: Suite, base: Condition, sections: Sequence[str]) -> list[Condition]:
-    """Returns a condition and, after it, the same without each section of the guidelines."""
+    """Lists a condition and the same without each section of the guidelines."""
     if not suite.guidelines:
         raise DesignError(f"the suite {suite.name!r} has no guidelines to remove")
     return [base, *ablations(suite.guidelines, sections, base)]
 
 
 def _run_row(report: SuiteReport) -> SuiteRunRow:
-    """Returns a run without what only the command that just ran it knows."""
+    """Converts a run to a response, without what only the command that just ran it knows."""
     row = {
         name: number_or_none(value) if isinstance(value, float) else value
         for name, value in report.to_json().items()

@@ -22,7 +22,7 @@ from judge_gym.studies.file import SampleSweep
 
 @contextmanager
 def files_of(texts: Mapping[str, str]) -> Iterator[Path]:
-    """Writes texts into a temporary folder; errors name its files without the folder."""
+    """Writes texts into a temporary folder, which errors leave out of the names of files."""
     with tempfile.TemporaryDirectory() as name, strip_folder_from_errors(Path(name)):
         for file, text in texts.items():
             (Path(name) / file).write_bytes(text.encode("utf-8"))
@@ -59,7 +59,7 @@ MAX_EXPERIMENTS, MAX_SAMPLES = 20_000, 10_000
 def prepare_text(
     text: str, folder: Path, models: Registry, store: Store, overrides: Mapping[str, Any]
 ) -> PreparedStudy:
-    """Reads a study from its text; the files that it names must be in the folder."""
+    """Reads a study from its text. The files that it names must be in the folder."""
     if len(text) > MAX_LENGTH:
         raise DesignError(f"a study has at most {MAX_LENGTH:,} characters")
     _check_yaml_depth(text)
@@ -128,7 +128,7 @@ def refuse_outside(path: str, folder: Path) -> None:
 
 
 def check_folder(file: Path) -> None:
-    """Raises if the folder of a file is missing; to be called before its content is computed."""
+    """Raises if the folder of a file is missing. Called before its content is computed."""
     if not file.parent.is_dir():
         raise DesignError(f"there is no folder {file.parent} for {file.name}")
 

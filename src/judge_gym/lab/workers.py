@@ -32,17 +32,17 @@ class Workers:
         on_start: Callable[[str], None] = lambda name: None,
         watch: Callable[[Mapping[int, RunProgress]], None] = lambda progress: None,
     ) -> Mapping[int, RunProgress]:
-        """Executes queued runs until interrupted; returns what was done, by run."""
+        """Executes queued runs until interrupted and returns the progress of each."""
         return self._engine.work(
             until_idle=until_idle, on_start=on_start, watch=watch, analyze=self._analyze
         )
 
     def adopt(self, *, cancel: bool = False) -> int:
-        """Confirms that this copy of a database is used; counts the runs that are queued in it."""
+        """Confirms the use of this copy of a database and counts the runs queued in it."""
         return self._engine.adopt(cancel=cancel)
 
     def is_idle(self) -> bool:
-        """Returns whether no queued run waits or is in progress."""
+        """Whether no queued run waits or is in progress."""
         return self._engine.idle()
 
     def other_versions(self) -> Sequence[str]:
@@ -56,7 +56,7 @@ class Workers:
         self._store.progress.expect_worker(coming, failing)
 
     def start(self, options: Sequence[str] = ()) -> "subprocess.Popen[bytes] | None":
-        """Starts a process that executes what is queued; None if one is running."""
+        """Starts a process that executes what is queued, unless one is running."""
         if self._engine.served_elsewhere():
             return None
         try:
@@ -83,7 +83,7 @@ class Workers:
         return Path(os.environ.get(WORKER_LOG) or beside)
 
     def has_abandoned(self) -> bool:
-        """Returns whether runs have begun and not ended, and are queued, perhaps by dead workers.
+        """Whether queued runs have begun and not ended, perhaps because their workers died.
 
         It costs little where nothing has begun.
         """

@@ -27,7 +27,7 @@ CUTS = ((4000, None), (1500, 200), (500, 50), (150, 10), (50, 3))
 
 
 def result(verb: Verb, value: Mapping[str, Any], columns: Sequence[str] = ()) -> dict[str, Any]:
-    """Returns the API's answer to a call of a verb as agents get it.
+    """Shortens the API's answer to a call of a verb for agents.
 
     Args:
         verb: that was called.
@@ -35,45 +35,45 @@ def result(verb: Verb, value: Mapping[str, Any], columns: Sequence[str] = ()) ->
         columns: of a list, those that were asked for; else the verb's own choice.
     """
     if verb.paged:
-        shown = _table(verb, value["items"], columns)
-        shown["next"] = value["next"]
+        answer = _table(verb, value["items"], columns)
+        answer["next"] = value["next"]
     elif verb.result:
-        shown = {verb.result: marked(value[verb.result], response_type(verb))}
+        answer = {verb.result: marked(value[verb.result], response_type(verb))}
     else:
-        shown = marked(dict(value), response_type(verb))
+        answer = marked(dict(value), response_type(verb))
         if verb.columns:
-            shown = {name: _main_columns(part, verb.columns) for name, part in shown.items()}
-    shown = truncate(rounded(shown))
-    return {"notice": NOTICE, **shown} if _has_untrusted(shown) else shown
+            answer = {name: _main_columns(part, verb.columns) for name, part in answer.items()}
+    answer = truncate(rounded(answer))
+    return {"notice": NOTICE, **answer} if _has_untrusted(answer) else answer
 
 
 def _table(
     verb: Verb, items: Sequence[Mapping[str, Any]], columns: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns the rows of a list in columns."""
+    """Puts the rows of a list into columns."""
     [kind] = get_args(response_type(verb))
     if not is_typeddict(_plain(kind)):  # a list of names, or rows of any table
         table = _in_columns(items)
         return {**table, "rows": marked(table["rows"], Annotated[Any, *get_args(kind)[1:], ""])}
     hints = _hints(kind)
     present = {name for row in items for name in row}
-    known = [*hints, *sorted(present - {*hints})]
+    names = [*hints, *sorted(present - {*hints})]
     for name in columns:
-        if name not in (*known, ALL):
-            raise DesignError(unknown("column", name, known, verb.tool), choices=known)
-    chosen: Sequence[str] = columns or verb.columns or known
-    chosen = [name for name in (known if ALL in chosen else chosen) if name in present]
-    rows = [[marked(row.get(name), hints.get(name)) for name in chosen] for row in items]
-    return {"columns": [*chosen], "rows": rows}
+        if name not in (*names, ALL):
+            raise DesignError(unknown("column", name, names, verb.tool), choices=names)
+    selected: Sequence[str] = columns or verb.columns or names
+    selected = [name for name in (names if ALL in selected else selected) if name in present]
+    rows = [[marked(row.get(name), hints.get(name)) for name in selected] for row in items]
+    return {"columns": [*selected], "rows": rows}
 
 
 def _main_columns(part: Any, columns: Sequence[str]) -> Any:
-    """Returns records within a result in some of their columns, and anything else as it is."""
+    """Reduces records within a result to some of their columns."""
     match part:
         case {"columns": known, "rows": rows}:
-            places = [place for place, name in enumerate(known) if name in columns]
-            cells = [[row[place] for place in places] for row in rows]
-            return {"columns": [known[place] for place in places], "rows": cells}
+            places = [index for index, name in enumerate(known) if name in columns]
+            cells = [[row[index] for index in places] for row in rows]
+            return {"columns": [known[index] for index in places], "rows": cells}
     return part
 
 
@@ -81,7 +81,7 @@ def _main_columns(part: Any, columns: Sequence[str]) -> Any:
 
 
 def marked(value: Any, kind: Any) -> Any:
-    """Returns a value with what others wrote as `{"untrusted": ...}`, as its type says.
+    """Marks what others wrote in a value as `{"untrusted": ...}`, as its type says.
 
     >>> marked(["hello", 3, ""], list[Annotated[Any, UNTRUSTED]])
     [{'untrusted': 'hello'}, 3, '']
@@ -109,14 +109,14 @@ def marked(value: Any, kind: Any) -> Any:
 
 
 def _in_columns(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns records as rows that do not repeat their keys."""
+    """Writes records as rows that do not repeat their keys."""
     columns = list(dict.fromkeys(name for record in records for name in record))
     return {"columns": columns, "rows": [[row.get(name) for name in columns] for row in records]}
 
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """Returns the types of a response's keys, with their marks."""
+    """Reads the types of a response's keys, with their marks."""
     hints = get_type_hints(_plain(kind), include_extras=True)
     return {
         name: get_args(hint)[0] if get_origin(hint) is NotRequired else hint
@@ -138,7 +138,7 @@ def _has_untrusted(value: Any) -> bool:
 
 
 def rounded(value: Any) -> Any:
-    """Returns a value whose numbers have six digits, which is more than any estimate is worth."""
+    """Rounds the numbers in a value to six digits, which is more than any estimate is worth."""
     match value:
         case float():
             return float(f"{value:.6g}")
@@ -153,17 +153,17 @@ def rounded(value: Any) -> Any:
 
 
 def compact_json(value: Any) -> str:
-    """Returns a value as one line of JSON without white space."""
+    """Encodes a value as one line of JSON without white space."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def size(value: Any) -> int:
-    """Returns the number of characters of a value as JSON."""
+    """Counts the characters of a value as JSON."""
     return len(compact_json(value))
 
 
 def truncate(value: dict[str, Any]) -> dict[str, Any]:
-    """Returns a value with long texts and lists cut if needed, and a note if any were."""
+    """Cuts long texts and lists in a value if needed, and notes that they were cut."""
     if size(value) <= MAX_SIZE:
         return value
     for text, entries in CUTS:
@@ -180,9 +180,9 @@ def _cut(value: Any, text: int, entries: int | None) -> Any:
         case str() if len(value) > text:
             return f"{value[:text]}… ({len(value) - text} more characters)"
         case list():
-            shown = [_cut(item, text, entries) for item in value[:entries]]
-            left = len(value) - len(shown)
-            return [*shown, f"… ({left} more entries)"] if left else shown
+            shortened = [_cut(item, text, entries) for item in value[:entries]]
+            left = len(value) - len(shortened)
+            return [*shortened, f"… ({left} more entries)"] if left else shortened
         case dict():
             return {name: _cut(item, text, entries) for name, item in value.items()}
     return value

@@ -52,7 +52,7 @@ PLACE = re.compile(r"(^|; )(?:query|body|path)(?:\.|: )")
 
 
 class AgentServer:
-    """The lab as agents see it; every call is a request to the API, with the caller's token."""
+    """The lab as agents see it. Every call is a request to the API with the caller's token."""
 
     def __init__(self, app: App, token: str | None = None) -> None:
         transport = httpx2.ASGITransport(app=app)
@@ -62,7 +62,7 @@ class AgentServer:
         self._tools = {tool.name: tool for tool in offered()}
 
     def server(self) -> Server[Any]:
-        """Returns a server of the SDK that answers from the lab."""
+        """Builds a server of the SDK that answers from the lab."""
         return Server(
             "judge-gym",
             version=metadata.version("judge-gym"),
@@ -85,18 +85,18 @@ class AgentServer:
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        given = params.arguments or {}
+        arguments = params.arguments or {}
         try:
             match params.name:
                 case "functions":
                     await self._call(ctx, TOOLS["admin_environment"], {})  # refuses unknown callers
-                    value = _functions(given.get("name"))
+                    value = _functions(arguments.get("name"))
                 case "read":
                     value = await self._result(
-                        ctx, _readable(given.get("function")), _inner_arguments(given)
+                        ctx, _readable(arguments.get("function")), _inner_arguments(arguments)
                     )
                 case name if name in TOOLS:  # also those that `read` calls
-                    value = await self._result(ctx, TOOLS[name], given)
+                    value = await self._result(ctx, TOOLS[name], arguments)
                 case name:
                     raise not_found("tool", name, [*self._tools, *TOOLS])
         except (JudgeGymError, _Refused) as refusal:
@@ -106,25 +106,29 @@ class AgentServer:
     async def _result(
         self, ctx: Context, verb: Verb, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Returns the answer to a call as agents get it; a long page has fewer rows."""
+        """Answers a call in the form for agents. A long page has fewer rows."""
         arguments = dict(arguments)
         columns = arguments.pop("columns", None) or () if verb.paged else ()
         limit = arguments.get("limit", 100)
         while True:
-            shown = result(verb, await self._call(ctx, verb, arguments), columns)
-            if "cut" not in shown or not (verb.paged and isinstance(limit, int)) or limit <= FEWEST:
-                return shown
+            answer = result(verb, await self._call(ctx, verb, arguments), columns)
+            if (
+                "cut" not in answer
+                or not (verb.paged and isinstance(limit, int))
+                or limit <= FEWEST
+            ):
+                return answer
             limit = max(FEWEST, limit // 2)
             arguments["limit"] = limit
 
     async def _call(self, ctx: Context, verb: Verb, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the API's answer."""
+        """Asks the API."""
         request = verb.http_request(canonical(verb, arguments))
         value: dict[str, Any] = (await self._send(ctx, request)).json()
         return value
 
     async def _send(self, ctx: Context, request: HttpRequest) -> httpx2.Response:
-        """Returns the API's response to the caller, if it is a success."""
+        """Sends a request to the API, and raises what is not a success."""
         header = f"Bearer {self._token}" if self._token else ""
         if self._token is None and ctx.request is not None:
             header = ctx.request.headers.get("authorization", "")
@@ -150,13 +154,13 @@ class AgentServer:
         with _as_protocol():
             verb = TOOLS["experiments_list_studies"]
             page = await self._call(ctx, verb, {"cursor": cursor})
-        found = []
+        resources = []
         for row in page["items"]:
             name = row["study"]
             if row["file"]:
-                found.append(_resource("studies", name, "Its study file."))
-            found.append(_resource("reports", name, "The report on it."))
-        return types.ListResourcesResult(resources=found, next_cursor=page["next"])
+                resources.append(_resource("studies", name, "Its study file."))
+            resources.append(_resource("reports", name, "The report on it."))
+        return types.ListResourcesResult(resources=resources, next_cursor=page["next"])
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -230,7 +234,7 @@ def _error(refusal: "JudgeGymError | _Refused") -> dict[str, Any]:
 
 
 def _functions(name: str | None) -> dict[str, Any]:
-    """Returns functions in short, or one of them with the schema of its arguments."""
+    """Lists functions in short, or one of them with the schema of its arguments."""
     if name is None or any(verb.noun == name for verb in TOOLS.values()):
         return summaries(name)
     if name not in TOOLS:
@@ -240,7 +244,7 @@ def _functions(name: str | None) -> dict[str, Any]:
 
 
 def _readable(name: object) -> Verb:
-    """Returns a verb that may be called through `read`."""
+    """Finds a verb that may be called through `read`."""
     verb = TOOLS.get(str(name))
     if verb is None:
         raise not_found(
@@ -252,11 +256,11 @@ def _readable(name: object) -> Verb:
 
 
 def _inner_arguments(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the arguments within those of `read`."""
+    """Unpacks the arguments within those of `read`."""
     for name in given:
         if name not in ("function", "arguments"):
-            known = ("function", "arguments")
-            raise DesignError(unknown("argument", name, known, "read"), choices=known)
+            valid = ("function", "arguments")
+            raise DesignError(unknown("argument", name, valid, "read"), choices=valid)
     arguments = given.get("arguments") or {}
     if not isinstance(arguments, Mapping):
         raise DesignError("the arguments of a function are an object: name and value")
@@ -264,13 +268,13 @@ def _inner_arguments(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _sent(value: dict[str, Any], *, failed: bool = False) -> types.CallToolResult:
-    """Returns a result, which is sent once: as one line of JSON."""
+    """Encodes a result once, as one line of JSON."""
     content: list[types.ContentBlock] = [types.TextContent(text=compact_json(value))]
     return types.CallToolResult(content=content, is_error=failed)
 
 
 def _resource(kind: str, study: str, description: str) -> types.Resource:
-    """Returns a resource; what others wrote in it is set apart, so that it is JSON."""
+    """Describes a resource. What others wrote in it is set apart, so that it is JSON."""
     uri, name = f"{SCHEME}://{kind}/{quote(study, safe='')}", f"{kind}/{study}"
     return types.Resource(name=name, uri=uri, description=description, mime_type="application/json")
 
@@ -305,7 +309,7 @@ def _serve(app: App, token: str, errors: list[BaseException]) -> None:
 
 @asynccontextmanager
 async def over_http(app: App) -> AsyncIterator[App]:
-    """Returns an application that serves agents, each with the token of its own requests.
+    """Builds an application that serves agents, each with the token of its own requests.
 
     Nothing is kept between two requests, so that no caller can take over another's session.
     """

@@ -51,12 +51,12 @@ READ = (
 
 
 def is_tool(verb: Verb) -> bool:
-    """Returns whether a verb is a tool of its own."""
+    """Whether a verb is a tool of its own."""
     return verb.effect != "reads" or verb.tool in LISTED_READS
 
 
 def offered() -> list[types.Tool]:
-    """Returns a tool for each verb that has one, and two by which the others are found and read."""
+    """Lists a tool for each verb that has one, and two that find and read the others."""
     readable = sorted(verb.tool for verb in TOOLS.values() if not is_tool(verb))
     name = {"name": {"type": "string"}}
     call = {"function": {"enum": readable}, "arguments": {"type": "object"}}
@@ -79,7 +79,7 @@ def offered() -> list[types.Tool]:
 
 
 def _tool(verb: Verb) -> types.Tool:
-    """Returns a verb as a tool with its hints."""
+    """Describes a verb as a tool with its hints."""
     return types.Tool(
         name=verb.tool,
         description=f"{describe(verb)} {verb.note}".strip() + HINTS[verb.effect],
@@ -98,7 +98,7 @@ def _hints(effect: str) -> types.ToolAnnotations:
 
 
 def summaries(noun: str | None = None) -> dict[str, Any]:
-    """Returns all functions in one row each, or those of a noun."""
+    """Lists all functions in one row each, or those of a noun."""
     rows = [
         [verb.tool, verb.tool if is_tool(verb) else "read", _arguments(verb), describe(verb)]
         for verb in TOOLS.values()
@@ -108,7 +108,7 @@ def summaries(noun: str | None = None) -> dict[str, Any]:
 
 
 def _arguments(verb: Verb) -> str:
-    """Returns the names of a verb's arguments; those with a question mark may be left out."""
+    """Names a verb's arguments, with a question mark after those that may be left out."""
     required = {
         name for name, field in request_model(verb).model_fields.items() if field.is_required()
     }
@@ -117,17 +117,17 @@ def _arguments(verb: Verb) -> str:
 
 
 def not_found(what: str, name: object, names: Iterable[str]) -> DesignError:
-    """Returns the error for an unknown tool or function, with those of similar names."""
+    """Builds the error for an unknown tool or function, with those of similar names."""
 
     def words(text: str) -> set[str]:
         return {word.rstrip("s") for word in text.lower().replace(".", "_").split("_")}
 
-    def similarity(known: str) -> float:
-        shared = len(words(str(name)) & words(known))
-        return shared + SequenceMatcher(None, str(name), known).ratio()
+    def similarity(candidate: str) -> float:
+        shared = len(words(str(name)) & words(candidate))
+        return shared + SequenceMatcher(None, str(name), candidate).ratio()
 
-    near = sorted({*names}, key=lambda known: (-similarity(known), known))[:4]
-    near = [known for known in near if similarity(known) > SIMILAR]
+    near = sorted({*names}, key=lambda candidate: (-similarity(candidate), candidate))[:4]
+    near = [candidate for candidate in near if similarity(candidate) > SIMILAR]
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "`functions` lists all"
     return DesignError(f"unknown {what} {name!r}; {hint}", choices=near)
 
@@ -136,7 +136,7 @@ def not_found(what: str, name: object, names: Iterable[str]) -> DesignError:
 
 
 def arguments_schema(verb: Verb) -> dict[str, Any]:
-    """Returns the JSON Schema of a verb's arguments, without titles."""
+    """Builds the JSON Schema of a verb's arguments, without titles."""
     schema = _without_titles(request_model(verb).model_json_schema())
     properties = schema.setdefault("properties", {})
     for name in KNOBS:
@@ -149,7 +149,7 @@ def arguments_schema(verb: Verb) -> dict[str, Any]:
 
 
 def _knobs_schema() -> dict[str, Any]:
-    """Returns the schema of knobs by path, with their levels and questions."""
+    """Builds the schema of knobs by path, with their levels and questions."""
     properties: dict[str, Any] = {}
     for path, knob in Design.knobs().items():
         if path == "judge.model":
@@ -176,20 +176,20 @@ def _without_titles(part: Any) -> Any:
 
 
 def _brief_schema(verb: Verb) -> dict[str, Any]:
-    """Returns the schema of a verb's arguments without defaults, limits and inner schemas."""
-    whole = request_model(verb).model_json_schema()
+    """Builds a verb's schema of arguments without defaults, limits and inner schemas."""
+    model_schema = request_model(verb).model_json_schema()
     properties = {
-        name: _brief(part, whole.get("$defs", {}))
-        for name, part in whole.get("properties", {}).items()
+        name: _brief(part, model_schema.get("$defs", {}))
+        for name, part in model_schema.get("properties", {}).items()
     }
     for name in {*EXPLAINED} & {*properties}:
         properties[name].pop("description", None)
     schema = {"type": "object", "properties": properties}
-    return schema | ({"required": whole["required"]} if whole.get("required") else {})
+    return schema | ({"required": model_schema["required"]} if model_schema.get("required") else {})
 
 
 def _brief(part: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a part of a schema in short; a record is described by the names of its fields."""
+    """Shortens a part of a schema. A record is described by the names of its fields."""
     if "$ref" in part:
         record = known[part["$ref"].rpartition("/")[2]]
         required = record.get("required", ())

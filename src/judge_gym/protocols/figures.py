@@ -1,4 +1,4 @@
-"""Figures of the protocol: belief, stated expert agreement, swaps, single stages against subsets.
+"""Figures of the protocol: stated expert agreement, swaps, single stages against subsets.
 
 They are drawn as those of `analysis.figures`.
 """
@@ -9,64 +9,15 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
-from judge_gym.analysis.figures.drawing import BLUE, GREY, INK, MAX_ROWS, OUTLINE, SHARE, alt
-from judge_gym.analysis.frames import CELL, JUDGE
+from judge_gym.analysis.figures.drawing import BLUE, GREY, INK, MAX_ROWS, SHARE, alt
+from judge_gym.analysis.frames import JUDGE
 from judge_gym.analysis.stats.intervals import seeded
 
-_BELIEFS = ["belief", "plausibility", "pignistic"]
-_OPEN = "datum.plausibility - datum.belief > 1e-9"
 _MAX_RIVALS = 4
 _USED = ("own", "rival's", "third party's", "given")
 _STATED = "stated expert agreement"
 _EXPLAINED = "Stated: the probability that two of three experts would agree."
 _MAX_POINTS = 2000
-
-
-def _belief_finding(beliefs: pd.DataFrame) -> str:
-    """States which judge is the least decisive."""
-    gap = (beliefs["plausibility"] - beliefs["belief"]).groupby(beliefs[JUDGE]).mean()
-    if not (gap > 1e-9).any():
-        return "All verdicts name a single stage: belief equals plausibility"
-    if len(gap) == 1:
-        return f"{gap.index[0]}: plausibility exceeds belief by {gap.iloc[0]:.2f} on average"
-    return (
-        f"{gap.idxmax()} is the least decisive: plausibility exceeds belief by {gap.max():.2f} on "
-        f"average ({gap.idxmin()}: {gap.min():.2f})"
-    )
-
-
-@drawing.figure([*CELL, "stage", *_BELIEFS], known=_BELIEFS, finding=_belief_finding)
-def belief_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows the range from belief to plausibility per judge and stage, by task and variant."""
-    stages = range(1, int(data["stage"].max()) + 1)
-    shown, more = drawing.fitting_rows(data, judges=MAX_ROWS // 4, step=10 * len(stages))
-    base = alt.Chart(shown).encode(
-        y=drawing.row_names(JUDGE, shown[JUDGE]),
-        yOffset=alt.YOffset("stage:O", scale=alt.Scale(domain=list(stages))),
-    )
-    colours = drawing.ordinal_colours("stage", "stage", stages)
-    bars = base.mark_bar(**OUTLINE).encode(
-        x=alt.X("belief:Q", title="belief to plausibility", scale=SHARE),
-        x2=alt.X2("plausibility:Q"),
-        color=colours,
-    )
-    ticks = (
-        base.transform_filter(_OPEN)
-        .mark_point(shape=drawing.BAR_SHAPE, size=40, strokeWidth=2, stroke=INK)
-        .encode(x=alt.X("pignistic:Q"))
-    )
-    dots = (  # a bar of no length shows no colour
-        base.transform_filter(f"!({_OPEN})")
-        .mark_circle(size=40, opacity=1, **OUTLINE)
-        .encode(x=alt.X("pignistic:Q"), color=colours)
-    )
-    layered = alt.layer(bars, ticks, dots).properties(width=drawing.WIDTH, height=alt.Step(9))
-    note = (
-        "Bars: from the share of verdicts that name only this stage (belief) to the share that "
-        "name it at all (plausibility); strokes: pignistic probability, which divides a verdict "
-        "equally among its stages. Dots: belief equals plausibility."
-    )
-    return drawing.faceted(layered, "panel", list(shown["panel"])), [note, more]
 
 
 def _probe_finding(probes: pd.DataFrame) -> str:
@@ -150,8 +101,8 @@ def reliability_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Dra
         ),
     )
     rules = drawing.interval_rules(base, y)
-    chart = alt.layer(diagonal, rules, points, data=shown).properties(width=240, height=240)
-    grid = drawing.faceted(chart, JUDGE, list(shown[JUDGE]), columns=3, width=240)
+    chart = alt.layer(diagonal, rules, points, data=shown).properties(width=200, height=200)
+    grid = drawing.faceted(chart, JUDGE, list(shown[JUDGE]), columns=3, width=200)
     note = "Below the line, judges are overconfident: other verdicts agree less than stated."
     return grid, [note, more]
 
@@ -204,9 +155,9 @@ def swap_figure(data: pd.DataFrame) -> drawing.Drawn:
         x=alt.X("last:Q"), text=alt.Text("author:N")
     )
     rules = drawing.interval_rules(own, x, "start", "end")
-    chart = alt.layer(rules, points, authors).properties(width=290, height=alt.Step(16))
+    chart = alt.layer(rules, points, authors).properties(width=240, height=alt.Step(16))
     note = f"{_EXPLAINED} Each line: a rival's rubric, named beside it."
-    return drawing.faceted(chart, "task", list(shown["task"]), width=290), [note, more, fewer]
+    return drawing.faceted(chart, "task", list(shown["task"]), width=240), [note, more, fewer]
 
 
 def _method_finding(methods: pd.DataFrame) -> str:
@@ -244,6 +195,6 @@ def method_figure(data: pd.DataFrame) -> drawing.Drawn:
         .mark_point(fill=BLUE, stroke=INK, strokeWidth=0.5, fillOpacity=0.8, size=45)
         .encode(x=x, y=y, tooltip=[alt.Tooltip(of) for of in ("item:N", "single:Q", "subset:Q")])
     )
-    chart = alt.layer(diagonal, points, data=drawn).properties(width=340, height=300)
+    chart = alt.layer(diagonal, points, data=drawn).properties(width=280, height=260)
     note = "Squared distances, one point per item. Below the line, subsets reduce disagreement."
     return drawing.faceted(chart, "task", list(shown["task"])), [note, more]

@@ -64,10 +64,9 @@ def questions(thresholds: Thresholds = DEFAULTS) -> report.Questions:
         thresholds: the limits at which validity checks pass.
     """
     more: Mapping[str, report.Sections] = {
-        report.WHICH: (reference_values,),
-        report.CHOICES: (folded(rubric_author),),
-        report.DISAGREEMENT: (folded(conflicts), folded(decisiveness)),
+        report.QUALITY: (reference_values,),
         report.BIASES: (folded(overconfidence),),
+        report.DETAILS: (rubric_author, conflicts, decisiveness),
     }
     instead: Mapping[SectionOf, SectionOf] = {
         ordinary.findings: partial(findings, thresholds=thresholds),
@@ -302,7 +301,6 @@ def decisiveness(given: ReportInput) -> Section | None:
                 uncertainty(data),
             ),
         ],
-        charts=[Chart("Belief and plausibility by stage", figures.belief_figure, beliefs)],
     )
 
 

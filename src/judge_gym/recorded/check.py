@@ -29,7 +29,8 @@ from judge_gym.recorded.check_sentences import (
     system_sentence,
     table_notes,
 )
-from judge_gym.recorded.file import DEFAULTS, read_file
+from judge_gym.recorded.file import DEFAULTS
+from judge_gym.recorded.logs import read_verdicts
 from judge_gym.recorded.options import FileOptions, FileReading, RoleName
 from judge_gym.recorded.recording import (
     LabelScale,
@@ -190,7 +191,7 @@ def check(
 
 def read_certain(source: "Path | pd.DataFrame", options: FileOptions = DEFAULTS) -> FileReading:
     """Reads a file about which nothing is uncertain, or whose proposals are accepted."""
-    reading = read_file(source, options)
+    reading = read_verdicts(source, options)
     reading.refuse_open_questions()
     return reading
 

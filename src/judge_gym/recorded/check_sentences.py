@@ -210,16 +210,18 @@ def missing(reading: FileReading, table: JudgeTable) -> Iterator[str]:
     """Yields what the file does not support, and which column or how many labels would."""
     recording, rows = reading.recording, table["rows"]
     items, ways = recording.items, EXPORT_WAYS if reading.export else WAYS
+    of_log = not reading.export and not reading.roles  # which has no columns to name
     labelled = recording.labels["item"].nunique()
     if table["kind"] is None and labelled:
         yield f"None of the {labelled:,} items with labels has a verdict: judge those"
     elif table["kind"] is None:
-        yield no_labels(export=reading.export)
+        yield no_labels(export=reading.export, log=of_log)
     elif table["kind"] == "agreement" and table["people"] is None:
         many = "the labelled items"
         if table["known_items"] > RATED_TWICE:
             many = f"about {RATED_TWICE} of {many}"
-        yield f"People with each other: a second rater on {many} ({ways['people']})"
+        way = "--labels FILE" if of_log else ways["people"]
+        yield f"People with each other: a second rater on {many} ({way})"
     yield from _undecided(table)
     scale = table["scale"]
     if scale is not None and scale["kind"] == "binary" and scale["positive"] is None:
@@ -227,6 +229,8 @@ def missing(reading: FileReading, table: JudgeTable) -> Iterator[str]:
             "Sensitivity, specificity and the corrected rate: which of "
             f"{' and '.join(scale['labels'])} is the positive label (--positive LABEL)"
         )
+    if of_log:
+        return
     if not (recording.verdicts["repeat"] > 0).any():
         yield (
             "No repeats: consistency needs a second verdict of a judge on an item "
@@ -245,9 +249,14 @@ def missing(reading: FileReading, table: JudgeTable) -> Iterator[str]:
         yield f"No prices: comparing judges by price needs a column of dollars ({ways['usd']})"
 
 
-def no_labels(*, export: bool) -> str:
+def no_labels(*, export: bool, log: bool = False) -> str:
     """Says how it becomes known how good the judges of a file without labels are."""
     ways = EXPORT_WAYS if export else WAYS
+    if log:
+        return (
+            f"No labels: how good a judge is needs people's labels of about {LABELS} items "
+            "(--labels FILE)"
+        )
     return (
         f"No labels: how good a judge is needs people's labels of about {LABELS} items "
         f"({ways['people']}, or --labels FILE), or known answers ({ways['truth']})"

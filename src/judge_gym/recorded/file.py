@@ -21,7 +21,7 @@ from judge_gym.recorded.recording import (
     complete_columns,
     transcript_text,
 )
-from judge_gym.recorded.roles import GENERIC, NEARLY_FULL, Layout, find_layout, name_words
+from judge_gym.recorded.roles import GENERIC, NEARLY_FULL, Layout, find_layout, fold, name_words
 from judge_gym.recorded.scales import (
     MISSING_WORDS,
     Comparison,
@@ -94,7 +94,7 @@ def read_file(
     table = source if isinstance(source, Table) else read_table(source)
     if is_export(table):
         reading = read_export(table, options)
-        return reading if options.labels is None else _with_labels(reading, options)
+        return reading if options.labels is None else with_labels(reading, options)
     labels_table = read_table(options.labels) if options.labels else None
     layout = find_layout(table, _options_of_verdicts(options, table, labels_table), judged=judged)
     gathered = _Gathered(problems=[*layout.problems], notes=[*table.notes])
@@ -102,6 +102,8 @@ def read_file(
     refuse_rows(table.name, len(table.frame) * len(layout.raters), "cells for labels")
     items, ids = _items(table, layout, gathered)
     verdicts, labels = _verdicts(table, layout, ids, gathered), _labels(table, layout, ids)
+    if not judged:
+        verdicts = _without_other_labels(verdicts, labels, gathered)
     roles = [*layout.roles]
     if labels_table is not None:
         further = _join_labels(labels_table, options, items, layout, gathered)
@@ -148,8 +150,11 @@ def read_file(
     )
 
 
-def _with_labels(reading: FileReading, options: FileOptions) -> FileReading:
-    """Adds people's labels in a second file to an export; they name its stages or count them."""
+def with_labels(reading: FileReading, options: FileOptions) -> FileReading:
+    """Adds people's labels in a second file to an export or a log.
+
+    They name the labels of its scale, or count them.
+    """
     recording, gathered = reading.recording, _Gathered()
     table = read_table(Path(options.labels or ""))
     items = recording.items.assign(id=recording.items["item"])
@@ -161,7 +166,7 @@ def _with_labels(reading: FileReading, options: FileOptions) -> FileReading:
     rows = joined.rows
     for place, value in rows.loc[~rows["raw"].isin(meanings), ["place", "raw"]].to_numpy():
         gathered.problems.append(f"{place}: the label {value!r} is none of {', '.join(scale)}")
-    _refuse(table.name, gathered.problems)
+    _refuse(recording.source, gathered.problems)
     read = _read_labels(rows, ScaleReading(recording.scale, meanings), gathered)
     labels = complete_columns(read, LABEL_COLUMNS)
     labels = pd.concat([recording.labels, labels], ignore_index=True)
@@ -348,7 +353,7 @@ def _verdicts(table: Table, layout: Layout, ids: pd.Series, gathered: _Gathered)
     shared["repeat"] = _repeats(frame, layout)
     parts = []
     if layout.who is not None and layout.verdict is not None:
-        judged = ~frame[layout.who].isin(layout.people)
+        judged = ~frame[layout.who].isin(layout.people | layout.ignored)
         part = shared.assign(judge=frame[layout.who], raw=frame[layout.verdict])
         parts.append(part.assign(asked=True, column=layout.verdict)[judged])
     for column, (judge, repeat) in layout.judges.items():
@@ -416,6 +421,21 @@ def _repeats(frame: pd.DataFrame, layout: Layout) -> pd.Series:
     values = frame[layout.repeat]
     ordered = sorted(values.unique(), key=lambda value: (as_number(value) or 0.0, value))
     return values.map({value: place for place, value in enumerate(ordered)}).astype("int64")
+
+
+def _without_other_labels(
+    verdicts: pd.DataFrame, labels: pd.DataFrame, gathered: _Gathered
+) -> pd.DataFrame:
+    """Leaves out judges that give none of people's labels, such as scores beside pass and fail."""
+    words = {fold(value) for value in labels["raw"].unique()}
+    judges = [
+        str(judge)
+        for judge, values in verdicts.groupby("judge", sort=False)["raw"]
+        if words and not words & {fold(value) for value in values.unique()}
+    ]
+    if judges:
+        gathered.notes.append(f"Not used: verdicts of {_listed(judges)}, who use other labels.")
+    return verdicts[~verdicts["judge"].isin(judges)]
 
 
 def _labels(table: Table, layout: Layout, ids: pd.Series) -> pd.DataFrame:
@@ -546,6 +566,20 @@ def _compare_scores(
         if not any(is_compared.any() for is_compared in rows):
             columns = [str(name) for frame in frames for name in frame["column"].unique()]
             gathered.problems.append(unknown("column", part.column, columns, "--score"))
+            continue
+        values = [
+            value
+            for frame, is_compared in zip(frames, rows, strict=True)
+            for value in frame.loc[is_compared, "raw"].unique()
+        ]
+        if not any(as_number(value) is not None for value in values):
+            gathered.problems.append(
+                f"--score compares numbers, and {part.column} has {_listed(values, 4)}"
+            )
+    if not gathered.problems:
+        gathered.problems += _uncompared(frames, comparisons, compared)
+    if gathered.problems:
+        return options
     words: set[str] = {value for value in items["truth"] if value and as_number(value) is None}
     for frame, rows in zip(frames, zip(*compared, strict=True), strict=True):
         others = frame.loc[~np.logical_or.reduce(rows), "raw"]
@@ -570,6 +604,27 @@ def _compare_scores(
         text = f"{part.column} {part.sign} {part.number:g}"
         gathered.notes.append(f"Where {text}, the label is {yes}; else it is {no}.")
     return options if options.positive else replace(options, positive=yes)
+
+
+def _uncompared(
+    frames: Sequence[pd.DataFrame],
+    comparisons: Sequence[Comparison],
+    compared: Sequence[Sequence[pd.Series]],
+) -> list[str]:
+    """Names the columns of numbers that comparisons leave as they are, of which labels are made."""
+    columns: dict[str, list[str]] = {}
+    for frame, rows in zip(frames, zip(*compared, strict=True), strict=True):
+        others = frame.loc[~np.logical_or.reduce(rows)]
+        for column, values in others.groupby("column", sort=False)["raw"]:
+            numbers = [value for value in values.unique() if as_number(value) is not None]
+            if len(numbers) > 2:
+                columns[str(column)] = numbers
+    if not columns:
+        return []
+    parts = [f"{part.column}{part.sign}{part.number:g}" for part in comparisons]
+    whole = ",".join([*parts, *(f"{column}>=NUMBER" for column in columns)])
+    listed = "; ".join(f"{name} has {_listed(numbers, 4)}" for name, numbers in columns.items())
+    return [f"--score makes two labels, and {listed}: compare these too, --score {whole!r}"]
 
 
 def _is_compared(frame: pd.DataFrame, name: str) -> pd.Series:
@@ -729,6 +784,9 @@ def _find_equal_texts(items: pd.DataFrame, labels: pd.DataFrame, gathered: _Gath
 
 
 def _say_unused(layout: Layout, gathered: _Gathered) -> None:
+    if layout.ignored:
+        names = _listed(sorted(layout.ignored))
+        gathered.notes.append(f"Not used of {layout.who}: {names}, named by no --judge or --human.")
     if layout.unused:
         gathered.notes.append(f"Not used: {_listed(layout.unused, 20)}.")
 

@@ -224,7 +224,14 @@ class FileReading:
         """Refuses a file without verdicts, where they are needed."""
         if self.recording.verdicts.empty:
             hints = "".join(f"\n- {hint}" for hint in self.hints)
+            source, advice = self.recording.source, ""
+            if not (self.hints or self.recording.labels.empty):
+                advice = (
+                    "\n- if people gave all of them: judge-gym check VERDICTS --labels "
+                    f"{source} reads them beside verdicts in another file, and judge-gym init "
+                    f"--csv {source} makes a study that asks judges about the same texts"
+                )
             raise DesignError(
-                f"{self.recording.source} has no verdicts of a judge; name their column with "
-                f"--judge{hints}\n{self.roles_text()}"
+                f"{source} has no verdicts of a judge; name their column with --judge{hints}"
+                f"{advice}\n{self.roles_text()}"
             )

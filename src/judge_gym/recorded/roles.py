@@ -88,6 +88,13 @@ MODEL_NAME = re.compile(
     r"gpt|claude|haiku|sonnet|opus|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|grok|\bo[134]\b|sim:",
     re.IGNORECASE,
 )
+HUMAN_KINDS = frozenset(
+    "human humans person people annotator annotation rater reviewer expert manual crowd".split()
+)
+"""Values of a column of kinds that say that a person gave the label of the row."""
+MACHINE_KINDS = frozenset(
+    "llm model ai judge machine auto automatic automated code bot autorater api eval".split()
+)
 PERSON_PREFIX = "label."
 """What stands before a rater in an export of people's labels."""
 
@@ -193,6 +200,8 @@ class Layout:
     """Of a long table: the column that names who gave the verdict or label of the row."""
     people: frozenset[str] = frozenset()
     """Who of them are people."""
+    ignored: frozenset[str] = frozenset()
+    """Who of them is neither, as the user has named the judges."""
     verdict: str | None = None
     """Of a long table: the column of verdicts or labels."""
     truth: str | None = None
@@ -513,26 +522,62 @@ class _Finder:
         names = [str(name) for name in self.columns[column].counts.index]
         declared = {*self.options.people} & {*names}
         judges = {*self.options.judges} & {*names}
-        models = [name for name in names if MODEL_NAME.search(name)]
-        people = declared
-        if self.labels_only or (everybody and not declared):
+        reason = ""
+        if self.labels_only:
             people = set(names)
-        if judges:
-            people = people - judges
-        elif everybody and models and not self.labels_only and not declared:
-            people = people - {*models}
-            certain = False
+        elif declared:
+            people = declared
+        else:
+            people, reason, evident = self._people_among(column, names, everybody=everybody)
+            certain = certain and (evident or bool(judges))
+        people -= judges
         self.layout.who, self.layout.people = column, frozenset(people)
-        if len(people) < len(names):
-            judging = [name for name in names if name not in people]
+        if judges:
+            self.layout.ignored = frozenset({*names} - judges - people)
+        judging = [name for name in names if name not in people | self.layout.ignored]
+        if judging:
             option = f"--judge {shlex.quote(column)}"
-            self._take(column, "judge", f"{WHO_REASON}{_few(judging)}", option, certain=certain)
+            sure = certain or bool(reason)  # the question about people says it all
+            self._take(column, "judge", f"{WHO_REASON}{_few(judging)}", option, certain=sure)
         if people:
             option = f"--human {shlex.quote(column)}"
             if len(people) < len(names):
                 option = " ".join(f"--human {shlex.quote(name)}" for name in sorted(people))
-            labelling = f"{WHO_REASON}{_few(name for name in names if name in people)}"
+            labelling = f"{WHO_REASON}{_few(name for name in names if name in people)}{reason}"
             self._take(column, "person", labelling, option, certain=certain)
+
+    def _people_among(
+        self, column: str, names: Sequence[str], *, everybody: bool
+    ) -> tuple[set[str], str, bool]:
+        """Returns who of the names of a long table are people, why, and whether that is certain."""
+        models = {name for name in names if MODEL_NAME.search(name)}
+        for kind in self._free(lambda c: c.name != column and self._names_kinds(c)):
+            pairs = self.table.frame[[column, kind.name]].drop_duplicates()
+            if not pairs[column].is_unique:
+                continue
+            human = pairs[kind.name].map(fold).isin(HUMAN_KINDS)
+            self.taken.add(kind.name)
+            return {*pairs.loc[human, column]}, f", by {kind.name}", True
+        if everybody:
+            return {*names} - models, "", not models
+        people = {name for name in names if {*name_words(name)} & NAMES["person"]} - models
+        if people:
+            return people, ", by their names", True
+        others = {*names} - models
+        if models and others and self._rate_fewer(column, others):
+            return others, ", who rate fewer items than the others", False
+        return set(), "", True
+
+    def _names_kinds(self, column: Column) -> bool:
+        """Whether a column says of each row whether a person or a machine gave its label."""
+        kinds = {fold(str(value)) for value in column.counts.index[:MOST_LABELS]}
+        known = kinds <= HUMAN_KINDS | MACHINE_KINDS
+        return known and column.full == 1 and 2 <= len(column.counts) and bool(kinds & HUMAN_KINDS)
+
+    def _rate_fewer(self, column: str, names: set[str]) -> bool:
+        """Whether each of some names has far fewer rows than the busiest name."""
+        counts = self.columns[column].counts
+        return bool((counts[[*names]] < NEARLY_FULL * counts.iloc[0]).all())
 
     def _find_long_verdict(self) -> None:
         """Finds the column of a long table that has the verdict of each row."""
@@ -925,7 +970,11 @@ class _Finder:
             named = any(c.named("person") or c.named("judge") or c.named("verdict") for c in group)
             return any(c.labels & LABEL_WORDS for c in group), named, len(group)
 
-        likely = [group for group in groups if any(evidence(group)[:2]) or len(group) > 1]
+        likely = [
+            group
+            for group in groups
+            if self.labels_only or any(evidence(group)[:2]) or len(group) > 1
+        ]
         return max(likely, key=evidence, default=[])
 
     def _propose_labels(

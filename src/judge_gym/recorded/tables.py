@@ -44,6 +44,11 @@ FITS = 0.5
 LONGEST_NAME = 40
 HEADER_NAMES = {"text", "id", "item", "output", "input", "response", "answer", "label", "truth"}
 """Names of columns that only a header has."""
+DEPTH = 3
+"""How deep fields of objects in objects are read, and lists of rows are looked for."""
+MOST_NAMED = 30
+NAME_KEYS = ("judge", "rater", "annotator", "evaluator", "scorer", "metric", "name")
+"""The fields of an object in a list that may name it."""
 LISTED = 5
 """The problems of one kind that a message lists."""
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -483,8 +488,33 @@ def _items_from(document: str, place: int) -> Generator[Any, None, int]:
 
 
 def _items_of_object(name: str, document: str, place: int) -> Iterator[Any]:
-    """Yields the items of the one list in an object; other fields are not read."""
-    lists = []
+    """Yields the items of the one list in an object; other fields are not read.
+
+    Lists of the object itself come first; without one, lists of objects in the objects in it, such
+    as `results.rows`.
+    """
+    lists = {
+        path: start
+        for path, start in _lists_of_objects(document, place, DEPTH)
+        if "." not in path or document[_skip_space(document, start + 1)] == "{"
+    }
+    own = {path: start for path, start in lists.items() if "." not in path}
+    lists = own or lists
+    if not lists:
+        raise DesignError(
+            f"{name} is one object without a list of rows; write a list of objects, or an object "
+            "on each line"
+        )
+    if len(lists) > 1:
+        listed = ", ".join(map(repr, lists))
+        raise DesignError(f"{name} holds several lists ({listed}); keep one of them")
+    yield from _items_from(document, next(iter(lists.values())))
+
+
+def _lists_of_objects(
+    document: str, place: int, depth: int, before: str = ""
+) -> Generator[tuple[str, int], None, int]:
+    """Yields the name and the place of each list in an object, and returns the place after it."""
     place = _skip_space(document, place + 1)
     while document[place : place + 1] != "}":
         field, place = DECODER.raw_decode(document, place)
@@ -492,25 +522,32 @@ def _items_of_object(name: str, document: str, place: int) -> Iterator[Any]:
         if document[place : place + 1] != ":":
             raise json.JSONDecodeError("expecting ':'", document, place)
         place = _skip_space(document, place + 1)
-        if document[place : place + 1] == "[":
-            lists.append(str(field))
-            if len(lists) > 1:
-                listed = ", ".join(map(repr, lists))
-                raise DesignError(f"{name} holds several lists ({listed}); keep one of them")
-            place = yield from _items_from(document, place)
+        sign = document[place : place + 1]
+        if sign == "{" and depth > 1:
+            place = yield from _lists_of_objects(document, place, depth - 1, f"{before}{field}.")
         else:
-            _, place = DECODER.raw_decode(document, place)
+            if sign == "[":
+                yield f"{before}{field}", place
+            place = _after_value(document, place)
         place = _skip_space(document, place)
         sign = document[place : place + 1]
         if sign == ",":
             place = _skip_space(document, place + 1)
         elif sign != "}":
             raise json.JSONDecodeError("expecting ',' or '}'", document, place)
-    if not lists:
-        raise DesignError(
-            f"{name} is one object without a list of rows; write a list of objects, or an object "
-            "on each line"
-        )
+    return place + 1
+
+
+def _after_value(document: str, place: int) -> int:
+    """Returns the place after a value; of a list, one item is in memory at a time."""
+    if document[place : place + 1] != "[":
+        return int(DECODER.raw_decode(document, place)[1])
+    items = _items_from(document, place)
+    while True:
+        try:
+            next(items)
+        except StopIteration as end:
+            return int(end.value)
 
 
 def _refuse_many_values(name: str, text: str) -> None:
@@ -535,14 +572,37 @@ def _kind(value: object) -> str:
 
 
 def _flat(row: Mapping[str, Any], before: str = "", depth: int = 0) -> dict[str, Any]:
-    """Returns the fields of an object, those of objects in it under dotted names."""
+    """Returns the fields of an object, those of objects in it under dotted names.
+
+    A list of objects that each have a name of their own is read as an object with these names:
+
+    >>> _flat({"scores": [{"name": "gpt", "value": 1}, {"name": "haiku", "value": 0}]})
+    {'scores.gpt.value': 1, 'scores.haiku.value': 0}
+    """
     cells: dict[str, Any] = {}
     for name, value in row.items():
-        if isinstance(value, dict) and depth < 3 and value:
-            cells |= _flat(value, f"{before}{name}.", depth + 1)
+        fields = _by_name(value) if isinstance(value, list) else value
+        if isinstance(fields, dict) and depth < DEPTH and fields:
+            cells |= _flat(fields, f"{before}{name}.", depth + 1)
         else:
             cells[f"{before}{name}"] = value
     return cells
+
+
+def _by_name(values: Sequence[Any]) -> Mapping[str, Any] | None:
+    """Returns objects by the name that tells them apart; None for messages and other lists."""
+    if not 0 < len(values) <= MOST_NAMED or not all(isinstance(value, dict) for value in values):
+        return None
+    if any("role" in value or "content" in value for value in values):
+        return None  # a transcript
+    for key in NAME_KEYS:
+        names = [value.get(key) for value in values]
+        if all(isinstance(name, str) and name for name in names) and len({*names}) == len(names):
+            return {
+                str(value[key]): {name: part for name, part in value.items() if name != key}
+                for value in values
+            }
+    return None
 
 
 # --- parquet and Excel ---------------------------------------------------------------------------

@@ -10,7 +10,7 @@ _agent: ContextVar[bool] = ContextVar("agent", default=False)
 
 
 def machine_user() -> str:
-    """Returns the user of this machine under whom the process runs."""
+    """The user of this machine under whom the process runs."""
     try:
         return f"user {getpass.getuser()}"
     except (KeyError, OSError):  # a container may have no entry for its user
@@ -18,12 +18,12 @@ def machine_user() -> str:
 
 
 def current_actor() -> str:
-    """Returns who acts: the sender of the request that is handled, or the user of this machine."""
+    """Who acts: the sender of the request that is handled, or the user of this machine."""
     return _actor.get(None) or machine_user()
 
 
 def by_agent() -> bool:
-    """Returns whether an agent asks, over MCP."""
+    """Whether an agent asks, over MCP."""
     return _agent.get()
 
 

@@ -12,13 +12,13 @@ UNKNOWN = "unknown build"
 
 
 def version() -> str:
-    """Returns the version of the package."""
+    """The version of the package."""
     return metadata.version("judge-gym")
 
 
 @cache
 def build() -> str:
-    """Returns the commit, with `-dirty` for a changed checkout; else that it is unknown."""
+    """The commit, with `-dirty` for a changed checkout, if it is known."""
     root = PACKAGE.parents[1]
     # A package that was installed below a checkout of something else is not part of that.
     if PACKAGE.parent.name == "src" and (root / ".git").exists():
@@ -30,7 +30,7 @@ def build() -> str:
 
 
 def _commit_of(checkout: Path) -> str:
-    """Returns what git calls the checkout; empty where git cannot say."""
+    """Asks git for the commit of a checkout, if it can say."""
     words = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         described = subprocess.run(

@@ -23,7 +23,7 @@ class Draw:
 
     @property
     def seed(self) -> int:
-        """The draw as a seed of 31 bits; every part counts, or a second ask would repeat the first.
+        """The draw as a seed of 31 bits. Without every part a second ask would repeat the first.
 
         >>> Draw("7").seed == Draw("7", 0, 0).seed != Draw("7", 0, 1).seed
         True
@@ -68,12 +68,12 @@ class Request:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters; `web_search` only if it is set, so that older keys stay the same."""
+        """The parameters, `web_search` only if it is set, so that older keys stay the same."""
         parameters = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         return {**parameters, "web_search": True} if self.web_search else parameters
 
     def key(self, endpoint: str = "") -> str:
-        """Returns the ledger's key: a hash of request, model and endpoint.
+        """Computes the ledger's key: a hash of request, model and endpoint.
 
         The endpoint of a local model is the hash of its file, which stands for its name.
         """

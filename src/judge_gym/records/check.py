@@ -20,7 +20,7 @@ class CheckedQuantity(TypedDict):
 
 
 class CheckedRoles(TypedDict):
-    """The columns of the file by what they were taken for; null for what it does not have."""
+    """The columns of the file by role, null for a role that no column has."""
 
     item: Annotated[str | None, UNTRUSTED]
     text: Annotated[str | None, UNTRUSTED]

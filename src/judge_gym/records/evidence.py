@@ -57,7 +57,7 @@ class Evidence:
 
     @property
     def body(self) -> str:
-        """Everything that a judge can read, as one text; a pair is a JSON list."""
+        """Everything that a judge can read as one text, which is a JSON list for a pair."""
         if not self.responses:
             return self.text
         return json.dumps([self.text, *self.responses], ensure_ascii=False)
@@ -70,7 +70,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A text that an editor made from evidence; `text` is None if that failed."""
+    """A text that an editor made from evidence. Its `text` is None if that failed."""
 
     evidence: Evidence
     text: str | None
@@ -105,7 +105,7 @@ class Pool:
 
 
 def render_fields(fields: Mapping[str, str]) -> str:
-    r"""Returns named parts as one text, which is an item's text for hashes, views and pages.
+    r"""Joins named parts to one text, which is an item's for hashes, views and pages.
 
     >>> render_fields({"input": "2 + 2?", "output": "4"})
     'INPUT\n2 + 2?\n\nOUTPUT\n4'
@@ -114,7 +114,7 @@ def render_fields(fields: Mapping[str, str]) -> str:
 
 
 def render_messages(messages: Sequence[Any]) -> str:
-    r"""Returns a transcript as readable text: a line per speaker, its words indented below.
+    r"""Writes a transcript with a line per speaker, whose words are indented below.
 
     Messages have the form of OpenAI's, Anthropic's or Inspect's APIs: `role` and `content`, a text
     or a list of blocks, with `tool_calls`. The indentation keeps words of a message from posing
@@ -139,7 +139,7 @@ def render_messages(messages: Sequence[Any]) -> str:
 
 
 def _block(block: Any) -> str:
-    """Returns a part of a message's content: its text, a tool call or a tool's result."""
+    """Writes a part of a message's content: its text, a tool call or a tool's result."""
     if not isinstance(block, Mapping):
         return "" if block is None else str(block)
     match block.get("type"):
@@ -156,7 +156,7 @@ def _block(block: Any) -> str:
 
 
 def _tool_call(call: Any) -> str:
-    """Returns a tool call in the form of OpenAI's or Inspect's API."""
+    """Writes a tool call in the form of OpenAI's or Inspect's API."""
     if not isinstance(call, Mapping):
         return _call_text(None, call)
     function = call.get("function")
@@ -166,5 +166,5 @@ def _tool_call(call: Any) -> str:
 
 
 def _call_text(name: Any, arguments: Any) -> str:
-    given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return f"calls {name or 'a tool'}({given})"
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"calls {name or 'a tool'}({text})"

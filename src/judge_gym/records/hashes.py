@@ -10,17 +10,17 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def content_hash(text: str) -> str:
-    """Returns the SHA-256 of a text."""
+    """Computes the SHA-256 of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def storable(text: str) -> str:
-    """Returns a text that any database accepts: lone surrogates become `?`, NUL `\ufffd`."""
+    """Replaces what databases refuse in a text: lone surrogates by `?`, NUL by `�`."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
 
 
 def digest(value: Any) -> str:
-    """Returns the hash of a JSON value, which does not depend on the order of its keys.
+    """Hashes a JSON value, whatever the order of its keys.
 
     >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     True
@@ -30,7 +30,7 @@ def digest(value: Any) -> str:
 
 @lru_cache(256)
 def bare_endpoint(url: str) -> str:
-    """Returns an endpoint without user, password and query, which may be secret.
+    """Removes user, password and query, which may be secret, from an endpoint.
 
     >>> bare_endpoint("https://user:key@host:8000/v1?key=secret")
     'https://host:8000/v1'

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 
 def install_command(extra: str) -> str:
-    """Returns the command that adds an extra to this installation.
+    """Writes the command that adds an extra to this installation.
 
     A folder that judge-gym was installed from is named again, since an index may have another
     version; so is the program that installed it.

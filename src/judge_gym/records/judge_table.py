@@ -13,14 +13,17 @@ TruthKind = Literal["accuracy", "agreement"]
 MeasureName = Literal["exact", "balanced", "weighted", "rank", "error"]
 """The measures that can decide standings; a declared loss is another."""
 Decider = Literal["exact", "balanced", "weighted", "rank", "error", "loss"]
-
-
+OTHER_RUBRIC = (
+    "people labelled under another rubric than the judges, which wrote their own: the same stage "
+    "number may mean something else"
+)
+"""What readers must know of agreement with people where a task gives no rubric."""
 Unit = Literal["share", "points", "dollars", "seconds", "coefficient", "stages", "loss"]
 """How the values of a measure are written."""
 
 
 class Quantity(TypedDict):
-    """An estimate; its interval is null where it is withheld."""
+    """An estimate, whose interval is null where it is withheld."""
 
     value: float
     low: float | None
@@ -80,7 +83,8 @@ class PeopleRate(TypedDict):
 
     setup: UntrustedText
     quantity: UntrustedText
-    """What is estimated, in words: `pass rate`, or `mean stage` from 0 to 1."""
+    """What is estimated, in words: `pass rate`; of ordered labels `mean (from 1 to 5)` where they
+    are numbers in equal steps, else `mean stage`, from 0 to 1."""
     raw: Quantity
     """By the setup alone."""
     corrected: Quantity
@@ -277,18 +281,18 @@ CORRECTED = (
 
 
 def deciding_column(table: JudgeTable) -> ColumnHead | None:
-    """Returns the column of the measure that decides standings; None if accuracy is unknown."""
+    """Finds the column of the measure that decides standings, if accuracy is known."""
     return table["columns"][0] if table["kind"] is not None and table["columns"] else None
 
 
 def people_deciding(table: JudgeTable) -> Quantity | None:
-    """Returns the deciding measure of people with each other; None where no two rated an item."""
+    """The deciding measure of people with each other, if two rated an item."""
     column, people = deciding_column(table), table["people"]
     return None if column is None or people is None else people["measures"].get(column["name"])
 
 
 def differing_counts(table: JudgeTable) -> str:
-    """Says on how many items columns rest; empty where all rest on as many."""
+    """Says on how many items columns rest, if these numbers differ."""
     counts: dict[str, set[int]] = {}
     for head in table["columns"]:
         values = [column_value(row, head["name"]) for row in table["rows"]]
@@ -328,8 +332,38 @@ def is_corrected(table: JudgeTable) -> bool:
     return quality is not None and quality["method"] == "cross-fitted"
 
 
+def answer(table: JudgeTable) -> tuple[str, str]:
+    """Splits the sentence of a table in what it recommends and what supports that.
+
+    >>> row = {"setup": "gpt-4o, labels fixed"}
+    >>> answer({"sentence": "Use gpt-4o, labels fixed: 82 %. Worse: a.", "rows": [row]})
+    ('Use gpt-4o, labels fixed', '82 %. Worse: a.')
+    >>> answer({"sentence": "Accuracy unknown: no labels.", "rows": [row]})
+    ('Accuracy unknown', 'no labels.')
+    """
+    sentence = table["sentence"]
+    for row in sorted(table["rows"], key=lambda row: -len(row["setup"])):
+        for start in ("Use ", "Highest estimate: "):
+            head = start + row["setup"]
+            if sentence.startswith((f"{head}: ", f"{head}, ")):
+                return head, sentence[len(head) + 2 :]
+    head, _, details = sentence.partition(": ")
+    return (head, details) if ". " not in head else (sentence, "")
+
+
+def verdicts_by_label(confusion: Confusion) -> list[list[float] | None]:
+    """Returns, for each label, the share of each verdict on the items that have it.
+
+    A label that no item has is None.
+    """
+    columns = list(zip(*confusion["shares"], strict=True))
+    return [
+        [share / sum(column) for share in column] if sum(column) > 0 else None for column in columns
+    ]
+
+
 def column_value(row: JudgeRow, name: str) -> Quantity | None:
-    """Returns the value of a column of `JudgeTable.columns`; None if the row has none."""
+    """Finds the value of a column of `JudgeTable.columns`, if the row has one."""
     if name in row["measures"]:
         return row["measures"][name]
     value: Quantity | None = row.get(name)  # type: ignore[assignment]  # a key of Quantity

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def number(value: float) -> str:
-    """Returns a number with three significant digits and without an exponent.
+    """Writes a number with three significant digits and without an exponent.
 
     >>> [number(value) for value in (0.0, 0.78249, 12.0, 123456.7, 4.9e-10, -9.95e-05)]
     ['0', '0.782', '12', '123,457', '<0.001', '>-0.001']
@@ -54,7 +54,7 @@ def points(gap: float) -> str:
 
 
 def signed_points(gap: float) -> str:
-    """Formats a difference of shares in percentage points with its sign; 0 has none.
+    """Formats a difference of shares in percentage points, with a sign unless it is 0.
 
     >>> [signed_points(gap) for gap in (0.071, -0.0083, 0.0)]
     ['+7', '-0.8', '0']
@@ -91,7 +91,7 @@ def decimal(value: float) -> str:
 
 
 def signed_decimal(value: float) -> str:
-    """Formats a difference of coefficients with its sign; 0 has none.
+    """Formats a difference of coefficients, with a sign unless it is 0.
 
     >>> [signed_decimal(value) for value in (0.6, -0.05, 0.001)]
     ['+.60', '-.05', '.00']
@@ -101,7 +101,7 @@ def signed_decimal(value: float) -> str:
 
 
 def signed_hundredths(value: float) -> str:
-    """Formats a difference with its sign and two decimals; 0 has none.
+    """Formats a difference with two decimals, and a sign unless it is 0.
 
     >>> [signed_hundredths(value) for value in (0.123, -0.001, -0.2)]
     ['+0.12', '0.00', '-0.20']
@@ -111,7 +111,7 @@ def signed_hundredths(value: float) -> str:
 
 
 def signed(value: float, digits: int) -> str:
-    """Formats a number with its sign and some decimals; 0 has none.
+    """Formats a number with some decimals, and a sign unless it is 0.
 
     >>> [signed(value, 1) for value in (7, -1.26, -0.01)], signed(1234.4, 0)
     (['+7.0', '-1.3', '0.0'], '+1,234')
@@ -136,7 +136,7 @@ def duration(value: float) -> str:
 
 
 def with_interval(quantity: "Quantity | None", text: Callable[[float], str]) -> str:
-    """Formats a quantity and the ends of its interval in brackets; empty if it is unknown.
+    """Formats a quantity and its interval in brackets, or nothing if it is unknown.
 
     A unit stands once, before the interval: `82 % [76, 87]`, `$0.40 [0.35, 0.52]`.
 
@@ -153,7 +153,7 @@ def with_interval(quantity: "Quantity | None", text: Callable[[float], str]) -> 
 
 
 def share(quantity: "Quantity | None") -> str:
-    """Formats a share with its interval in percent; empty if it is unknown."""
+    """Formats a share with its interval in percent, or nothing if it is unknown."""
     return with_interval(quantity, percent)
 
 

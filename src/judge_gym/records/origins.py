@@ -55,7 +55,7 @@ BUILT_IN = (
 
 @cache
 def search_origins() -> Mapping[str, Origin]:
-    """Returns every search by its name, those of outside packages last."""
+    """Lists every search by its name, those of outside packages last."""
     from importlib.metadata import entry_points
 
     outside = [entry.load() for entry in entry_points(group=GROUP)]
@@ -63,7 +63,7 @@ def search_origins() -> Mapping[str, Origin]:
 
 
 def find_origin(name: str) -> Origin:
-    """Returns the search of a name, or raises an error with the choices."""
+    """Finds the search of a name, or raises an error with the choices."""
     origins = search_origins()
     if name not in origins:
         raise DesignError(unknown("search", name, origins), choices=origins)

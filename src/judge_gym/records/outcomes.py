@@ -53,7 +53,7 @@ _OUTCOMES: Mapping[str, type[Outcome]] = {
 
 
 def read_outcome(fields: Mapping[str, Any]) -> Outcome:
-    """Returns an outcome from its kind and its fields."""
+    """Builds an outcome from its kind and its fields."""
     return _OUTCOMES[fields["kind"]](**fields)
 
 
@@ -72,7 +72,7 @@ class StepResult:
 
 
 def search_step(searches: Sequence[Search]) -> StepResult:
-    """Returns the web searches of a model as a step, which always passes."""
+    """Records the web searches of a model as a step, which always passes."""
     lines = []
     for search in searches:
         lines.append(f"? {search.query or '(the provider does not say)'}")

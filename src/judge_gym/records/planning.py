@@ -43,7 +43,7 @@ class NextPurchase(TypedDict):
 
 
 class EndpointPower(TypedDict):
-    """The power of one test; numbers that cannot be given are null."""
+    """The power of one test, with null for numbers that cannot be computed."""
 
     endpoint: str
     test: str

@@ -81,7 +81,7 @@ Evals = Annotated[Sequence[Name], Field(min_length=1, max_length=10_000, descrip
 
 
 class VerbRequest(BaseModel):
-    """The arguments of a verb; unknown ones are refused."""
+    """The arguments of a verb, of which unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

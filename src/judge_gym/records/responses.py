@@ -22,7 +22,7 @@ Record = TypeVar("Record")
 
 
 def as_record(kind: type[Record], values: Mapping[str, Any]) -> Record:
-    """Returns values, such as a row of a query, as a response, whose keys they must have."""
+    """Converts values, such as a row of a query, to a response, whose keys they must have."""
     required, optional = (getattr(kind, f"__{name}_keys__") for name in ("required", "optional"))
     if not required <= values.keys() <= required | optional:
         wrong = required ^ (values.keys() - optional)
@@ -31,7 +31,7 @@ def as_record(kind: type[Record], values: Mapping[str, Any]) -> Record:
 
 
 def as_records(kind: type[Record], rows: Iterable[Mapping[str, Any]]) -> list[Record]:
-    """Returns rows as responses of a kind, whose keys they must have."""
+    """Converts rows to responses of a kind, whose keys they must have."""
     return [as_record(kind, row) for row in rows]
 
 
@@ -154,7 +154,7 @@ class LabelRow(TypedDict):
 
 
 class SplitPart(TypedDict):
-    """One part of a split; `known` items have labels or a known answer."""
+    """One part of a split. Its `known` items have labels or a known answer."""
 
     items: int
     clusters: int
@@ -387,6 +387,9 @@ class ItemCell(TypedDict):
     """The verdict that its repeats gave most often: `2`, or `2 3`; empty if none was scored."""
     verdicts: dict[str, int]
     """How often each verdict was given; an answer without one counts under its status."""
+    mean: float | None
+    """The mean stage of its scored verdicts on an ordered scale, a verdict of several stages being
+    in their middle; null on others and without one."""
 
 
 class JudgedItem(TypedDict):
@@ -405,6 +408,8 @@ class JudgedItem(TypedDict):
     judged it. Null with fewer than two verdicts."""
     people: Annotated[dict[str, int], UNTRUSTED]
     """How many people gave each label; empty without one."""
+    people_mean: float | None
+    """The mean stage that people gave on an ordered scale; null on others and without a label."""
     majority: int | None
     """The stage that most people gave; null without a label and where several are as frequent."""
     from_people: float | None
@@ -529,7 +534,7 @@ class ReportChoice(TypedDict):
 
 
 class ReportDigest(TypedDict):
-    """A report in short; `tables` are the names of its page's tables with their numbers of rows."""
+    """A report in short. `tables` are its page's tables with their numbers of rows."""
 
     title: str
     sentence: UntrustedText
@@ -579,7 +584,7 @@ class PlannedStage(TypedDict):
 
 
 class PlannedEndpoint(TypedDict):
-    """The calls to pay at one endpoint; endpoints are asked at the same time."""
+    """The calls to pay at one endpoint, which is asked beside the other endpoints."""
 
     endpoint: str
     models: list[str]

@@ -55,7 +55,7 @@ class OrdinalRubric(Rubric):
 
     @property
     def midpoint(self) -> int | None:
-        """The stage in the middle of an odd scale; an even scale has none."""
+        """The stage in the middle of a scale, which an even scale lacks."""
         return (self.scale + 1) // 2 if self.scale % 2 else None
 
 
@@ -73,7 +73,7 @@ RUBRIC_KINDS: dict[str, type[OrdinalRubric] | type[NominalRubric]] = {
 
 
 def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | NominalRubric:
-    """Returns a rubric from JSON that a user provides.
+    """Reads a rubric from JSON that a user provides.
 
     A list has the stages of an ordinal rubric, each `label` or `label: criterion`.
     """
@@ -109,7 +109,7 @@ def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | No
 
 
 def graded(items: Sequence[Evidence], rubric: Rubric) -> tuple[Evidence, ...]:
-    """Returns items with their truths, numbers or labels, as stage numbers of a rubric."""
+    """Converts the truths of items, numbers or labels, to stage numbers of a rubric."""
     numbers = {stage.label: number for number, stage in enumerate(rubric.stages, 1)}
     number_of = {str(number): number for number in numbers.values()} | numbers
     graded_items = []
@@ -127,7 +127,7 @@ def graded(items: Sequence[Evidence], rubric: Rubric) -> tuple[Evidence, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Critique:
-    """A critic's scores of a rubric; None if the critic's answer could not be read."""
+    """A critic's scores of a rubric, None if the critic's answer could not be read."""
 
     rubric: Rubric
     critic: str

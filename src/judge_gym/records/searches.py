@@ -24,7 +24,7 @@ class Search:
 
 
 def with_searches(searches: Sequence[Search], text: str) -> str:
-    r"""Returns an answer's text with its searches in front of it.
+    r"""Puts an answer's searches in front of its text.
 
     >>> with_searches([Search("frob", ("https://a.example",))], "Done.")
     '> web searches: 1\n> ? frob\n> - https://a.example\n\nDone.'
@@ -38,7 +38,7 @@ def with_searches(searches: Sequence[Search], text: str) -> str:
 
 
 def split_searches(text: str) -> tuple[tuple[Search, ...], str]:
-    """Returns the searches at the beginning of a text, and the answer after them."""
+    """Splits the searches at the beginning of a text from the answer after them."""
     if not text.startswith(HEAD):
         return (), text
     head, _, answer = text.partition("\n\n")
@@ -55,5 +55,5 @@ def split_searches(text: str) -> tuple[tuple[Search, ...], str]:
 
 
 def _line(text: str) -> str:
-    """Returns a text on one line."""
+    """Joins a text to one line."""
     return " ".join(text.split())

@@ -25,7 +25,7 @@ class Display:
 
     @staticmethod
     def parse(text: str) -> "Display":
-        """Returns a display from the text as which it is stored.
+        """Parses a display from the text as which it is stored.
 
         >>> Display.parse("C=2 A=3")
         Display(labels=('C', 'A'), stages=(2, 3))
@@ -34,7 +34,7 @@ class Display:
         return Display(tuple(label for label, _ in pairs), tuple(int(stage) for _, stage in pairs))
 
     def decode(self, labels: Sequence[str]) -> tuple[int, ...]:
-        """Returns the stages of labels, in ascending order.
+        """Decodes labels to stages, in ascending order.
 
         >>> Display(("C", "A", "B"), (2, 3, 1)).decode(["C", "B"])
         (1, 2)
@@ -43,7 +43,7 @@ class Display:
         return tuple(sorted(stage_of[label] for label in labels))
 
     def flipped(self) -> "Display":
-        """Returns the display of a pair in reverse order: first and second are exchanged.
+        """The display of a pair in reverse order: first and second are exchanged.
 
         >>> Display(("C", "A", "B"), (2, 3, 1)).flipped().stages
         (1, 3, 2)

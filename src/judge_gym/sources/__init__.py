@@ -41,7 +41,7 @@ def open_search(
     on_progress: OnProgress,
     on_item: OnItem,
 ) -> Source:
-    """Opens a search by its name; refuses an unknown one with the choices.
+    """Opens a search by its name, or refuses an unknown name with the choices.
 
     Args:
         name: one of `records.search_origins`.

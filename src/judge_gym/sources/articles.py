@@ -30,7 +30,7 @@ for _name in ("trafilatura", "htmldate", "courlan"):  # pages without text are r
 
 
 def extract_article(html: bytes | str, url: str = "") -> Evidence | None:
-    """Extracts text, title, date and outlet of a page; None if it has no text.
+    """Extracts text, title, date and outlet of a page, or None if it has no text.
 
     The title may be empty. Without a `url`, the page's own is taken.
     """
@@ -144,7 +144,7 @@ def _report_postponed(failures: Sequence[FetchFailure], tried: int, kept: Eviden
 
 
 def _new_hits(hits: Sequence[SearchHit], kept: EvidenceFilter) -> list[SearchHit]:
-    """Returns one hit per article, without those that address or date rule out."""
+    """Selects one hit per article, without those that address or date rule out."""
     new: dict[str, SearchHit] = {}
     for hit in hits:
         key = canonical_url(hit.url) or f"{hit.title} {hit.date}"
@@ -160,7 +160,7 @@ def _new_hits(hits: Sequence[SearchHit], kept: EvidenceFilter) -> list[SearchHit
 
 
 def _extract(result: FetchResult) -> Evidence | str:
-    """Returns the article of a page, or the reason why there is none."""
+    """Extracts the article of a page, or says why there is none."""
     if isinstance(result, FetchFailure):
         return result.reason
     if result.body.count(b"<") > MOST_TAGS:
@@ -171,35 +171,35 @@ def _extract(result: FetchResult) -> Evidence | str:
         return f"cannot be read ({type(error).__name__})"
 
 
-def _add(hit: SearchHit, found: Evidence | str, kept: EvidenceFilter) -> None:
+def _add(hit: SearchHit, result: Evidence | str, kept: EvidenceFilter) -> None:
     """Adds an article to a filter, completed with what the hit reports about it."""
-    if isinstance(found, str):
+    if isinstance(result, str):
         name = bare_endpoint(hit.url) or repr(hit.title)
         text = hit.text()
         if not text:
-            kept.drop(found)
-            kept.notes.append(f"{name}: {found}")
+            kept.drop(result)
+            kept.notes.append(f"{name}: {result}")
             return
-        kept.notes.append(f"{name}: {found}; the text is the feed's own")
-        found = Evidence(hit.title, text, _without_secrets(hit.url), source=hit.source)
-    moved = canonical_url(found.url) != canonical_url(hit.url)
+        kept.notes.append(f"{name}: {result}; the text is the feed's own")
+        result = Evidence(hit.title, text, _without_secrets(hit.url), source=hit.source)
+    moved = canonical_url(result.url) != canonical_url(hit.url)
     link = {"link": _without_secrets(hit.url)} if moved else {}
     added = kept.add(
         replace(
-            found,
-            title=found.title or hit.title or found.url,
-            date=hit.date or found.date,
-            source=found.source or hit.source,
+            result,
+            title=result.title or hit.title or result.url,
+            date=hit.date or result.date,
+            source=result.source or hit.source,
             metadata={**hit.metadata, **link},
         )
     )
-    words = len(found.text.split())
-    if added and words < FEW_WORDS and not UNSPACED.search(found.text):
-        kept.notes.append(f"{found.title or found.url!r} has only {words} words")
+    words = len(result.text.split())
+    if added and words < FEW_WORDS and not UNSPACED.search(result.text):
+        kept.notes.append(f"{result.title or result.url!r} has only {words} words")
 
 
 def _without_secrets(url: str) -> str:
-    """Returns an address without user, password and tokens.
+    """Removes user, password and tokens from an address.
 
     >>> _without_secrets("https://me:pass@host/a?id=7&token=abc")
     'https://host/a?id=7'

@@ -37,7 +37,7 @@ EXAMINER = "an impartial examiner who works a question out before judging answer
 
 
 def load_benchmark(folder: Path) -> Benchmark:
-    """Loads the benchmark in a folder; every item and every known answer must fit the rubric."""
+    """Loads the benchmark in a folder. Every item and known answer must fit the rubric."""
     if not folder.is_dir():
         raise MissingFileError(f"there is no folder {folder}; {WHOLE}")
     for name in (SETTINGS, ITEMS, RUBRIC):

@@ -63,7 +63,7 @@ class Country:
 
 
 def find_country(name: str) -> Country | None:
-    """Returns the country that a name or an ISO code means, if any.
+    """Looks up the country that a name or an ISO code means, if any.
 
     >>> find_country("Cote d'Ivoire")
     Country(alpha_2='CI', names=('Ivory Coast', "Côte d'Ivoire", "Republic of Côte d'Ivoire"))
@@ -84,7 +84,7 @@ def names_country(text: str, country: Country) -> bool:
 
 
 def outlet_country(url: str) -> str:
-    """Returns the ISO code of an address's top-level domain; empty for a generic one.
+    """The ISO code of an address's top-level domain, empty for a generic one.
 
     >>> outlet_country("https://www.nrk.no/x"), outlet_country("https://startup.io/x")
     ('NO', '')
@@ -98,7 +98,7 @@ def outlet_country(url: str) -> str:
 
 @cache
 def _atlas() -> tuple[Country, ...]:
-    """Returns every country with the names that occur in texts."""
+    """Loads every country with the names that occur in texts."""
     listed = {row.alpha_2: list(_iso_names(row)) for row in pycountry.countries}
     countries = []
     for code in dict.fromkeys([*listed, *EVERYDAY]):
@@ -112,7 +112,7 @@ def _atlas() -> tuple[Country, ...]:
 
 @cache
 def _index() -> dict[str, Country]:
-    """Returns countries by the folded forms of their names and codes."""
+    """Indexes countries by the folded forms of their names and codes."""
     index = {}
     atlas = {country.alpha_2: country for country in _atlas()}
     for code, country in atlas.items():
@@ -133,7 +133,7 @@ def _iso_names(row: object) -> Iterator[str]:
 
 @cache
 def _pattern(country: Country) -> re.Pattern[str]:
-    """Returns a pattern with own names in the group `own`, after longer foreign names."""
+    """Compiles a pattern with own names in the group `own`, after longer foreign names."""
     foreign = [name for other in _atlas() if other != country for name in other.names]
     name_patterns = [_whole(name) for name in country.names]
     masks = [
@@ -154,7 +154,7 @@ def _whole(name: str) -> str:
 
 
 def _folded(name: str) -> str:
-    """Returns a name without case, accents, dots, article and extra spaces."""
+    """Folds case, accents, dots, article and extra spaces of a name."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     words = plain.casefold().replace(".", "").replace("’", "'").split()
     return " ".join(words).removeprefix("the ")

@@ -44,7 +44,7 @@ OFFSETS = _RANDOM.randint(0, 2**32, BANDS * ROWS, dtype=np.uint32)
 
 
 def canonical_url(url: str) -> str:
-    """Returns an address without the parts that do not change the article, such as the scheme.
+    """Removes parts of an address that do not change the article, such as the scheme.
 
     >>> canonical_url("HTTP://www.Example.com:80/a/?utm_source=feed#top")
     'example.com/a'
@@ -78,7 +78,7 @@ def keys(item: Evidence) -> Iterator[str]:
 
 
 def folded(text: str) -> str:
-    """Returns a text without differences of case and Unicode form."""
+    """Removes differences of case and Unicode form from a text."""
     if text.isascii():
         return text.casefold()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -103,7 +103,7 @@ class NearDuplicates:
         self._texts: list[tuple[Evidence, Sketch]] = []
 
     def find(self, sketch: Sketch) -> Evidence | None:
-        """Returns an added item whose text is nearly the same, if any."""
+        """Finds an added item whose text is nearly the same, if any."""
         by_band = self._by_band
         numbers = sorted({n for band in sketch.bands if band in by_band for n in by_band[band]})
         if not numbers:
@@ -147,7 +147,7 @@ def _sketches(texts: Sequence[str]) -> Iterator[Sketch]:
 
 
 def _bands(signatures: Hashes) -> list[list[int]]:
-    """Returns a 64-bit hash of each band of signatures, in which the band's number takes part."""
+    """Hashes each band of signatures together with its number, to 64 bits."""
     rows = signatures.reshape(-1, BANDS, ROWS).astype(np.uint64)
     hashes = np.broadcast_to(np.arange(BANDS, dtype=np.uint64), rows.shape[:2])
     for row in range(ROWS):
@@ -158,7 +158,7 @@ def _bands(signatures: Hashes) -> list[list[int]]:
 
 
 def _signatures(shingles: Sequence[Hashes]) -> Hashes:
-    """Returns the MinHash of texts, one in each row."""
+    """Computes the MinHash of texts, one in each row."""
     mixed = np.concatenate(shingles)
     mixed ^= mixed >> np.uint32(16)  # the finalizer of MurmurHash3
     mixed *= np.uint32(0x85EBCA6B)
@@ -174,7 +174,7 @@ def _signatures(shingles: Sequence[Hashes]) -> Hashes:
 
 
 def _shingles(texts: Sequence[str]) -> list[Hashes]:
-    """Returns hashes of runs of words, or of characters in scripts without spaces, of each text."""
+    """Hashes each text's runs of words, or of characters in scripts without spaces."""
     coded = [*_coded(texts)]
     # A text that is shorter than one run is a run by itself.
     shingles = [
@@ -199,7 +199,7 @@ def _shingles(texts: Sequence[str]) -> list[Hashes]:
 
 
 def _runs(codes: NDArray[np.uint64], size: int) -> Hashes:
-    """Returns a hash of each run of so many codes."""
+    """Hashes each run of so many codes."""
     runs = np.zeros(codes.size - size + 1, np.uint64)
     for offset in range(size):
         runs = (runs + codes[offset : offset + runs.size]) * MIX

@@ -39,7 +39,7 @@ class FeedSource:
             raise DesignError("no feed is named; give the addresses of RSS or Atom feeds")
 
     def search(self, window: Window | None, query: str, limit: int) -> SearchResult:
-        """Returns the articles in the order of feeds and entries; a limit of 0 means no limit."""
+        """Reads articles in the order of feeds and entries. A limit of 0 means no limit."""
         evidence = EvidenceFilter(
             window, searched=True, query=query, known=self.known, limit=limit, on_item=self.on_item
         )
@@ -66,7 +66,7 @@ class FeedSource:
 
 
 def _read_feed(page: Page) -> tuple[list[SearchHit], str]:
-    """Returns the entries of a feed, and an error if it is broken."""
+    """Reads the entries of a feed, with an error if it is broken."""
     import feedparser
 
     # As a stream, because feedparser would open a text that looks like an address or a path.
@@ -110,7 +110,7 @@ def _iso(when: struct_time | None) -> str:
 
 
 def _own_text(entry: Any) -> str:
-    """Returns the longest text in an entry if it is long enough to be the article."""
+    """Finds the longest text in an entry, if it is long enough to be the article."""
     parts = [part.get("value") for part in entry.get("content", ())] + [entry.get("summary")]
     html = max((str(part or "") for part in parts), key=len)
     article = (

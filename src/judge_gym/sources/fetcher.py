@@ -95,7 +95,7 @@ class _Host:
 
 @dataclass(slots=True)
 class Fetcher:
-    """Fetches addresses; pauses and robots.txt of hosts are kept for the fetcher's lifetime."""
+    """Fetches addresses, and respects pauses and robots.txt of hosts for its whole lifetime."""
 
     allow_private: bool = False
     """Whether private and loopback addresses may be fetched."""
@@ -143,12 +143,12 @@ class Fetcher:
             thread.join(timeout=5)
 
     def get(self, url: str, *, trusted: bool = False, pause: float = 0.0) -> FetchResult:
-        """Fetches one address of any content type; see `fetch`."""
+        """Fetches one address of any content type, as `fetch` does."""
         [result] = self.fetch([url], html=False, trusted=trusted, pause=pause)
         return result
 
     def wait(self, attempt: int, headers: Mapping[str, str] | None = None) -> float:
-        """Returns the seconds to wait after an attempt, by the Retry-After header if it is valid.
+        """Computes the wait after an attempt in seconds, by a valid Retry-After header.
 
         >>> Fetcher(backoff=1.0).wait(2), Fetcher().wait(1, {"Retry-After": "7"})
         (2.0, 7.0)
@@ -180,7 +180,7 @@ class _FetchJob:
     # --- the thread ---
 
     def run(self, urls: Sequence[str]) -> None:
-        """Fetches all addresses; the job's thread runs this."""
+        """Fetches all addresses. The job's thread runs this."""
         try:
             with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
                 runner.run(self._fetch_all(urls))
@@ -196,7 +196,7 @@ class _FetchJob:
         self._call(self._acknowledged.release)
 
     def stop(self) -> None:
-        """Cancels the requests in progress; called from the caller's thread."""
+        """Cancels the requests in progress. Called from the caller's thread."""
         self._call(lambda: [task.cancel() for task in asyncio.all_tasks(self._loop)])
 
     def _call(self, callback: Callable[[], Any]) -> None:
@@ -260,7 +260,7 @@ class _FetchJob:
         return None
 
     async def _robots_refusal(self, url: str) -> FetchFailure | None:
-        """Returns a failure if robots.txt forbids the address; each host is asked once."""
+        """Checks an address against robots.txt, which is read once per host."""
         robots = self.fetcher.robots
         origin = f"{urlsplit(url).scheme}://{_host_and_port(url)}"
         async with self._locks[f"robots of {origin}"]:
@@ -303,7 +303,7 @@ class _FetchJob:
             host.last_request = time.monotonic()
 
     async def _attempts(self, url: str, *, html: bool) -> FetchResult | str:
-        """Requests an address with retries; returns the next address for a redirect."""
+        """Requests an address with retries. A redirect gives the next address."""
         # Not stamina or tenacity: results are values, not exceptions, and a server that asks for
         # too long a wait closes its host for all addresses.
         fetcher, host = self.fetcher, self._host(url)
@@ -322,7 +322,7 @@ class _FetchJob:
         return result
 
     async def _request(self, url: str, html: bool, attempt: int) -> FetchResult | str:
-        """Makes one request; returns the next address for a redirect."""
+        """Makes one request. A redirect gives the next address."""
         try:
             async with self.session.get(url, allow_redirects=False) as response:
                 if response.status in (301, 302, 303, 307, 308) and "Location" in response.headers:
@@ -353,7 +353,7 @@ class _FetchJob:
 
 
 def _host_and_port(url: str) -> str:
-    """Returns host and port without user and password."""
+    """Removes all but host and port from an address."""
     return urlsplit(url).netloc.rpartition("@")[2].lower()
 
 
@@ -380,7 +380,7 @@ class PrivateAddressError(OSError):
 
 
 def public_socket(info: tuple[Any, ...]) -> socket.socket:
-    """Creates a socket for a resolved address of the public internet; refuses any other."""
+    """Creates a socket for a resolved address, which must be of the public internet."""
     family, kind, protocol, _, address = info
     if not is_public(address[0]):
         raise PrivateAddressError(PRIVATE)
@@ -415,7 +415,7 @@ def is_public(address: str) -> bool:
 
 
 def _embedded(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Returns the IPv4 address embedded in an IPv6 address, if any."""
+    """Extracts the IPv4 address embedded in an IPv6 address, if any."""
     if isinstance(ip, ipaddress.IPv4Address):
         return None
     if ip in NAT64:

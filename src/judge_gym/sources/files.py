@@ -51,7 +51,7 @@ LIBRARIES = ("courlan", "trafilatura")
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Reads files that a user chose; near-duplicates are kept."""
+    """Reads files that a user chose, near-duplicates included."""
 
     patterns: Sequence[str]
     folder: Path = Path()
@@ -60,7 +60,7 @@ class FileSource:
     """Further fields of an item, such as people's labels, which become metadata."""
 
     def search(self, window: Window | None, query: str = "", limit: int = 0) -> SearchResult:
-        """Returns the evidence in the files in their order; a limit of 0 means no limit."""
+        """Reads the evidence in the files in their order. A limit of 0 means no limit."""
         from judge_gym.sources.filters import EvidenceFilter
 
         evidence = EvidenceFilter(
@@ -85,7 +85,7 @@ class FileSource:
         return evidence.result()
 
     def paths(self) -> tuple[list[Path], int]:
-        """Returns the files, and the number of files in folders that cannot have evidence."""
+        """Lists the files, and counts files in folders that cannot have evidence."""
         paths, unreadable = [], 0
         for pattern in self.patterns:
             named = self.folder / pattern
@@ -160,7 +160,7 @@ def errors_in(path: Path) -> Iterator[None]:
 
 
 def read_items(path: Path, columns: Sequence[str] = ()) -> tuple[Evidence, ...]:
-    """Reads the items of one file; `columns` are further fields, which become metadata."""
+    """Reads the items of one file. The fields named by `columns` become metadata."""
     if path.suffix not in READERS:
         raise DesignError(unknown("kind of file", path.name, READERS), choices=READERS)
     items = tuple(READERS[path.suffix](path, columns))
@@ -208,7 +208,7 @@ def _jsonl(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
 
 
 def _with_metadata(row: Any, columns: Sequence[str]) -> Any:
-    """Returns an item whose fields of these names are metadata."""
+    """Moves the fields of these names to an item's metadata."""
     named = {name: row[name] for name in columns if name in row} if isinstance(row, dict) else {}
     if not named:
         return row
@@ -237,8 +237,8 @@ def _parse_json(text: str, path: Path, line: int | None = None) -> Any:
 
 
 def _csv(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
-    """Reads one item per row; unknown columns are metadata."""
-    names, rows = csv_table(path, required=("text",), known=COLUMNS, instead=FIELD_NAMES)
+    """Reads one item per row. Unknown columns are metadata."""
+    names, rows = csv_table(path, required=("text",), columns=COLUMNS, instead=FIELD_NAMES)
     # Beside a text, columns such as `reference` are metadata, as any other.
     parts = () if "text" in names else tuple(n for n in FIELD_NAMES if n not in columns)
     read_columns = (*COLUMNS, *parts)
@@ -256,9 +256,9 @@ def _csv(path: Path, columns: Sequence[str]) -> Iterator[Evidence]:
 
 
 def csv_table(
-    path: Path, required: Sequence[str], known: Sequence[str], instead: Sequence[str] = ()
+    path: Path, required: Sequence[str], columns: Sequence[str], instead: Sequence[str] = ()
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
-    """Returns the columns of a CSV file, and its rows with the number of their last line.
+    """Reads the columns of a CSV file, and its rows with the number of their last line.
 
     The delimiter is a comma, a semicolon or a tab, whichever makes the header complete. The case of
     known columns is ignored, and so are empty rows. Any column of `instead` makes up for those that
@@ -266,11 +266,11 @@ def csv_table(
     """
     text = read_text(path)
     header = text.partition("\n")[0]
-    tables = {mark: _column_names(header, mark, known) for mark in ",;\t"}
+    tables = {mark: _column_names(header, mark, columns) for mark in ",;\t"}
     fits = [mark for mark, names in tables.items() if set(required) <= set(names)]
     if not fits and instead:
-        known = (*known, *instead)
-        tables = {mark: _column_names(header, mark, known) for mark in tables}
+        columns = (*columns, *instead)
+        tables = {mark: _column_names(header, mark, columns) for mark in tables}
         fits = [mark for mark, names in tables.items() if not set(instead).isdisjoint(names)]
         fits.sort(key=lambda mark: -len(tables[mark]))
     if not fits:
@@ -279,10 +279,10 @@ def csv_table(
         missing += f" (or {' or '.join(instead)})" if instead else ""
         raise DesignError(
             f"{path}:1: the header lacks {missing}; it is {header[:200]!r}, and known columns are "
-            f"{', '.join(known)}"
+            f"{', '.join(columns)}"
         )
     names = tables[fits[0]]
-    for name in known:
+    for name in columns:
         if names.count(name) > 1:
             raise DesignError(f"{path}:1: the header names {name!r} twice")
 
@@ -310,7 +310,7 @@ def _column_names(header: str, delimiter: str, known: Sequence[str]) -> list[str
 
 
 def _refuse_misspelt(name: str, where: str, fields: Sequence[str] = ABOUT) -> None:
-    """Refuses a name that looks like a misspelt field; other names are metadata."""
+    """Refuses a name that looks like a misspelt field, since other names are metadata."""
     near = difflib.get_close_matches(name.lower(), fields, n=1, cutoff=0.8)
     if near and name not in fields:
         raise DesignError(
@@ -330,7 +330,7 @@ READERS: Mapping[str, Callable[[Path, Sequence[str]], Iterator[Evidence]]] = {
 
 
 def _front_matter(text: str, path: Path) -> tuple[Mapping[str, Any], str]:
-    """Returns the fields between two `---` lines at the top, and the text below."""
+    """Splits a text into the fields between two `---` lines at its top, and the rest."""
     if not text.startswith("---\n"):
         return {}, text
     head, _, body = text[4:].partition("\n---")
@@ -387,7 +387,7 @@ def _evidence(fields: Any, *, where: str, title: str) -> Evidence:
 
 
 def _parts(fields: Mapping[str, Any], where: str) -> dict[str, str]:
-    """Returns the named parts of an item that are not empty, a transcript as readable text."""
+    """Reads the non-empty named parts of an item, and a transcript as readable text."""
     parts: dict[str, str] = {}
     for name in FIELD_NAMES:
         value = fields.get(name)
@@ -401,7 +401,7 @@ def _parts(fields: Mapping[str, Any], where: str) -> dict[str, str]:
 
 
 def _transcript(value: Any, where: str) -> str:
-    """Returns the text of a transcript: a list of messages, or its JSON in a cell of a table."""
+    """Writes a transcript, a list of messages or its JSON in a cell, as text."""
     if isinstance(value, str):
         if not value.lstrip().startswith("["):
             return value  # a transcript that is text already
@@ -418,7 +418,7 @@ def _transcript(value: Any, where: str) -> str:
 
 
 def iso_date(given: Any) -> str:
-    """Returns a date in ISO format if it is unambiguous, otherwise as it is written.
+    """Converts an unambiguous date to ISO format and leaves any other as it is written.
 
     >>> iso_date("Mon, 05 Jan 2026 10:00:00 GMT"), iso_date("5 January 2026"), iso_date("5.1.2026")
     ('2026-01-05', '2026-01-05', '2026-01-05')
@@ -481,32 +481,32 @@ def cached_search(source: FileSource, window: Window | None, folder: Path) -> Se
         contents = _digest(source)
     except OSError:
         return source.search(window)  # which names the file that cannot be read
-    found = _read(file, contents)
-    if found is None:
-        found = source.search(window)
+    result = _read(file, contents)
+    if result is None:
+        result = source.search(window)
         with suppress(OSError):  # a folder in which nothing can be written
             if _digest(source) == contents:  # the files have not changed meanwhile
-                _write(file, contents, found)
-    return found
+                _write(file, contents, result)
+    return result
 
 
 def _digest(source: FileSource) -> str:
-    """Returns the hash of all that a search of the files depends on, apart from the window."""
-    paths, others = source.paths()
-    whole = hashlib.sha256(f"{_code()} {others}".encode())
+    """Hashes all that a search of the files depends on, apart from the window."""
+    paths, skipped = source.paths()
+    hasher = hashlib.sha256(f"{_code()} {skipped}".encode())
     for path in paths:
-        whole.update(f"\0{path}\0".encode("utf-8", "surrogateescape"))
-        whole.update(hashlib.sha256(path.read_bytes()).digest())
-    return whole.hexdigest()
+        hasher.update(f"\0{path}\0".encode("utf-8", "surrogateescape"))
+        hasher.update(hashlib.sha256(path.read_bytes()).digest())
+    return hasher.hexdigest()
 
 
 @cache
 def _code() -> str:
     modules = [*sorted(Path(__file__).parent.glob("*.py")), Path(evidence.__file__)]
-    whole = hashlib.sha256(repr([metadata.version(name) for name in LIBRARIES]).encode())
+    hasher = hashlib.sha256(repr([metadata.version(name) for name in LIBRARIES]).encode())
     for module in modules:
-        whole.update(module.read_bytes())
-    return whole.hexdigest()
+        hasher.update(module.read_bytes())
+    return hasher.hexdigest()
 
 
 def _read(file: Path, contents: str) -> SearchResult | None:
@@ -518,7 +518,7 @@ def _read(file: Path, contents: str) -> SearchResult | None:
 
 
 def _write(file: Path, contents: str, result: SearchResult) -> None:
-    """Writes a result, unless JSON would change it; only the owner can read the file."""
+    """Writes a result that only the owner can read, unless JSON would change it."""
     # Not `asdict`, which copies every value.
     rows = [{field.name: getattr(item, field.name) for field in ITEM} for item in result.items]
     others = {field.name: getattr(result, field.name) for field in fields(result)}

@@ -69,7 +69,7 @@ class EvidenceFilter:
         return f"url {canonical_url(url)}" in self._known
 
     def wrong_date(self, text: str) -> str:
-        """Returns why a date excludes an item; empty if it does not."""
+        """Says why a date excludes an item, or nothing if it does not."""
         if not self._start and not self._end:
             return ""
         days = _days(text)
@@ -122,14 +122,14 @@ class EvidenceFilter:
         return True
 
     def result(self, error: str = "", *, interrupted: bool = False) -> SearchResult:
-        """Returns what was kept, dropped and noted so far."""
+        """Collects what was kept, dropped and noted so far."""
         errors = "; ".join(filter(None, [error, self.error]))
         return SearchResult(
             tuple(self.items), dict(self.dropped), tuple(self.notes), errors, interrupted
         )
 
     def _reason_to_drop(self, item: Evidence, own: set[str]) -> str:
-        """Returns why an item does not belong, or an empty text; the cheapest checks first."""
+        """Says why an item does not belong, if so. The cheapest checks come first."""
         if not item.body.strip():
             return "empty text"
         if shared := own & self._known:
@@ -159,7 +159,7 @@ class EvidenceFilter:
 
 
 def read_date(text: str) -> date | None:
-    """Returns the day of an ISO date or time; None if the text is neither.
+    """Reads the day of an ISO date or time, or None if the text is neither.
 
     >>> read_date("2026-01-31T23:30:00-05:00"), read_date("last week")
     (datetime.date(2026, 1, 31), None)
@@ -174,7 +174,7 @@ def read_date(text: str) -> date | None:
 
 @lru_cache(1 << 12)  # many items have the same date
 def _days(text: str) -> tuple[date, date] | None:
-    """Returns the first and the last day that a date may mean: of a year, a month or a day."""
+    """The first and the last day that a date of a year, a month or a day may mean."""
     if day := read_date(text):
         return day, day
     if match := re.fullmatch(r"\s*(\d{4})(?:-(\d{2}))?\s*", text):
@@ -211,7 +211,7 @@ class Query:
 
     @property
     def groups(self) -> list[list[str]]:
-        """Groups of alternatives; a text needs one of each group."""
+        """Groups of alternatives, of each of which a text needs one."""
         groups: list[list[str]] = []
         joined = after_word = False
         for term in self._terms():
@@ -255,7 +255,7 @@ def _contains(plain: str, term: str) -> bool:
 
 
 def _storable(item: Evidence) -> Evidence:
-    """Returns an item without lone surrogates and zero bytes, which no database can store."""
+    """Removes lone surrogates and zero bytes, which no database can store, from an item."""
     title, text = (
         part.encode("utf-8", "replace").decode().replace("\0", "")
         for part in (item.title, item.text)

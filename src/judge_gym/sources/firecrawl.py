@@ -24,7 +24,7 @@ MEANINGS = {401: "the key is not accepted", 402: "the credits are used up"}
 
 @dataclass(slots=True)
 class FirecrawlSource:
-    """Searches with Firecrawl; a search costs credits, so only a refused one is repeated."""
+    """Searches with Firecrawl. A search costs credits, so only a refused one is repeated."""
 
     fetcher: Fetcher
     """Its retries and its largest body apply here as well."""
@@ -53,7 +53,7 @@ class FirecrawlSource:
         self._client = FirecrawlClient(self._key, self._url, timeout=self.timeout, max_retries=1)
 
     def search(self, window: Window | None, query: str, limit: int) -> SearchResult:
-        """Returns what Firecrawl finds, news first; a limit of 0 means 100."""
+        """Searches news first, then the web. A limit of 0 means 100."""
         if not query.strip():
             raise DesignError("Firecrawl needs a query: what to search for, such as 'court ruling'")
         window = window or Window("")
@@ -80,7 +80,7 @@ class FirecrawlSource:
         return evidence.result()
 
     def _request(self, window: Window, query: str, limit: int) -> list[dict[str, Any]] | str:
-        """Returns the results, or an error."""
+        """Requests the results, or says what failed."""
         import requests
 
         country = find_country(window.country)
@@ -156,7 +156,7 @@ def _rows(value: Any) -> list[Any]:
 
 
 def _first(fields: dict[str, Any], *names: str) -> str:
-    """Returns the first field that has a value; a repeated field is a list."""
+    """The first field that has a value. A repeated field is a list."""
     for name in names:
         value = fields.get(name)
         value = value[0] if isinstance(value, list) and value else value

@@ -39,7 +39,7 @@ class GdeltSource:
     on_item: OnItem | None = None
 
     def search(self, window: Window | None, query: str, limit: int) -> SearchResult:
-        """Returns the articles in GDELT's order; a limit of 0 means 250.
+        """Lists the articles in GDELT's order. A limit of 0 means 250.
 
         A window without dates means GDELT's own default, the last three months.
         """
@@ -71,7 +71,7 @@ class GdeltSource:
         return evidence.result(error, interrupted=not complete)
 
     def _request(self, words: str, start: date | None, end: date | None) -> list[SearchHit] | str:
-        """Returns the hits of one request, or an error."""
+        """Requests hits once, or says what failed."""
         parameters = {"query": words, "mode": "ArtList", "format": "json", "maxrecords": str(MOST)}
         if start:
             parameters["startdatetime"] = f"{start:%Y%m%d}000000"
@@ -141,6 +141,6 @@ def _hit(row: dict[str, Any]) -> SearchHit:
 
 
 def _shortened(text: str) -> str:
-    """Returns GDELT's message, which is plain text or HTML with status 200."""
+    """Shortens GDELT's message, which is plain text or HTML with status 200."""
     words = " ".join(re.sub(r"(?s)<(script|style).*?</\1>|<[^>]*>", " ", text[:5000]).split())
     return f"it answers {words[:200]!r}" if words else "its answer is empty"

@@ -50,7 +50,7 @@ class Judgments:
 
 
 def read_pairs(path: Path) -> tuple[Evidence, ...]:
-    """Reads the pairs of a file; their truth is stage 1 (first response better) or 2 (second)."""
+    """Reads the pairs of a file, whose truth is the stage 1 (first response better) or 2."""
     from judge_gym.recorded.importers.judgebench import category, checked_rows, truth_of
 
     return tuple(
@@ -72,7 +72,7 @@ def read_pairs(path: Path) -> tuple[Evidence, ...]:
 
 
 def _cluster(question: str) -> str:
-    """Returns the cluster of a pair: its question, of which there may be several pairs."""
+    """The cluster of a pair: its question, of which there may be several pairs."""
     return f"question {content_hash(question)[:12]}"
 
 

@@ -19,10 +19,10 @@ class Label:
 
 
 def read_labels(path: Path) -> tuple[Label, ...]:
-    """Reads the labels of a file in its order, without repeated ones; other columns are ignored."""
+    """Reads the distinct labels of a file in its order, and ignores other columns."""
     lines: dict[Label, int] = {}
     stages: dict[tuple[str, str], Label] = {}
-    _, rows = csv_table(path, required=COLUMNS, known=COLUMNS)
+    _, rows = csv_table(path, required=COLUMNS, columns=COLUMNS)
     for number, row in rows:
         cells = {name: row[name].strip() for name in COLUMNS}
         for name, cell in cells.items():

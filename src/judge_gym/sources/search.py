@@ -31,5 +31,5 @@ class Source(Protocol):
     """Searches for evidence."""
 
     def search(self, window: Window | None, query: str, limit: int) -> SearchResult:
-        """Returns at most `limit` items of a window that match a query."""
+        """Finds at most `limit` items of a window that match a query."""
         ...

@@ -26,7 +26,7 @@ def vdem_truth(
     index: str = "v2x_libdem",
     direction: Direction | None = None,
 ) -> dict[str, Any]:
-    """Returns the value of an index as the truth of a task: `source`, `value` and `direction`.
+    """Looks up an index as the truth of a task: `source`, `value` and `direction`.
 
     The value is not rescaled: the high-level indices are between 0 and 1, others are not. The
     country is a name or a three-letter code; the direction is by default that of V-Dem's codebook.

@@ -22,11 +22,11 @@ class Stage(Protocol[Target, Record]):
     """The interface of every stage."""
 
     def requests(self, targets: Sequence[Target]) -> list[Request]:
-        """Returns one request per target."""
+        """Builds one request per target."""
         ...
 
     def read(self, target: Target, completion: Completion | None) -> Record:
-        """Returns the record of a target's completion; None means that every attempt failed."""
+        """Reads the record of a target's completion. None means that every attempt failed."""
         ...
 
 

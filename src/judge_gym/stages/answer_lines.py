@@ -69,7 +69,7 @@ class LabelledLine(NamedTuple):
 
 
 def split_turn(text: str) -> tuple[str, str]:
-    r"""Returns the model's own turn, in which line numbers stay, and what follows its end.
+    r"""Splits an answer into the model's own turn, whose lines keep their numbers, and the rest.
 
     >>> split_turn("Both fit.\nVERDICT: B<|im_end|>\n<|im_start|>user\nVERDICT: C")
     ('Both fit.\nVERDICT: B', '\n<|im_start|>user\nVERDICT: C')
@@ -94,7 +94,7 @@ def split_turn(text: str) -> tuple[str, str]:
 
 
 def _after_thought(text: str) -> str:
-    """Returns an answer without the reasoning before it, or one that was cut off; lines stay."""
+    """Removes the reasoning before an answer, even one that was cut off, but no lines."""
     ends = [end.end() for end in THOUGHT_END.finditer(text) if not _is_quoted(text, end)]
     start = ends[-1] if ends else 0
     begins = (begin for begin in THOUGHT.finditer(text, start) if not _is_quoted(text, begin))
@@ -103,7 +103,7 @@ def _after_thought(text: str) -> str:
 
 
 def _is_quoted(text: str, token: re.Match[str]) -> bool:
-    """Returns whether quotation marks in its paragraph enclose a token, or `>` starts its line."""
+    """Whether quotation marks in its paragraph enclose a token, or `>` starts its line."""
     before = text[max(0, token.start() - QUOTATION) : token.start()].rpartition("\n\n")[2]
     after = text[token.end() : token.end() + QUOTATION].partition("\n\n")[0]
     if before.rpartition("\n")[2].lstrip().startswith(">"):
@@ -120,14 +120,14 @@ def _is_quoted(text: str, token: re.Match[str]) -> bool:
 
 
 def echoes_turn(line: str) -> bool:
-    """Returns whether a line of the model's own turn quotes a token that ends a turn."""
+    """Whether a line of the model's own turn quotes a token that ends a turn."""
     if "<" not in line and "[" not in line:
         return False
     return any(token[0].lower() not in ("<s>", "</s>") for token in TURN_TOKEN.finditer(line))
 
 
 def clean_lines(text: str) -> list[str]:
-    """Returns the lines of a text, normalised and without invisible characters."""
+    """Splits a text into lines, normalised and without invisible characters."""
     if not text.isascii():  # ASCII is normal, and visible
         text = unicodedata.normalize("NFKC", text.translate(INVISIBLE))
     return text.splitlines()
@@ -148,7 +148,7 @@ def _heading(word: str) -> re.Pattern[str]:
 
 
 def labelled_lines(lines: list[str], word: str) -> Iterator[LabelledLine]:
-    """Yields every line that the word labels; an empty one stands for the next line.
+    """Yields every line that the word labels. An empty one stands for the next line.
 
     A bare heading (`## Verdict`) may label the line below it too; callers drop it if that line
     cannot be parsed.
@@ -171,7 +171,7 @@ def labelled_lines(lines: list[str], word: str) -> Iterator[LabelledLine]:
 
 
 def _lacks(line: str, word: str) -> bool:
-    """Returns whether a line cannot contain a word; of other scripts, patterns fold the case."""
+    """Whether a line cannot contain a word; in other scripts, patterns fold the case."""
     return line.isascii() and word not in line.lower()
 
 
@@ -189,7 +189,7 @@ def _mention(word: str) -> re.Pattern[str]:
 
 
 def adjacent_lines(lines: list[str], found: list[LabelledLine]) -> list[LabelledLine]:
-    """Returns the last labelled line, and those before it with nothing but markup in between."""
+    """Finds the last labelled line, and those before it with nothing but markup between."""
     together = found[-1:]
     for earlier in reversed(found[:-1]):
         between = lines[earlier.line + 1 : together[-1].line]
@@ -225,7 +225,7 @@ _SHARE = re.compile(
 
 
 def read_probability(text: str, name: str = "probability") -> float | None:
-    r"""Returns the probability on the last line that the name labels; None if it is unclear.
+    r"""Reads the last line that the name labels. None means an unclear probability.
 
     >>> read_probability("Stages are close.\nPROBABILITY: 85%")
     0.85

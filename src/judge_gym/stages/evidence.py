@@ -25,12 +25,12 @@ Answer with the summary alone."""
 
 @dataclass(frozen=True, slots=True)
 class Neutralizer:
-    """Asks the editor for a clinical summary; it does not depend on the study."""
+    """Asks the editor for a clinical summary, which does not depend on the study."""
 
     design: Design
 
     def requests(self, targets: Sequence[Evidence]) -> list[Request]:
-        """Returns one request per item."""
+        """Builds one request per item."""
         editor = self.design.evidence.resolve().editor
         assert editor is not None, "raw evidence is shown as it is"
         slots = self.design.prompt.slots.neutralizer
@@ -54,7 +54,7 @@ class Neutralizer:
         return self.requests([Evidence("", "")])[0].key()
 
     def read(self, target: Evidence, completion: Completion | None) -> View:
-        """Returns the view, or one without text whose status says why."""
+        """Reads the view. One without text has a status that says why."""
         status = failure(completion)
         text = completion.text.strip() if completion else ""
         if status or not text:

@@ -70,7 +70,7 @@ SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "
 
 
 def check_view(text: str, source: str, max_words: int) -> dict[str, Any]:
-    """Returns a view's number of words, its length ratio, and the numbers and names it adds.
+    """Counts a view's words, its length ratio, and the numbers and names it adds.
 
     >>> check_view("In Oslo 12 judges met.", "Twelve judges met in Bergen.", 150)["names"]
     ['Oslo']
@@ -91,12 +91,12 @@ def check_view(text: str, source: str, max_words: int) -> dict[str, Any]:
 
 
 def flagged(checks: Mapping[str, Any]) -> bool:
-    """Returns whether a view should be reviewed."""
+    """Whether a view should be reviewed."""
     return bool(checks["too_long"] or checks["numbers"] or checks["names"])
 
 
 def marked(text: str, checks: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    """Returns a view in pieces, each with whether it is a number or name that its checks flag.
+    """Splits a view into pieces, each with whether it is a number or name that is flagged.
 
     >>> marked("In Oslo 1,200 met.", {"numbers": ["1200"], "names": ["Oslo"]})
     [('In ', False), ('Oslo', True), (' ', False), ('1,200', True), (' met.', False)]
@@ -117,7 +117,7 @@ def marked(text: str, checks: Mapping[str, Any]) -> list[tuple[str, bool]]:
 
 
 def _source_numbers(text: str) -> set[str]:
-    """Returns every number of a text, however it is written, in a normalised form."""
+    """Collects every number of a text, however it is written, in a normalised form."""
     text = _latin_digits(text)
     numbers = set(_written(text)) | {str(number) for number in _spelled(text)}
     numbers |= {_plain(match[0].replace(" ", "")) for match in SPACED.finditer(text)}
@@ -126,7 +126,7 @@ def _source_numbers(text: str) -> set[str]:
 
 
 def _view_numbers(text: str, codes: Mapping[int, re.Match[str]], known: set[str]) -> set[str]:
-    """Returns the numbers that a view writes in digits, without those of names and of lists."""
+    """Collects the numbers written in digits, without those of names and of lists."""
     parts = []
     end = 0
     for start, match in sorted(codes.items()):
@@ -149,7 +149,7 @@ def _written(text: str) -> Iterator[str]:
 
 
 def _plain(number: str) -> str:
-    """Returns a number without thousands separators and superfluous zeros.
+    """Removes thousands separators and superfluous zeros from a number.
 
     >>> [_plain(n) for n in ("1,200", "1.234.567,89", "3.50", "05", "0", "1'200")]
     ['1200', '1234567.89', '3.5', '5', '0', '1200']
@@ -216,7 +216,7 @@ def _unknown_codes(
 
 
 def _unknown_names(text: str, codes: Mapping[int, re.Match[str]], known: set[str]) -> list[str]:
-    """Returns the capitalised words of a view that do not occur in its source."""
+    """Lists the capitalised words of a view that do not occur in its source."""
     starts = {match.end() for match in OPENING.finditer(text)}
     words = [match for match in WORD.finditer(text) if match.start() not in codes]
     names: dict[str, None] = {}
@@ -234,7 +234,7 @@ def _unknown_names(text: str, codes: Mapping[int, re.Match[str]], known: set[str
 
 
 def _continues_name(text: str, word: re.Match[str], after: re.Match[str] | None) -> bool:
-    """Returns whether the next word follows directly and is capitalised too."""
+    """Whether the next word follows directly and is capitalised too."""
     return (
         after is not None
         and after[0][:1].isupper()
@@ -248,14 +248,14 @@ def _known_words(source: str) -> set[str]:
 
 
 def _occurs_in(word: str, known: set[str]) -> bool:
-    """Returns whether a word is in the source, with or without a genitive or plural ending."""
+    """Whether a word is in the source, with or without a genitive or plural ending."""
     stems = {stem for form in _forms(word) for stem in (form, re.sub(r"(?:'s|s'?|')$", "", form))}
     return any({stem, f"{stem}s", f"{stem}es"} & known for stem in stems)
 
 
 @lru_cache(maxsize=8192)
 def _forms(word: str) -> frozenset[str]:
-    """Returns the possible spellings of a word, without case, accents and dots."""
+    """Lists the possible spellings of a word, without case, accents and dots."""
     spelled = _folded(unicodedata.normalize("NFC", word).casefold().translate(SPELLED))
     forms = {_folded(word), spelled}
     return frozenset(forms | {form.replace(".", "") for form in forms})

@@ -25,7 +25,7 @@ PROBABILITY: a number from 0 to 1"""
 
 
 def prompted(display: Display, stages: Sequence[int], *, flipped: bool) -> list[tuple[str, int]]:
-    """Returns the labels and stages that a probe of a verdict names, as they were shown.
+    """Lists the labels and stages that a probe of a verdict names, as they were shown.
 
     They are in display order, so that the list does not reveal the order of the scale.
     """
@@ -53,7 +53,7 @@ class Prober:
     series: str
 
     def requests(self, targets: Sequence[ProbeTarget]) -> list[Request]:
-        """Returns one request per scored sample."""
+        """Builds one request per scored sample."""
         persona = self.design.prompt.slots.prober.persona
         system = instructions(self.design, "prober", persona, INSTRUCTIONS)
         return [self._request(target, system) for target in targets]
@@ -100,7 +100,7 @@ class Prober:
         )
 
     def _display(self, sample: Sample) -> Display:
-        """Returns the display of a sample; of one without, what our prompt would have shown."""
+        """The display of a sample. One without has what our prompt would have shown."""
         if sample.display.labels:
             return sample.display
         target = ScoreTarget(sample.rubric, sample.evidence, "", sample.replicate)
@@ -108,7 +108,7 @@ class Prober:
         return display.flipped() if sample.flipped else display
 
     def read(self, target: ProbeTarget, completion: Completion | None) -> Probe:
-        """Returns the probability; null if it could not be read."""
+        """Reads the probability, which is null if it is unreadable."""
         status: Status | None = failure(completion)
         probability = None
         if completion is not None and status is None:

@@ -43,14 +43,14 @@ NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
 def tagged(text: str, heading: str, tag: str = "evidence") -> str:
-    """Returns untrusted text between tags that it cannot close."""
+    """Encloses untrusted text in tags that it cannot close."""
     return _enclosed(text, f"{heading}\n{EVIDENCE_HEAD}", tag)
 
 
 def evidence_block(
     item: Evidence, text: str, *, fields: Mapping[str, str] = NO_FIELDS, flipped: bool = False
 ) -> str:
-    """Returns what is judged.
+    """Writes what is judged.
 
     That is a text, the named parts that are shown of an item, or a prompt with two responses in
     the order shown.
@@ -68,7 +68,7 @@ def evidence_block(
 
 
 def shown_evidence(design: Design, item: Evidence, text: str, *, flipped: bool) -> str:
-    """Returns what is judged, as a design shows it; `text` is the view that is shown."""
+    """Writes what is judged, as a design shows it. `text` is the view that is shown."""
     fields = design.evidence.resolve().shown(item.fields)
     return evidence_block(item, text, fields=fields, flipped=flipped)
 
@@ -79,7 +79,7 @@ def _enclosed(text: str, heading: str, tag: str = "evidence") -> str:
 
 
 def rubric_block(rubric: Rubric, display: Display) -> str:
-    """Returns the rubric under the labels and in the order of a display."""
+    """Writes the rubric under the labels and in the order of a display."""
     country = f" in {rubric.country}" if rubric.country else ""
     noun = "Stage" if rubric.kind == "ordinal" else "Option"
     blocks = []
@@ -91,18 +91,18 @@ def rubric_block(rubric: Rubric, display: Display) -> str:
 
 
 def instructions(design: Design, stage: StageName, persona: str, text: str) -> Message:
-    """Returns the system message: persona, task, and what the levels of the axes add."""
+    """Writes the system message: persona, task, and what the levels of the axes add."""
     sentences = (f"You are {persona}.", text, *design.notes(stage))
     return Message("system", (" ".join(sentences),))
 
 
 def numbered(steps: Sequence[str]) -> str:
-    """Returns the steps of a task as a numbered list."""
+    """Writes the steps of a task as a numbered list."""
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
 
 
 def failure(completion: Completion | None) -> Status | None:
-    """Returns the status of an answer that must not be parsed; None if it can be."""
+    """The status of an answer that must not be parsed, or None if it can be."""
     if completion is None:
         return "provider_error"
     unread: dict[str, Status] = {"refusal": "refused", "length": "truncated"}
@@ -113,7 +113,7 @@ def failure(completion: Completion | None) -> Status | None:
 def display(
     strategy: PresentationStrategy, seed: int, evidence_hash: str, replicate: int, scale: int
 ) -> Display:
-    """Returns the display of a rubric of `scale` stages for one item and replicate.
+    """Draws the display of a rubric of `scale` stages for one item and replicate.
 
     It does not depend on judge, rubric author or design, so that contrasts compare equal displays.
     """
@@ -126,7 +126,7 @@ def display(
 
 
 def permutation(n: int, key: str) -> list[int]:
-    """Returns a permutation of 0 to n-1, uniform over keys (Fisher-Yates).
+    """Draws a permutation of 0 to n-1, uniform over keys (Fisher-Yates).
 
     >>> sorted(permutation(5, "any key"))
     [0, 1, 2, 3, 4]

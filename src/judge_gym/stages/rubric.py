@@ -95,7 +95,7 @@ class Rubricer:
     seed: int
 
     def requests(self, targets: Sequence[RubricTarget]) -> list[Request]:
-        """Returns one request per rubric."""
+        """Builds one request per rubric."""
         slots = self.design.prompt.slots.rubricer
         strategy = self.design.rubric.resolve(self.design.judge.model)
         system = instructions(self.design, "rubricer", slots.persona, AUTHOR)
@@ -124,11 +124,11 @@ class Rubricer:
         ]
 
     def key(self, target: RubricTarget) -> str:
-        """Returns the hash that identifies a rubric, whichever of its requests succeeds."""
+        """Hashes what identifies a rubric, whichever of its requests succeeds."""
         return self.requests([replace(target, ask=0)])[0].key()
 
     def read(self, target: RubricTarget, completion: Completion | None) -> Rubric | Status:
-        """Returns the rubric if it has exactly the requested stages, else the status."""
+        """Reads a rubric of exactly the requested stages, or else says what is wrong."""
         status = failure(completion)
         if completion is None or status:
             return status or "provider_error"
@@ -146,7 +146,7 @@ class Rubricer:
 
 
 def parse_rubric(text: str) -> tuple[tuple[RubricStage, ...], str]:
-    r"""Returns the stages and the reasoning in an author's answer; none unless numbered 1, 2, 3 ...
+    r"""Parses stages, which must be numbered from 1, and reasoning of an author's answer.
 
     >>> text = "STAGE 1: Calm\n- quiet\nSTAGE 2: Stormy\n- loud\nREASONING: so"
     >>> stages, why = parse_rubric(text)
@@ -189,7 +189,7 @@ def _criteria(line: str) -> Iterator[str]:
 
 
 def _split_outside_brackets(text: str) -> list[str]:
-    """Splits at semicolons outside brackets: `bans (press; radio); fines` is two criteria."""
+    """Splits a line of criteria at semicolons outside brackets."""
     parts, depth = [""], 0
     for char in text:
         depth = max(0, depth + (char in "([") - (char in ")]"))
@@ -207,7 +207,7 @@ class Critic:
     design: Design
 
     def requests(self, targets: Sequence[Rubric]) -> list[Request]:
-        """Returns one request per rubric."""
+        """Builds one request per rubric."""
         slots, critic = self.design.prompt.slots.critic, self._critic
         system = instructions(self.design, "critic", slots.persona, CRITIC)
         return [
@@ -236,7 +236,7 @@ class Critic:
         return self.requests([OrdinalRubric((), "", "", "")])[0].key()
 
     def read(self, target: Rubric, completion: Completion | None) -> Critique:
-        """Returns the scores; null if they could not be read."""
+        """Reads the scores, which are null if they are unreadable."""
         status = failure(completion)
         observability = discriminability = None
         if completion is not None and status is None:

@@ -61,7 +61,7 @@ class Scorer:
     """The text of the judge's own prompt, if the design names one."""
 
     def requests(self, targets: Sequence[ScoreTarget]) -> list[Request]:
-        """Returns one request per verdict."""
+        """Builds one request per verdict."""
         if (template := self._own_prompt()) is not None:
             return [self._own_request(target, template) for target in targets]
         persona = self.design.prompt.slots.scorer.persona
@@ -91,7 +91,7 @@ class Scorer:
         )
 
     def _own_prompt(self) -> PromptTemplate | None:
-        """Returns the judge's own prompt; None where the design asks in our words."""
+        """The judge's own prompt, or None where the design asks in our words."""
         level = self.design.prompt.template
         if level == NONE:
             return None
@@ -113,14 +113,14 @@ class Scorer:
         )
 
     def display(self, target: ScoreTarget) -> Display:
-        """Returns the labels and order shown for a target; both orders of a pair share them."""
+        """The labels and order shown for a target, which both orders of a pair share."""
         strategy = self.design.presentation.resolve()
         return display(
             strategy, self.seed, target.evidence.hash, target.replicate, target.rubric.scale
         )
 
     def read(self, target: ScoreTarget, completion: Completion | None) -> Sample:
-        """Returns the sample; an unreadable answer gives a status and no stage."""
+        """Reads the sample. An unreadable answer has a status and no stage."""
         if (template := self._own_prompt()) is not None:
             status, stages = _own_verdict(
                 template, target.rubric, completion, flipped=target.flipped
@@ -147,7 +147,7 @@ class Scorer:
         )
 
     def reread(self, sample: Sample, completion: Completion) -> Sample:
-        """Returns the sample as its answer is parsed today, under the labels that were shown."""
+        """Parses the answer of a sample anew, under the labels that were shown."""
         if (template := self._own_prompt()) is not None:
             verdict = _own_verdict(template, sample.rubric, completion, flipped=sample.flipped)
             return replace(sample, status=verdict[0], stages=verdict[1])
@@ -159,7 +159,7 @@ class Scorer:
     def _verdict(
         self, decoded: Display, names: Mapping[str, str], completion: Completion | None
     ) -> tuple[Status, tuple[int, ...]]:
-        """Returns the status of an answer, and the stages of the labels that it names."""
+        """Reads the status of an answer, and the stages of the labels that it names."""
         status = failure(completion)
         if completion is None or status is not None:
             return status or "provider_error", ()
@@ -178,7 +178,7 @@ class Scorer:
 def _own_verdict(
     own: PromptTemplate, rubric: Rubric, completion: Completion | None, *, flipped: bool
 ) -> tuple[Status, tuple[int, ...]]:
-    """Returns the status of an answer to the judge's own prompt, and the stage that it names."""
+    """Reads the status and the stage of an answer to the judge's own prompt."""
     status = failure(completion)
     if completion is None or status is not None:
         return status or "provider_error", ()
@@ -188,6 +188,6 @@ def _own_verdict(
 
 
 def _names(rubric: Rubric, shown: Display) -> dict[str, str]:
-    """Returns the stage name that was shown with each label."""
+    """Maps each label to the stage name that was shown with it."""
     stages = zip(shown.labels, shown.stages, strict=True)
     return {label: rubric.stages[number - 1].label for label, number in stages}

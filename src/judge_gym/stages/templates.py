@@ -71,13 +71,13 @@ class PromptTemplate:
     # --- asking ----------------------------------------------------------------------------------
 
     def fill(self, text: str, values: Mapping[str, str]) -> tuple[str, ...]:
-        """Returns the parts of a message; a value that contains placeholders is never filled."""
+        """Fills the parts of a message. Placeholders within a value are left alone."""
         parts = PLACEHOLDER.split(text)
         filled = [values.get(part, "") if number % 2 else part for number, part in enumerate(parts)]
         return tuple(part for part in filled if part)
 
     def values(self, item: Evidence, text: str, rubric: Rubric, *, flipped: bool) -> dict[str, str]:
-        """Returns what replaces each placeholder; `text` is the view that is shown."""
+        """Collects what replaces each placeholder. `text` is the view that is shown."""
         return {**_item_values(item, text, flipped), **self._rubric_values(rubric)}
 
     def _rubric_values(self, rubric: Rubric) -> dict[str, str]:
@@ -95,13 +95,13 @@ class PromptTemplate:
         return {"rubric": "\n".join(stages), "labels": ", ".join(words)}
 
     def _words(self, label: str) -> list[str]:
-        """Returns what the prompt calls a stage."""
+        """Lists what the prompt calls a stage."""
         return [word for word, stage in self.labels.items() if stage == label] or [label]
 
     # --- reading ---------------------------------------------------------------------------------
 
     def read(self, answer: str, rubric: Rubric) -> tuple[Status, tuple[int, ...]]:
-        """Returns the status of an answer, and the stage that it names, as it was shown."""
+        """Reads the status of an answer, and the stage that it names, as it was shown."""
         verdict = self.verdict(answer)
         number = None if verdict is None else _stages(self, rubric).get(_plain(verdict))
         if number is None:
@@ -109,7 +109,7 @@ class PromptTemplate:
         return ("scored", (number,)) if number else ("abstained", ())
 
     def verdict(self, answer: str) -> str | None:
-        """Returns the words of an answer that are its verdict; None if it has none."""
+        """Finds the words of an answer that are its verdict, or None if it has none."""
         turn, _ = split_turn(answer)
         match self.kind:
             case "last line":
@@ -196,14 +196,14 @@ class PromptTemplate:
         return frozenset(PLACEHOLDER.findall(f"{self.system}\n{self.body}"))
 
     def _said(self, rubric: Rubric | None) -> str:
-        """Returns the words of the prompt, without any item."""
+        """Joins the words of the prompt, without any item."""
         values = self._rubric_values(rubric) if rubric else {}
         return "\n".join("".join(self.fill(text, values)) for text in (self.system, self.body))
 
 
 @lru_cache(maxsize=256)
 def read_template(text: str, name: str = "the prompt") -> PromptTemplate:
-    """Returns the prompt in the text of a file; refuses one that cannot be asked or read."""
+    """Reads a prompt from the text of a file, and refuses one that cannot be asked or read."""
     if len(text) > MAX_LENGTH:
         raise DesignError(f"{name}: a prompt has at most {MAX_LENGTH:,} characters")
     fields, body = _head(text, name)
@@ -235,7 +235,7 @@ def read_template(text: str, name: str = "the prompt") -> PromptTemplate:
 
 
 def _head(text: str, name: str) -> tuple[dict[str, Any], str]:
-    """Returns the head of a file and the prompt below it."""
+    """Splits the text of a file into its head and the prompt below it."""
     match = HEAD.match(text)
     if match is None:
         raise DesignError(
@@ -261,7 +261,7 @@ def _head(text: str, name: str) -> tuple[dict[str, Any], str]:
 
 
 def _read_rule(given: Any, name: str) -> tuple[Kind, str]:
-    """Returns how the verdict is read, and the key or the pattern for it."""
+    """Reads how the verdict is found, and the key or the pattern for it."""
     if isinstance(given, dict) and len(given) == 1:
         [(kind, key)] = given.items()
     else:
@@ -303,7 +303,7 @@ def _check_pattern(pattern: str, name: str) -> None:
 
 
 def _last_group(pattern: str, text: str) -> str | None:
-    """Returns the group of the last match of a pattern; None without one, or if it takes long."""
+    """Finds the group of a pattern's last match. None means no match in time."""
     try:
         matches = [*_compiled(pattern).finditer(text, timeout=SECONDS)]
     except TimeoutError:
@@ -317,7 +317,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def _item_names(pool: Pool) -> tuple[str, ...]:
-    """Returns the placeholders that the items of a pool can fill."""
+    """Lists the placeholders that the items of a pool can fill."""
     if pool.paired:
         return ("text", "input", "response_a", "response_b")
     return ("text", *pool.field_names) if pool.field_names else ("text", "output")
@@ -346,13 +346,13 @@ def _cached_stages(
 
 
 def _stages(template: PromptTemplate, rubric: Rubric) -> Mapping[str, int]:
-    """Returns the stage that each word means, or `ABSTAINED`."""
+    """Maps each word to the stage that it means, or to `ABSTAINED`."""
     stages = tuple(stage.label for stage in rubric.stages)
     return _cached_stages(tuple(template.labels.items()), stages)
 
 
 def _plain(word: str) -> str:
-    """Returns a word without markup and punctuation around it, in lower case.
+    """Strips markup and punctuation around a word, and lowers its case.
 
     >>> _plain('**"Not helpful".**'), _plain("- A+")
     ('not helpful', 'a+')
@@ -362,7 +362,7 @@ def _plain(word: str) -> str:
 
 
 def _without(text: str, word: str, words: Sequence[str]) -> str:
-    """Returns a text without the longer words that contain one, as "not helpful" does "helpful"."""
+    """Removes the longer words that contain a word, as "not helpful" contains "helpful"."""
     text, word = text.casefold(), word.casefold()
     for longer in map(str.casefold, words):
         if word in longer and word != longer:
@@ -377,7 +377,7 @@ def _names(text: str, word: str) -> bool:
 
 
 def _json_word(value: Any) -> str | None:
-    """Returns a value of a JSON object as a word; None for a list, an object or null."""
+    """Converts a value of a JSON object to a word, or None for a list, an object or null."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():

@@ -1,4 +1,4 @@
-"""Parses the verdict in a judge's answer; an unclear one is `parse_failed`, never guessed."""
+"""Parses the verdict in a judge's answer. An unclear one is `parse_failed`, never guessed."""
 
 import json
 import re
@@ -140,17 +140,17 @@ def _cached_choices(labels: tuple[str, ...], pairs: tuple[tuple[str, str], ...])
         for label, name in names.items()
         if name not in taken and spoken.count(name) == 1
     }
-    shown = {" ".join(name.split()): label for label, name in pairs if _plain(name) in unique}
-    shown |= {label: label for label in labels}
+    words_shown = {" ".join(name.split()): label for label, name in pairs if _plain(name) in unique}
+    words_shown |= {label: label for label in labels}
     words, gloss, key = _patterns(frozenset(labels), frozenset(spoken))
-    return Choices(labels, unique, words, gloss, key, names, shown)
+    return Choices(labels, unique, words, gloss, key, names, words_shown)
 
 
 @lru_cache(maxsize=256)  # apart, since labels and names are the same in every order of a display
 def _patterns(
     labels: frozenset[str], spoken: frozenset[str]
 ) -> tuple[re.Pattern[str], re.Pattern[str] | None, re.Pattern[str]]:
-    """Returns the patterns `words`, `gloss` and `key` of choices."""
+    """Compiles the patterns `words`, `gloss` and `key` of choices."""
     keys = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
     noun = rf"(?:(?:{'|'.join(sorted(NOUNS))})\s+)?"
     closed = r"[\"'”’)\]*_`]*+(?=\s*+(?:\Z|[^\w\s]|(?:and|plus)\b))"
@@ -167,7 +167,7 @@ def _patterns(
 
 
 def _plain(name: str) -> str:
-    """Returns a stage name in lower case with single spaces."""
+    """Lowers the case of a stage name and joins its words by single spaces."""
     return " ".join(" ".join(clean_lines(name)).casefold().split())
 
 
@@ -211,7 +211,7 @@ def deciding_lines(
     abstain: bool = True,
     names: Mapping[str, str] | None = None,
 ) -> tuple[int, ...]:
-    r"""Returns the lines, from 0, by which `parse_verdict` decides; several if they differ.
+    r"""Lists the lines, from 0, by which `parse_verdict` decides, several if they differ.
 
     >>> deciding_lines("B fits.\nVERDICT: B\nYet C fits better.\nVERDICT: C", "ABCD")
     (3,)
@@ -229,7 +229,7 @@ def verdict_line(
     abstain: bool = True,
     names: Mapping[str, str] | None = None,
 ) -> str | None:
-    r"""Returns the words of an answer by which its verdict is decided; None if it has none.
+    r"""Finds the words of an answer by which its verdict is decided, None if it has none.
 
     Of free text these are the lines that decide, as they stand; of a JSON object its `verdict`. The
     other arguments are those of `parse_verdict`.
@@ -250,7 +250,7 @@ def verdict_line(
 def _deciding_readings(
     text: str, choices: Choices, method: Method, abstain: bool
 ) -> list[tuple[LabelledLine, Verdict]]:
-    """Returns the last verdict line and those adjacent to it, each with its verdict."""
+    """Reads the last verdict line and those adjacent to it."""
     turn, rest = split_turn(text)
     lines = clean_lines(FENCE.sub("", turn) if "```" in turn else turn)
     read = partial(_read, choices=choices, method=method, abstain=abstain)
@@ -285,7 +285,7 @@ def _next_turn(lines: list[str], begin: int, end: int) -> int | None:
 
 
 def _later(lines: list[str], last: int, end: int, choices: Choices) -> list[str]:
-    """Returns what may be another verdict after the last verdict line without being labelled so.
+    """Lists what may be another verdict after the last verdict line, without its label.
 
     The line below it may continue a list, and a later one may end in `Actually, VERDICT: C`.
     """
@@ -340,13 +340,13 @@ def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verd
     """Parses the text after `VERDICT:`: labels, then nothing, or punctuation and a comment."""
     if payload in choices.alone:  # most answers: none of what follows can apply
         return Verdict("scored", (choices.alone[payload],))
-    known = choices.known
+    meanings = choices.known
     if TEMPLATE.search(payload) or UNTICKED.search(payload):
         return FAILED
     if sentence := ABSTAINING.match(payload):
         reason = REASON.match(payload, sentence.end())
         payload = f"{ABSTAIN}{',' * bool(reason)}{payload[sentence.end() :]}"
-    chosen: list[str] = []
+    labels: list[str] = []
     end = 0  # of the last thing understood
     joined = ""  # a joiner that waits for its label
     words = list(choices.words.finditer(payload))
@@ -355,18 +355,18 @@ def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verd
             continue  # inside an aside
         word, gap = _plain(match[0]), payload[end : match.start()]
         listed = LISTED.match(gap) is not None
-        votes = listed and _stands_alone(payload, words, number, known)
+        votes = listed and _stands_alone(payload, words, number, meanings)
         if listed and word in NOUNS:
             end = match.end()
-        elif listed and word in JOINERS and chosen:
+        elif listed and word in JOINERS and labels:
             joined, end = word, match.end()
-        elif votes and (word in known or word == ABSTAIN):
+        elif votes and (word in meanings or word == ABSTAIN):
             if joined == "or":
                 return FAILED  # "B or C" chooses neither
-            if GRADE.match(payload, match.end()) or len(chosen) == MOST_LABELS:
+            if GRADE.match(payload, match.end()) or len(labels) == MOST_LABELS:
                 return FAILED
-            label = known.get(word, ABSTAIN)
-            chosen.append(label)
+            label = meanings.get(word, ABSTAIN)
+            labels.append(label)
             joined, end = "", match.end()
             beside = _beside(payload, match, label, choices)
             if beside is not None:
@@ -377,31 +377,31 @@ def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verd
             if DENIED.match(payload, match.end()):
                 return FAILED
             aside = ASIDE.match(payload, match.end())
-            if aside and not _only_labels(aside[0], known):
-                if _votes_again(aside[0], chosen, choices):
+            if aside and not _only_labels(aside[0], meanings):
+                if _votes_again(aside[0], labels, choices):
                     return FAILED
                 end = aside.end()
-        elif not chosen or joined or not gap.strip() or (votes and _label_like(match[0], known)):
+        elif not labels or joined or not gap.strip() or (votes and _label_like(match[0], meanings)):
             return FAILED
         elif listed and match[0] in choices.labels:
             return FAILED  # "B, C fit" goes on with the list
-        elif _votes_again(payload[match.start() :], chosen, choices) or (
-            ABSTAIN not in chosen and _names_more(payload[match.start() :], choices, method)
+        elif _votes_again(payload[match.start() :], labels, choices) or (
+            ABSTAIN not in labels and _names_more(payload[match.start() :], choices, method)
         ):
             return FAILED
         else:
             break  # a comment
     if joined:
         return FAILED
-    if ABSTAIN in chosen:
-        return ABSTAINED if abstain and set(chosen) == {ABSTAIN} else FAILED
-    return _chosen(chosen, choices.labels, method)
+    if ABSTAIN in labels:
+        return ABSTAINED if abstain and set(labels) == {ABSTAIN} else FAILED
+    return _chosen(labels, choices.labels, method)
 
 
 def _beside(
     payload: str, match: re.Match[str], label: str, choices: Choices
 ) -> tuple[bool, int] | None:
-    """Returns whether the stage name beside a label agrees with it, or the label beside a name.
+    """Whether the stage name beside a label agrees with it, or the label beside a name.
 
     With it, where that ends; None if there is none.
     """
@@ -415,17 +415,17 @@ def _beside(
 
 
 def _chosen(chosen: Sequence[str], labels: Sequence[str], method: Method) -> Verdict:
-    """Returns the distinct labels in display order; a single verdict must have exactly one."""
-    kept = tuple(label for label in labels if label in chosen)
-    if not kept or (method == "single" and len(kept) > 1):
+    """Orders distinct labels as displayed. A single verdict must have exactly one."""
+    ordered = tuple(label for label in labels if label in chosen)
+    if not ordered or (method == "single" and len(ordered) > 1):
         return FAILED
-    return Verdict("scored", kept)
+    return Verdict("scored", ordered)
 
 
 def _stands_alone(
     payload: str, words: list[re.Match[str]], number: int, known: dict[str, str]
 ) -> bool:
-    """Returns whether a label does not start a sentence, such as "A court ruled"."""
+    """Whether a label does not start a sentence, such as "A court ruled"."""
     if number + 1 == len(words):
         return True
     here, after = words[number], words[number + 1]
@@ -439,18 +439,18 @@ def _stands_alone(
 
 
 def _label_like(word: str, known: dict[str, str]) -> bool:
-    """Returns whether a word looks like a label: `B, E` is a list with an unknown label."""
+    """Whether a word looks like a label: `B, E` is a list with an unknown label."""
     return word.isupper() and any(len(word) == len(label) for label in known)
 
 
 def _only_labels(text: str, known: dict[str, str]) -> bool:
-    """Returns whether brackets contain further labels, as in `[B] [D]`, and not a comment."""
+    """Whether brackets contain further labels, as in `[B] [D]`, and not a comment."""
     words = _words(text)
     return bool(words & known.keys()) and words <= known.keys() | NOUNS | JOINERS
 
 
 def _votes_again(comment: str, chosen: Sequence[str], choices: Choices) -> bool:
-    """Returns whether a comment votes for something else, or against what was chosen.
+    """Whether a comment votes for something else, or against what was chosen.
 
     So do `B -> C`, `B (or maybe C)` and `B, no, C`; `B, not C` does not.
     """
@@ -487,7 +487,7 @@ def _votes_again(comment: str, chosen: Sequence[str], choices: Choices) -> bool:
 
 
 def _vote(word: str, choices: Choices) -> str | None:
-    """Returns the label that a word of a comment means: a label or a name as it was shown."""
+    """The label that a word of a comment means, a label itself or a name as it was shown."""
     if word.casefold() == ABSTAIN:
         return ABSTAIN
     return choices.shown.get(" ".join(word.split()))
@@ -498,7 +498,7 @@ def _directly_followed(text: str, word: re.Match[str], after: re.Match[str]) -> 
 
 
 def _names_more(comment: str, choices: Choices, method: Method) -> bool:
-    """Returns whether a comment continues a list: `B - minor, D - severe`, `B: 0.2, D: 0.8`.
+    """Whether a comment continues a list: `B - minor, D - severe`, `B: 0.2, D: 0.8`.
 
     Of the two, only the second one is not a single B.
     """
@@ -518,7 +518,7 @@ def _names_more(comment: str, choices: Choices, method: Method) -> bool:
 
 
 def last_json_field(text: str, key: str = "verdict") -> Any:
-    """Returns the `key` of the last JSON object with one in an answer; None if there is none.
+    """Finds the `key` of the last JSON object with one in an answer, None if there is none.
 
     Two that differ without a word between them decide nothing.
     """
@@ -546,7 +546,7 @@ def last_json_field(text: str, key: str = "verdict") -> Any:
 
 
 def _object(pairs: Sequence[tuple[str, Any]], key: str) -> dict[str, Any]:
-    """Returns a JSON object; the value of its key, in any case, is None if several differ."""
+    """Builds a JSON object. A key that stands in it with several values has None."""
     verdicts = [item for name, item in pairs if name.strip().lower() == key.lower()]
     same = all(verdict == verdicts[0] for verdict in verdicts)
     return {**dict(pairs), **({key: verdicts[0] if same else None} if verdicts else {})}

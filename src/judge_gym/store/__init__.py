@@ -24,6 +24,7 @@ from judge_gym.store.runs import Run, Runs, Targets
 from judge_gym.store.samples import Samples, Selection, Span
 from judge_gym.store.splits import Split, Splits
 from judge_gym.store.sql import ReadOnlySql, Rows
+from judge_gym.store.study_results import StudyResults
 from judge_gym.store.suites import Suites
 from judge_gym.store.tokens import SCOPES, Scope, Token, Tokens
 from judge_gym.store.unused_file import discard_unused
@@ -62,6 +63,7 @@ __all__ = [
     "Span",
     "Split",
     "Store",
+    "StudyResults",
     "SuiteResult",
     "SuiteRun",
     "Targets",
@@ -98,6 +100,7 @@ class Store:
         self.in_flight = InFlight(database)
         self.usage_totals = UsageTotals(database)
         self.splits = Splits(database)
+        self.study_results = StudyResults(database)
         self.suites = Suites(database, self.ledger)
         self.analyses = Analyses(database)
         self.tokens = Tokens(database)

@@ -31,11 +31,11 @@ from judge_gym.records.environment import DATABASE_URL, PROFILE
 from judge_gym.store import tables as t
 from judge_gym.store.unused_file import folder_lock
 
-HEAD = "0025"
+HEAD = "0026"
 """The newest schema revision, as a test checks."""
-NEEDED = "0025"
+NEEDED = "0026"
 """The oldest schema revision that this version works with."""
-OLDEST = "0025"
+OLDEST = "0026"
 """The oldest schema revision that can be upgraded; those before it were never released."""
 SERVES = "0025"
 """The oldest schema revision whose version works with a new database, as a test checks."""

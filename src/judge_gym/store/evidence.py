@@ -23,6 +23,7 @@ from judge_gym.records import (
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import CHUNK, Ledger, by_key
+from judge_gym.store.study_results import record_correction
 
 UNSCORED = tuple(status for status in STATUSES if status != "scored")
 """The statuses of a failed view, rubric or critique, which a later one replaces."""
@@ -411,6 +412,8 @@ class EvidenceRecords:
                 before[key] = row["stage"]
             if new:
                 connection.execute(t.labels.insert(), [*new.values()])
+            if counts["changed"]:
+                record_correction(connection, "labels")
         return counts
 
     def labels(self) -> list[dict[str, Any]]:

@@ -401,7 +401,7 @@ class Studies:
         return self._database.pairs(query.order_by(newest.desc(), t.tags.c.study))
 
     def fingerprint(self, study: str) -> tuple[int, ...]:
-        """Returns numbers that change when something is added to what a study's report shows."""
+        """Returns numbers that change when what a study's report shows changes."""
         mine = sa.select(t.tags.c.digest).where(t.tags.c.study == study)
         runs = _active_runs(study)
         counted = (t.samples, t.probes, t.events)
@@ -410,6 +410,7 @@ class Studies:
             sa.select(sa.func.count()).select_from(mine.subquery()),
             sa.select(sa.func.count()).select_from(t.labels),
             sa.select(sa.func.count()).select_from(_versions(study).subquery()),
+            sa.select(sa.func.count()).select_from(t.corrections),
         ]
         with self._database.read() as connection:
             return tuple(int(connection.scalar(query) or 0) for query in queries)

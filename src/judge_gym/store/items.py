@@ -183,6 +183,11 @@ class Items:
         counts = sa.select(sa.func.count(), sa.func.count(i.truth)).where(
             i.pool_id == sa.bindparam("pool")
         )
+        labelled = (
+            sa.select(sa.func.count(i.evidence_id.distinct()))
+            .join(t.labels, t.labels.c.evidence_id == i.evidence_id)
+            .where(i.pool_id == sa.bindparam("pool"))
+        )
         concepts = (
             sa.select(t.experiments.c.concept)
             .distinct()
@@ -195,6 +200,7 @@ class Items:
             for row in rows:
                 pool_and_study = {"pool": row["pool_id"], "study": row["study"]}
                 row["items"], row["known"] = connection.execute(counts, pool_and_study).one()
+                row["labelled"] = connection.scalar(labelled, pool_and_study)
                 row["concepts"] = [*connection.scalars(concepts, pool_and_study)]
         return rows
 

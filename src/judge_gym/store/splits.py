@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from judge_gym.errors import StoreError
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
+from judge_gym.store.study_results import record_correction
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Splits:
                     connection.execute(table.delete().where(table.c.study == study))
             self._database.insert_new(connection, t.splits, [row])
             self._database.insert_new(connection, t.split_items, rows)
+            record_correction(connection, "splits")
 
     def record_use(self, study: str, key: str) -> int:
         """Counts a use of a study's test part, and returns how many there are with this one.

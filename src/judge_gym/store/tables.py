@@ -503,6 +503,24 @@ analyses = _table(  # of suite runs, that were queued
     sa.Column("error", sa.Text, nullable=False),
 )
 
+# --- what was computed ---------------------------------------------------------------------------
+
+study_results = _table(  # the newest of each kind, which can be computed again at any time
+    "study_results",
+    sa.Column("study", sa.String, primary_key=True),
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("key", sa.String(64), nullable=False),  # of the data and the build that it rests on
+    sa.Column("result", JSON, nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+)
+
+corrections = _table(  # append-only: changes of rows in place, which no count shows
+    "corrections",
+    _id(),
+    sa.Column("records", sa.String, nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+)
+
 # --- the database itself -------------------------------------------------------------------------
 
 deployment = _table(  # at most one row

@@ -11,6 +11,7 @@ from judge_gym.store import tables as t
 from judge_gym.store.database import Database
 from judge_gym.store.ledger import completion_columns, latest_attempt
 from judge_gym.store.runs import Run, Runs
+from judge_gym.store.study_results import record_correction
 
 FAILED = ("provider_error",)
 """The status of a failed call. A later answer replaces it; answers are never replaced."""
@@ -269,6 +270,8 @@ class CompletedRecords:
                     t.critiques.c.call_id == critique.call_id,
                 )
                 connection.execute(t.critiques.update().where(row).values(scores))
+            if samples or probes or critiques:
+                record_correction(connection, "verdicts")
 
     def _pages(
         self, table: sa.Table, *mine: sa.ColumnElement[bool]

@@ -43,7 +43,7 @@ class Condition:
         return {name: value for name, value in asdict(self).items() if name != "name"}
 
     def kept(self, guidelines: Mapping[str, str]) -> dict[str, str]:
-        """Returns the sections that are shown."""
+        """The sections that are shown."""
         if not self.guidelines:
             return {}
         return {name: text for name, text in guidelines.items() if name not in self.without}
@@ -62,7 +62,7 @@ CONDITIONS = {
 def ablations(
     guidelines: Mapping[str, str], sections: Sequence[str] = (), base: Condition | None = None
 ) -> tuple[Condition, ...]:
-    """Returns a condition without each section; by default of all that the base shows."""
+    """Lists a condition without each section, by default of all that the base shows."""
     base = base or CONDITIONS["default"]
     guideline_sections = base.kept(guidelines)
     if not guideline_sections:
@@ -139,7 +139,7 @@ Counts = Mapping[str, tuple[int, int]]
 
 
 def counts(results: Iterable[EvalResult]) -> dict[str, tuple[int, int]]:
-    """Returns passed and conclusive replicates by eval."""
+    """Counts passed and conclusive replicates by eval."""
     by_path: dict[str, tuple[int, int]] = {}
     for result in results:
         passed, all_ = by_path.get(result.path, (0, 0))
@@ -188,7 +188,7 @@ def _shares(side: Counts, evals: Sequence[str]) -> list[float]:
 
 
 def _changes(base: Counts, under: Counts) -> list[Change]:
-    """Returns the changes of all evals that both sides have."""
+    """Lists the changes of all evals that both sides have."""
     import scipy
 
     changes = []

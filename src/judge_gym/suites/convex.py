@@ -87,7 +87,7 @@ def import_convex(source: Path, folder: Path) -> Imported:
 
 
 def _unmapped(place: Path) -> str:
-    """Returns why an eval cannot run here; empty if it can."""
+    """Why an eval cannot run here, empty if it can."""
     for name in (place.parent.name, place.name):
         if not NAME.fullmatch(name):
             return f"{name!r} is no name such as '001-basics'"
@@ -142,7 +142,7 @@ def _add_packages(package: Mapping[str, Any], path: str, imported: Imported) -> 
 
 
 def _files(folder: Path, imported: Imported) -> Iterator[Path]:
-    """Yields the text files below a folder; links and other files are reported."""
+    """Yields the text files below a folder, and reports links and other files."""
     for file in sorted(folder.rglob("*")):
         if any(part in SKIPPED for part in file.relative_to(folder).parts) or file.is_dir():
             continue

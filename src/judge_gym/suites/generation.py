@@ -36,7 +36,7 @@ def requests(
     series: str,
     replicates: int = 1,
 ) -> tuple[Request, ...]:
-    """Returns the requests, by task and then by replicate."""
+    """Builds the requests, by task and then by replicate."""
     if replicates < 1:
         raise DesignError(f"replicates {replicates} is no number of answers; choose 1 or more")
     system = prompts.SYSTEM + f" {prompts.WEB_SEARCH}" * condition.web_search
@@ -68,7 +68,7 @@ def _shown(guidelines: Mapping[str, str]) -> str:
 
 
 def own_guidelines(name: str, text: str) -> Condition:
-    """Returns the condition that shows a text of the user in place of a suite's guidelines.
+    """The condition that shows a text of the user in place of a suite's guidelines.
 
     Its name ends with a hash of the text, so that scores under different texts are never pooled.
     The text of a suite's own guidelines asks the same as the condition `default`.
@@ -136,7 +136,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def _path_of(heading: str) -> str | None:
-    """Returns the path that a heading names, if any: one word, or anything in backticks."""
+    """Finds the path that a heading names, one word or anything in backticks, if any."""
     bare = heading.strip().rstrip("#").strip().removesuffix(":").strip("*")
     if len(bare) > 2 and bare[0] == bare[-1] == "`":
         return bare[1:-1]
@@ -154,7 +154,7 @@ def _keep(heading: str, body: Sequence[str], files: dict[str, str], errors: list
 
 
 def safe_path(text: str) -> str:
-    """Returns a path inside the project folder; refuses any other.
+    """Checks that a path stays inside the project folder.
 
     >>> safe_path("./src/solution.py")
     'src/solution.py'

@@ -1,4 +1,4 @@
-"""Installs a suite's dependencies once; every sandbox then reads them.
+"""Installs a suite's dependencies once for every sandbox to read.
 
 No candidate's code takes part, so this runs outside of the sandbox: it may use the network, starts
 from the suite's own list of dependencies, and every failure is infrastructure.
@@ -24,7 +24,7 @@ KEPT = 64 << 10
 
 
 def dependency_folder(suite: Suite, installed: Path = INSTALLED) -> Path:
-    """Returns the folder of a suite's dependencies; another list has another folder."""
+    """The folder of a suite's dependencies. Another list has another folder."""
     words = suite.steps["install"].command
     return installed / digest([words, dict(suite.dependencies)])[:16]
 
@@ -50,7 +50,7 @@ def install(suite: Suite, installed: Path = INSTALLED) -> StepResult:
 
 
 def _run(suite: Suite, folder: Path) -> tuple[str, str]:
-    """Runs the command; returns why it failed, if it did, and what it printed."""
+    """Runs the command and returns why it failed, if it did, and what it printed."""
     step = suite.steps["install"]
     words = [sys.executable if word == "{python}" else word for word in step.command]
     env = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "LANG": "C.UTF-8"}

@@ -98,7 +98,7 @@ class CodeTask:
 
     @property
     def source(self) -> EvalSource:
-        """The files behind it, which explain a failure; wrong answers are not among them."""
+        """The files behind it, which explain a failure, without the wrong answers."""
         return EvalSource(self.category, self.name, self.task, self.answer, self.grader, self.gaps)
 
 
@@ -142,7 +142,7 @@ class Suite:
 
     @property
     def tool_versions(self) -> dict[str, str]:
-        """The version of every tool that grades; refused where one is not installed."""
+        """The version of every tool that grades, all of which must be installed."""
         return {name: tool_version(name, words) for name, words in self.tools.items()}
 
     def find(self, path: str) -> CodeTask:
@@ -156,7 +156,7 @@ class Suite:
 
 @cache
 def tool_version(name: str, words: tuple[str, ...]) -> str:
-    """Returns what a tool prints as its version."""
+    """Asks a tool for its version."""
     command = [sys.executable if word == "{python}" else word for word in words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
@@ -272,7 +272,7 @@ def _eval(place: Path, category: str, name: str, limits: Limits, steps: Iterable
 
 
 def _scored_files(place: Path) -> dict[str, str]:
-    """Returns the hashes of the files of an eval that influence a score.
+    """Hashes the files of an eval that influence a score.
 
     Wrong answers test the grader and reach no model, and a difficulty is a note for readers: if
     either changes, the version of the suite stays.
@@ -286,7 +286,7 @@ def _scored_files(place: Path) -> dict[str, str]:
 def _wrong_answers(
     file: Path, answer: Mapping[str, str], steps: Sequence[str]
 ) -> tuple[WrongAnswer, ...]:
-    """Returns the wrong answers of `wrong.toml`: edits of the answer, by STEP-WHAT."""
+    """Reads the wrong answers of `wrong.toml`: edits of the answer, by STEP-WHAT."""
     wrong_answers = []
     for name, edits in (_toml(file) if file.is_file() else {}).items():
         parts = WRONG.fullmatch(name)
@@ -302,7 +302,7 @@ def _wrong_answers(
 
 
 def _edited(answer: Mapping[str, str], edits: Any, where: str) -> dict[str, str]:
-    """Returns an answer in which each edit has replaced the one place of its old text."""
+    """Replaces the one place of each edit's old text in an answer."""
     files = dict(answer)
     for edit in edits if isinstance(edits, list) else [edits]:
         if not (isinstance(edit, dict) and edit.keys() == EDIT and _texts(edit.values())):
@@ -321,7 +321,7 @@ def _texts(values: Iterable[object]) -> bool:
 
 
 def _one(place: Path, stem: str) -> str:
-    """Returns the text of `STEM.md` or `STEM.txt`; empty without both."""
+    """Reads `STEM.md` or `STEM.txt`, if there is either."""
     paths = [path for suffix in ("md", "txt") if (path := place / f"{stem}.{suffix}").is_file()]
     if len(paths) > 1:
         raise DesignError(f"{place} has both {stem}.md and {stem}.txt; choose one")
@@ -329,7 +329,7 @@ def _one(place: Path, stem: str) -> str:
 
 
 def _files(folder: Path) -> dict[str, str]:
-    """Returns every file below a folder by its relative path; refuses links."""
+    """Reads every file below a folder by its relative path, and refuses links."""
     texts = {}
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
@@ -402,7 +402,7 @@ def _guidelines(file: Path) -> dict[str, str]:
 
 
 def read_guidelines(text: str, where: str) -> dict[str, str]:
-    """Returns sections by heading; text before the first one is the section `general`."""
+    """Splits a text into sections by heading. Text before the first one is `general`."""
     first, *rest = SECTION.split(text)
     general = re.sub(r"\A\s*# .*", "", first).strip()
     sections = {"general": general} if general else {}
@@ -416,7 +416,7 @@ def read_guidelines(text: str, where: str) -> dict[str, str]:
 
 
 def _conditions(table: Any, guidelines: Mapping[str, str], file: Path) -> dict[str, Condition]:
-    """Returns the conditions that every suite has, and the suite's own."""
+    """Builds the conditions that every suite has, and the suite's own."""
     conditions = dict(CONDITIONS)
     valid_keys = ("guidelines", "without", "web_search", "extra")
     for name, about in table.items():

@@ -20,14 +20,14 @@ SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 
 
 def program(isolation: Isolation) -> str:
-    """Returns the program that sets up an isolation."""
+    """Finds the program that sets up an isolation."""
     return {"bubblewrap": "bwrap", "namespaces": "unshare", "none": "sh"}[isolation]
 
 
 def view(
     mounts: Mapping[str, Path], tools: Sequence[str], hidden: Sequence[Path], disk_mb: int
 ) -> dict[str, Any]:
-    """Returns what a job sees: bound folders, links and hidden folders."""
+    """Describes what a job sees: bound folders, links and hidden folders."""
     binds, links = [], []
     for path in (*SYSTEM, *SETTINGS):
         if os.path.islink(path) and path in SYSTEM:
@@ -61,7 +61,7 @@ def view(
 
 
 def _home(tool: str) -> str:
-    """Returns the folder of a program and its libraries."""
+    """Finds the folder of a program and its libraries."""
     program_path = shutil.which(tool)
     if program_path is None:
         raise DesignError(f"the tool {tool!r} is not installed")
@@ -72,7 +72,7 @@ def _home(tool: str) -> str:
 
 
 def enter(isolation: Isolation, seen: Mapping[str, Any]) -> list[str]:
-    """Returns the command line that sets up the view and starts the first process in it."""
+    """Builds the command line that sets up the view and starts the first process in it."""
     root = os.getuid() == 0
     parts = "/mnt" if isolation == "bubblewrap" else str(INSIDE.parent)
     code = f"import sys; sys.path.append({parts!r}); from inside.first_process import main; main()"
@@ -105,7 +105,7 @@ def enter(isolation: Isolation, seen: Mapping[str, Any]) -> list[str]:
 
 
 def _parents(targets: Sequence[str]) -> list[str]:
-    """Returns the parent folders of mounts, which bubblewrap would make readable to root only."""
+    """Lists the parent folders of mounts, which bubblewrap would make readable to root only."""
     folders = {str(parent) for target in targets for parent in Path(target).parents}
     inside = {
         str(folder) for folder in folders for top in targets if Path(folder).is_relative_to(top)

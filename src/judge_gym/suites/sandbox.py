@@ -39,7 +39,7 @@ Answer = Callable[[Any], Any]
 
 
 class Interrupted(JudgeGymError):
-    """A job was ended because its result is not needed; it says nothing about the candidate."""
+    """A job was ended because its result is not needed, whatever the candidate does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class JobResult:
 
 @cache
 def isolations() -> tuple[Isolation, ...]:
-    """Returns the isolations that work on this machine, in order of preference, by trying each."""
+    """Tries which isolations work on this machine, and lists them in order of preference."""
     return tuple(isolation for isolation in ISOLATIONS if _try(isolation))
 
 
@@ -120,7 +120,7 @@ def _try(isolation: Isolation) -> bool:
 
 
 def choose(isolation: str | None = None, *, allow_unisolated: bool = False) -> Isolation:
-    """Chooses the isolation to run in; refuses where none works.
+    """Chooses the isolation to run in, or refuses where none works.
 
     Args:
         isolation: the requested one; by default the first that works.
@@ -230,7 +230,7 @@ def _refuse(stop: threading.Event) -> None:
 
 
 def _others(isolation: Isolation) -> int:
-    """Returns the processes and threads of the user that count against a sandbox's limit.
+    """Counts the user's processes and threads, which a sandbox's limit includes.
 
     A namespace has its own count from Linux 5.14 on, and root's sandboxes have their own users;
     otherwise everything that the user runs is counted.
@@ -253,7 +253,7 @@ def _filled(word: str, names: Mapping[str, str]) -> str:
 
 
 def _environment(job: Job) -> dict[str, str]:
-    """Returns the environment of a job, without any variable of the host."""
+    """Builds the environment of a job, without any variable of the host."""
     folders = [os.path.dirname(sys.executable)]
     folders += [os.path.dirname(shutil.which(tool) or "") for tool in job.tools]
     return {
@@ -267,7 +267,7 @@ def _environment(job: Job) -> dict[str, str]:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kills what is left of a job; the first process ends with its parent."""
+    """Kills what is left of a job, whose first process ends with its parent."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -323,7 +323,7 @@ class _Output:
                         selector.unregister(key.fd)
 
     def _take(self, descriptor: int) -> bool:
-        """Reads from a stream; tells whether there may be more."""
+        """Reads from a stream, and says whether there may be more."""
         name = self.streams[descriptor]
         part = os.read(descriptor, 1 << 16)
         text = self.texts[name]
@@ -348,7 +348,7 @@ class _Output:
                 reply = reply[os.write(self.kept["answer"], reply) :]
 
     def text(self, name: str) -> str:
-        """Returns the text of a stream, with a note of how much was dropped."""
+        """The text of a stream, with a note of how much was dropped."""
         text = bytes(self.texts.get(name, b"")).decode("utf-8", "replace")
         more = self.dropped.get(name, 0)
         return f"{text}\n[{more} more bytes were not kept]" if more else text

@@ -34,7 +34,7 @@ class Due:
 
 
 def interval(age: timedelta, usd: float | None = None) -> timedelta:
-    """Returns the time between two runs of a model.
+    """The time between two runs of a model.
 
     >>> interval(timedelta(0)).days, interval(timedelta(days=365)).days
     (1, 30)
@@ -46,7 +46,7 @@ def interval(age: timedelta, usd: float | None = None) -> timedelta:
 
 
 def cost_floor(usd: float | None) -> float:
-    """Returns the least days between runs given their cost; 0 below 5 USD or if unknown."""
+    """The least days between runs given their cost, 0 below 5 USD or if it is unknown."""
     if usd is None or usd < CHEAP:
         return 0.0
     share = min(1.0, (usd - CHEAP) / (DEAR - CHEAP))
@@ -54,7 +54,7 @@ def cost_floor(usd: float | None) -> float:
 
 
 def due(attempts: Iterable[Attempt], now: datetime) -> tuple[Due, ...]:
-    """Returns every model: those never tried first, then in the order in which they are due."""
+    """Orders models: those never tried first, then as they are due."""
     rows = []
     for attempt in attempts:
         apart = interval(now - attempt.first_seen, attempt.usd)

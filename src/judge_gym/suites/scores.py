@@ -49,7 +49,7 @@ class RunScore:
 
     @property
     def score(self) -> float | None:
-        """Passed / (passed + failed); None without a conclusive result."""
+        """The share of passed among conclusive results, None without any."""
         concluded = self.passed + self.failed
         return self.passed / concluded if concluded else None
 
@@ -59,13 +59,13 @@ class RunScore:
         return pooled([self])
 
     def within(self, category: str) -> "RunScore":
-        """Returns the score over the evals of a category."""
+        """The score over the evals of a category."""
         prefix = f"{category}/"
         selected = {path: n for path, n in self.evals.items() if path.startswith(prefix)}
         return replace(self, evals=selected)
 
     def categories(self) -> dict[str, tuple[int, int]]:
-        """Returns passed and conclusive results by category."""
+        """Counts passed and conclusive results by category."""
         counts: dict[str, tuple[int, int]] = {}
         for path, (passed, n) in sorted(self.evals.items()):
             category = path.partition("/")[0]
@@ -106,7 +106,7 @@ def run_score(
 
 
 def pooled(runs: Iterable[RunScore]) -> "Estimate":
-    """Returns the mean score of runs with an interval clustered by eval.
+    """Estimates the mean score of runs with an interval clustered by eval.
 
     The contribution of an eval to the mean, over all runs, is one value; for a single run without
     replicates these are 0 and 1, and the interval is Clopper and Pearson's.
@@ -156,7 +156,7 @@ class LeaderboardRow:
 
 
 def leaderboard(runs: Iterable[RunScore]) -> tuple[LeaderboardRow, ...]:
-    """Returns a row per model, condition and version, the best first; the runs may be unordered."""
+    """Ranks models, conditions and versions by their runs, the best first."""
     groups: defaultdict[tuple[str, str, str], list[RunScore]] = defaultdict(list)
     for run in runs:
         if run.complete:

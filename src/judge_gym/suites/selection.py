@@ -19,7 +19,7 @@ def select(
     among: Collection[str] | None = None,
     limit: int | None = None,
 ) -> tuple[CodeTask, ...]:
-    """Returns the evals that satisfy every given condition, in the order of the suite.
+    """Selects the evals that satisfy every condition, in the order of the suite.
 
     Args:
         suite: to select from.

@@ -54,7 +54,7 @@ class GraderReport:
 
 
 def read_tap(report: str) -> GraderReport | None:
-    """Reads the top-level tests of a TAP report; None unless it has one plan and no test twice."""
+    """Reads the top-level tests of a TAP report, if it has one plan and no test twice."""
     planned: list[int] = []
     tests: dict[int, tuple[bool, str]] = {}
     lines = report.split("\n")
@@ -91,7 +91,7 @@ class Sandbox:
 def open_sandbox(
     isolation: str | None = None, *, allow_unisolated: bool = False, installed: Path = INSTALLED
 ) -> Sandbox:
-    """Returns a sandbox on this machine; refuses where nothing isolates, unless that is allowed."""
+    """Opens a sandbox on this machine, without isolation only if that is allowed."""
     return Sandbox(
         choose(isolation, allow_unisolated=allow_unisolated), allow_unisolated, installed
     )
@@ -156,7 +156,7 @@ class AnswerCheck:
 
     @property
     def problem(self) -> str:
-        """What should not have happened; empty if the answer passed or failed as it must."""
+        """What should not have happened, empty if the answer did as it must."""
         outcome = self.result.outcome
         if self.wrong is None and isinstance(outcome, Passed):
             return ""
@@ -220,7 +220,7 @@ def check_answers(
 
 
 def outcome(steps: Sequence[StepResult]) -> Outcome:
-    """Returns the outcome of steps: one failure decides, even if others are inconclusive."""
+    """Combines the outcomes of steps. One failure decides, even if others are inconclusive."""
     for step in steps:
         if step.status == "failed":
             return Failed(step.name, step.reason)
@@ -261,7 +261,7 @@ def _skipped(name: str, after: str) -> StepResult:
 def _run_step(
     suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], sandbox: Sandbox
 ) -> StepResult:
-    """Returns a step's result.
+    """Runs a step.
 
     If a step did not end by itself, the reference answer is tried: if that does not end either, the
     machine or the grader is at fault, and the step is inconclusive.
@@ -276,7 +276,7 @@ def _run_step(
 def _attempt(
     suite: Suite, task: CodeTask, name: str, files: Mapping[str, str], sandbox: Sandbox
 ) -> tuple[StepResult, bool]:
-    """Returns a step's result, and whether everything that it started ended by itself."""
+    """Runs a step and says whether everything that it started ended by itself."""
     step = suite.steps[name]
     if name == "tests":
         return _tests(suite, task, step, files, sandbox)
@@ -330,7 +330,7 @@ def _tests(
 def _step_result(
     name: str, ran: JobResult, reason: str, counts: GraderReport | None = None
 ) -> StepResult:
-    """Returns a step's result; it failed if there is a reason."""
+    """Builds a step's result, which has failed if there is a reason."""
     return StepResult(
         name,
         "failed" if reason else "passed",
@@ -383,7 +383,7 @@ def _limits(task: CodeTask, step: Step) -> Limits:
 
 
 def _reason(ran: JobResult, step: Step) -> str:
-    """Returns why a run did not pass."""
+    """Says why a run did not pass."""
     match ran.ended:
         case "time":
             return f"not done within {step.seconds:g} s"

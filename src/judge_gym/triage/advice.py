@@ -27,13 +27,13 @@ class Fix(NamedTuple):
 
 
 def proposed_fix(finding: Finding) -> Fix | None:
-    """Returns the fix for a failure that is the benchmark's; None for any other."""
+    """Proposes the fix for a failure that is the benchmark's fault."""
     fault = _benchmark_fault(finding)
     return fault[2] if fault else None
 
 
 def recommend(finding: Finding, findings: Sequence[Finding]) -> tuple[str, str] | None:
-    """Recommends what to do about a failure: group and Markdown; None where it is undecided."""
+    """Recommends what to do about a failure, unless it is undecided whose fault it is."""
     if finding.classification == UNDECIDED:
         return None
     fault = _benchmark_fault(finding)
@@ -41,7 +41,7 @@ def recommend(finding: Finding, findings: Sequence[Finding]) -> tuple[str, str] 
 
 
 def _benchmark_fault(finding: Finding) -> tuple[str, str, Fix] | None:
-    """Returns group and text of the recommendation where the benchmark is at fault, and the fix."""
+    """Words the recommendation and the fix where the benchmark is at fault."""
     facts, result = finding.case.facts, finding.case.result
     if facts.reference_failed:
         where = " and ".join(map(code, facts.reference_failed))
@@ -50,16 +50,16 @@ def _benchmark_fault(finding: Finding) -> tuple[str, str, Fix] | None:
         return EVALS, text, fix
     steps = [step.name for step in failed_steps(result)]
     at = " and ".join(map(code, steps))
-    rules = [one.name for one in signatures(result) if one.kind == "rule"]
-    tests = [one.name for one in signatures(result) if one.kind == "test"]
+    rules = [entry.name for entry in signatures(result) if entry.kind == "rule"]
+    tests = [entry.name for entry in signatures(result) if entry.kind == "test"]
     checks = f"state what {', '.join(map(code, tests)) or at} requires"
     quote = next(
         (
-            f", as in {code(one.expected_code.text, QUOTE_WIDTH)}"
-            for one in finding.explanations
-            if finding.classification in one.classes
-            and one.expected_code is not None
-            and one.expected_code.part in ("grader", "task")
+            f", as in {code(entry.expected_code.text, QUOTE_WIDTH)}"
+            for entry in finding.explanations
+            if finding.classification in entry.classes
+            and entry.expected_code is not None
+            and entry.expected_code.part in ("grader", "task")
         ),
         "",
     )
@@ -94,13 +94,13 @@ def _benchmark_fault(finding: Finding) -> tuple[str, str, Fix] | None:
 
 def _model_fault(finding: Finding, findings: Sequence[Finding]) -> tuple[str, str]:
     """Notes a model's fault where it repeats within the run, or where other models pass."""
-    own = {one for one in signatures(finding.case.result) if one.kind == "rule"}
+    rules = {signature for signature in signatures(finding.case.result) if signature.kind == "rule"}
     repeated = sorted(
         {
             signature.name
             for other in findings
             if other is not finding and other.classification == finding.classification
-            for signature in own.intersection(signatures(other.case.result))
+            for signature in rules.intersection(signatures(other.case.result))
         }
     )
     facts = finding.case.facts
@@ -109,9 +109,9 @@ def _model_fault(finding: Finding, findings: Sequence[Finding]) -> tuple[str, st
     if facts.earlier:
         return MODEL, f"a repeated fault; number of earlier reports with it: {len(facts.earlier)}."
     if facts.others and 2 * len(facts.others_failed) < facts.others:
-        others = f"only {len(facts.others_failed)} of {facts.others} other models fail"
+        text = f"only {len(facts.others_failed)} of {facts.others} other models fail"
         if not facts.others_failed:
-            others = f"none of {facts.others} other models fails"
-            others = "the one other model does not fail" if facts.others == 1 else others
-        return MODEL, f"{others} here."
+            text = f"none of {facts.others} other models fails"
+            text = "the one other model does not fail" if facts.others == 1 else text
+        return MODEL, f"{text} here."
     return NO_ACTION, "the model's own fault."

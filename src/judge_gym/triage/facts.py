@@ -51,7 +51,7 @@ class PriorReport:
         return frozenset(failure.path for failure in self.failures)
 
     def failures_of(self, path: str) -> tuple[ReportedFailure, ...]:
-        """Returns the failures of an eval, one per replicate; none where it did not fail."""
+        """The failures of an eval, one per replicate, none where it did not fail."""
         return tuple(failure for failure in self.failures if failure.path == path)
 
 
@@ -114,24 +114,22 @@ class Facts:
     """Steps that candidate and reference answer both fail at."""
 
     def sentences(self) -> list[str]:
-        """Returns the facts as sentences, which judges and readers see."""
+        """Writes the facts as sentences, which judges and readers see."""
         gaps = f"Known gaps listed for this eval: {self.gap_entries}."
         if self.gap:
             shared = ", ".join(self.gap.shared)
             gaps += f" One is documented that shares words with this error: {shared}."
         elif self.gap_entries:
             gaps += " None shares words with this error."
-        others = "No other model has a conclusive result on this eval."
+        text = "No other model has a conclusive result on this eval."
         if self.others:
-            others = (
-                f"Other models that fail this eval: {len(self.others_failed)} of {self.others}."
-            )
+            text = f"Other models that fail this eval: {len(self.others_failed)} of {self.others}."
         if self.other_results > self.others:
-            others += (
+            text += (
                 " One failing replicate is enough; of all their replicates "
                 f"{self.other_failures} of {self.other_results} fail."
             )
-        return [self._reference(), gaps, others, *map(_earlier_sentence, self.earlier)]
+        return [self._reference(), gaps, text, *map(_earlier_sentence, self.earlier)]
 
     def _reference(self) -> str:
         if self.reference_failed is None:
@@ -169,7 +167,7 @@ def find_facts(
     version: str = "",
     before: Mapping[str, EvalSource] | None = None,
 ) -> Facts:
-    """Returns the facts about one failure.
+    """Collects the facts about one failure.
 
     Args:
         result: the failure.
@@ -180,31 +178,33 @@ def find_facts(
         version: the run's benchmark version.
         before: by earlier report, the files behind the eval at that time, where they are known.
     """
-    known = {
+    by_model = {
         model: conclusive
         for model, outcomes in (others or {}).items()
-        if (conclusive := [one for one in outcomes if not isinstance(one, Inconclusive)])
+        if (
+            conclusive := [outcome for outcome in outcomes if not isinstance(outcome, Inconclusive)]
+        )
     }
     failures = {
-        model: sum(isinstance(one, Failed) for one in conclusive)
-        for model, conclusive in known.items()
+        model: sum(isinstance(outcome, Failed) for outcome in conclusive)
+        for model, conclusive in by_model.items()
     }
-    broken, own = _compare(result, reference)
+    broken, steps = _compare(result, reference)
     shared = [step.name for step in failed_steps(result) if step.name in (broken or ())]
     return Facts(
         reference_failed=broken,
-        own_steps=own,
+        own_steps=steps,
         shared_steps=tuple(shared),
         gap=match_gap(result, source.gaps),
         gap_entries=len(gap_entries(source.gaps)),
         others_failed=tuple(sorted(model for model, count in failures.items() if count)),
-        others=len(known),
+        others=len(by_model),
         other_failures=sum(failures.values()),
-        other_results=sum(map(len, known.values())),
+        other_results=sum(map(len, by_model.values())),
         earlier=tuple(
-            found
+            failure
             for report in prior
-            if (found := _earlier(result, report, version, source, (before or {}))) is not None
+            if (failure := _earlier(result, report, version, source, (before or {}))) is not None
         ),
     )
 
@@ -212,7 +212,7 @@ def find_facts(
 def _compare(
     result: EvalResult, reference: EvalResult | None
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Returns the steps that the reference answer fails at, and the candidate's alone."""
+    """Finds the steps that the reference answer fails at, and the candidate's alone."""
     if reference is None or isinstance(reference.outcome, Inconclusive):
         return None, ()
     if isinstance(reference.outcome, Passed):
@@ -226,7 +226,7 @@ def _compare(
 
 
 def gap_entries(text: str) -> tuple[str, ...]:
-    """Returns the entries of a file of known gaps: list items and paragraphs, no headings."""
+    """Lists the entries of a file of known gaps: list items and paragraphs, no headings."""
     body = "\n".join(
         line for line in text.splitlines() if not re.match(r"\s{0,3}#|\s*[-=]+$", line)
     )
@@ -235,7 +235,7 @@ def gap_entries(text: str) -> tuple[str, ...]:
 
 
 def match_gap(result: EvalResult, gaps: str) -> Gap | None:
-    """Returns the gap entry that shares most with a failure's error, if any shares enough.
+    """Finds the gap entry that shares most with a failure's error, if any shares enough.
 
     One rule, test or exception that an entry names is enough, or several other words.
     """
@@ -255,9 +255,9 @@ def match_gap(result: EvalResult, gaps: str) -> Gap | None:
 
 
 def _words(text: str) -> set[str]:
-    """Returns the distinctive words of a text, without common endings."""
-    found = set(re.findall(r"[^\W\d_]{4,}", text.casefold())) - COMMON_WORDS
-    return {re.sub(r"(?<=\w{4})(?:ing|ed|s)\Z", "", word) for word in found}
+    """Collects the distinctive words of a text, without common endings."""
+    words = set(re.findall(r"[^\W\d_]{4,}", text.casefold())) - COMMON_WORDS
+    return {re.sub(r"(?<=\w{4})(?:ing|ed|s)\Z", "", word) for word in words}
 
 
 # --- earlier reports -----------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def _earlier(
     source: EvalSource,
     before: Mapping[str, EvalSource],
 ) -> EarlierFailure | None:
-    """Returns the failure of the same eval in an earlier report, if it failed there."""
+    """Finds the failure of the same eval in an earlier report, if it failed there."""
     failures = report.failures_of(result.path)
     if not failures:
         return None
@@ -279,8 +279,8 @@ def _earlier(
     return EarlierFailure(
         report=report.source,
         date=report.date,
-        classification=", ".join(dict.fromkeys(one.classification for one in failures)),
-        steps=tuple(dict.fromkeys(one.step for one in failures)),
+        classification=", ".join(dict.fromkeys(failure.classification for failure in failures)),
+        steps=tuple(dict.fromkeys(failure.step for failure in failures)),
         fix=next((action for action in report.actions if names_eval(action, result, *rules)), None),
         version_changed=report.version != version,
         changed_files=_changed(then, source) if then is not None else None,
@@ -288,13 +288,13 @@ def _earlier(
 
 
 def names_eval(text: str, result: EvalResult, *others: str) -> bool:
-    """Returns whether a text names an eval by its path or name, or something else by its name."""
+    """Whether a text names an eval by its path or by a name that is no other's."""
     names = (result.path, result.name, *others)
     return any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for name in names)
 
 
 def _changed(before: EvalSource, after: EvalSource) -> tuple[str, ...]:
-    """Returns the names of the files of an eval that differ."""
+    """Names the files of an eval that differ."""
     old, new = _files(before), _files(after)
     return tuple(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
 

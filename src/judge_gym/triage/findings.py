@@ -71,7 +71,7 @@ class VerdictCounts:
 
     @property
     def classification(self) -> str:
-        """The class with the most mass; `undecided` on a tie, and without any."""
+        """The class with the most mass, or `undecided` without a single one."""
         most = max(self.masses.values(), default=Fraction(0))
         leading = [name for name, mass in self.masses.items() if mass == most]
         return leading[0] if len(leading) == 1 and most else UNDECIDED
@@ -83,7 +83,7 @@ class VerdictCounts:
 
     @property
     def share(self) -> float | None:
-        """The leading class's share of the scored mass; None where nothing was scored."""
+        """The leading class's share of the scored mass, None where nothing was scored."""
         return float(max(self.masses.values()) / self.scored) if self.scored else None
 
 
@@ -118,23 +118,26 @@ class Finding:
 
 
 def make_finding(case: Case, verdicts: Sequence[JudgeVerdict]) -> Finding:
-    """Returns the finding on one failure.
+    """Combines the verdicts on one failure.
 
     Args:
         case: the failure as it was judged.
         verdicts: every verdict on its evidence, failed ones too.
     """
-    for one in verdicts:
-        if one.sample.evidence.hash != case.evidence.hash:
+    for verdict in verdicts:
+        if verdict.sample.evidence.hash != case.evidence.hash:
             raise DesignError(
-                f"a verdict on {one.sample.evidence.title!r} among those on {case.evidence.title!r}"
+                f"a verdict on {verdict.sample.evidence.title!r} among those on "
+                f"{case.evidence.title!r}"
             )
-    ordered = sorted(verdicts, key=lambda one: (one.judge, one.sample.replicate))
-    named = list(dict.fromkeys(one.judge for one in ordered))
-    judges = {name: _count([one for one in ordered if one.judge == name]) for name in named}
+    ordered = sorted(verdicts, key=lambda each: (each.judge, each.sample.replicate))
+    named = list(dict.fromkeys(verdict.judge for verdict in ordered))
+    judges = {
+        name: _count([verdict for verdict in ordered if verdict.judge == name]) for name in named
+    }
     counts = _count(ordered)
-    explanations = [_explanation(case, one) for one in ordered]
-    between, own = _conflict(ordered, named)
+    explanations = [_explanation(case, verdict) for verdict in ordered]
+    between, within = _conflict(ordered, named)
     quotes = [quote for explanation in explanations for quote in explanation.quotes]
     known_gap = counts.classification == KNOWN_GAP
     return Finding(
@@ -142,7 +145,7 @@ def make_finding(case: Case, verdicts: Sequence[JudgeVerdict]) -> Finding:
         counts=counts,
         judges=judges,
         conflict=between,
-        own_conflict=own,
+        own_conflict=within,
         explanations=_shown(explanations, counts, judges),
         quotes=len(quotes),
         missing_quotes=sum(quote.part is None for quote in quotes),
@@ -155,29 +158,30 @@ def _classes(sample: Sample) -> tuple[str, ...]:
 
 
 def _count(verdicts: Sequence[JudgeVerdict]) -> VerdictCounts:
-    counted = Counter(one.sample.status for one in verdicts)
+    counted = Counter(verdict.sample.status for verdict in verdicts)
     masses = dict.fromkeys(CLASSES, Fraction(0))
-    for one in verdicts:
-        for name in _classes(one.sample):
-            masses[name] += Fraction(1, len(one.sample.stages))
+    for verdict in verdicts:
+        for name in _classes(verdict.sample):
+            masses[name] += Fraction(1, len(verdict.sample.stages))
     statuses = {status: counted[status] for status in STATUSES if counted[status]}
     return VerdictCounts(statuses, masses)
 
 
 def _conflict(verdicts: Sequence[JudgeVerdict], judges: Sequence[str]) -> tuple[float | None, ...]:
-    """Returns the mean K between judges and within each, without abstentions."""
+    """Computes the mean K between judges and within each, without abstentions."""
     import numpy as np
 
     from judge_gym.analysis.belief.disagreement import panel_conflict
     from judge_gym.analysis.belief.masses import sources
 
-    cell = np.array([judges.index(one.judge) for one in verdicts], dtype=np.int64)
-    chosen = np.array(
-        [sum(1 << stage - 1 for stage in one.sample.stages) for one in verdicts], dtype=np.int64
+    cell = np.array([judges.index(verdict.judge) for verdict in verdicts], dtype=np.int64)
+    sets = np.array(
+        [sum(1 << stage - 1 for stage in verdict.sample.stages) for verdict in verdicts],
+        dtype=np.int64,
     )
-    made = sources(cell, chosen, frame=len(CLASSES), cells=len(judges))
-    found = panel_conflict(made.masses, np.zeros(len(judges), dtype=np.int64), groups=1)
-    values = (float(found.pairwise[0]), float(found.own[0]))
+    beliefs = sources(cell, sets, frame=len(CLASSES), cells=len(judges))
+    conflict = panel_conflict(beliefs.masses, np.zeros(len(judges), dtype=np.int64), groups=1)
+    values = (float(conflict.pairwise[0]), float(conflict.own[0]))
     return tuple(None if isnan(value) else value for value in values)
 
 
@@ -214,16 +218,16 @@ def occurs(snippet: str, text: str) -> bool:
     >>> occurs("return 3", "return 2")
     False
     """
-    flat, whole = _flat(text), _flat(snippet)
-    if whole and whole in flat:
+    flat, words = _flat(text), _flat(snippet)
+    if words and words in flat:
         return True
     pieces = [piece for part in _ELISION.split(snippet) if (piece := _flat(part))]
     start = 0
     for piece in pieces:
-        found = flat.find(piece, start)
-        if found < 0:
+        position = flat.find(piece, start)
+        if position < 0:
             return False
-        start = found + len(piece)
+        start = position + len(piece)
     return bool(pieces)
 
 
@@ -243,33 +247,41 @@ def _shown(
 
     def best(name: str, among: Sequence[Explanation]) -> Explanation | None:
         return min(
-            (one for one in among if one.reasoning or one.quotes),
-            key=lambda one: (
-                name not in one.classes,
-                one.status != "scored",
-                len(one.classes),
-                sum(quote.part is None for quote in one.quotes),
+            (explanation for explanation in among if explanation.reasoning or explanation.quotes),
+            key=lambda explanation: (
+                name not in explanation.classes,
+                explanation.status != "scored",
+                len(explanation.classes),
+                sum(quote.part is None for quote in explanation.quotes),
             ),
             default=None,
         )
 
-    decided = {own.classification for own in judges.values()}
+    decided = {counted.classification for counted in judges.values()}
     if counts.classification != UNDECIDED and len(decided) == 1:
-        chosen = [best(counts.classification, explanations)]
+        candidates = [best(counts.classification, explanations)]
     else:
-        chosen = [
-            best(own.classification, [one for one in explanations if one.judge == judge])
-            for judge, own in judges.items()
+        candidates = [
+            best(
+                counted.classification,
+                [explanation for explanation in explanations if explanation.judge == judge],
+            )
+            for judge, counted in judges.items()
         ]
-    given = [one for one in chosen if one is not None]
-    return tuple(sorted(given, key=lambda one: counts.classification not in one.classes))
+    best_ones = [explanation for explanation in candidates if explanation is not None]
+    return tuple(
+        sorted(best_ones, key=lambda explanation: counts.classification not in explanation.classes)
+    )
 
 
 def _supported(case: Case, explanations: Sequence[Explanation]) -> bool:
     """Tells whether a gap is on record for this failure, not only in a judge's opinion."""
     gaps = case.parts["gaps"] if case.facts.gap_entries else ""
     quoted = [
-        quote.text for one in explanations if KNOWN_GAP in one.classes for quote in one.quotes
+        quote.text
+        for explanation in explanations
+        if KNOWN_GAP in explanation.classes
+        for quote in explanation.quotes
     ]
     return case.facts.gap is not None or any(
         len(_flat(text)) >= SHORTEST_QUOTE and occurs(text, gaps) for text in quoted
@@ -280,7 +292,7 @@ def _supported(case: Case, explanations: Sequence[Explanation]) -> bool:
 
 
 class Remarks(NamedTuple):
-    """The reasoning and quotes of a judge's reply; empty where it has none."""
+    """The reasoning and quotes of a judge's reply, each possibly empty."""
 
     reasoning: str
     model_code: str
@@ -313,8 +325,8 @@ def read_remarks(reply: str) -> Remarks:
             open_fence = "" if closes else open_fence
         elif mark:
             open_fence = mark["ticks"]
-        elif found := _LABEL.match(line):
-            label, line = found["label"].lower(), found["rest"]
+        elif match := _LABEL.match(line):
+            label, line = match["label"].lower(), match["rest"]
             parts[label] = []  # the last of its kind counts, as with verdicts
             opens = _FENCE.match(line)
             open_fence = opens["ticks"] if opens else ""
@@ -338,7 +350,7 @@ _SENTENCE_END = re.compile(
 
 
 def shorten_reasoning(text: str) -> str:
-    """Returns at most three sentences of a judge's reasoning, without fenced code.
+    """Cuts a judge's reasoning to three sentences, without fenced code.
 
     Of more than that the last ones are returned: whoever writes at length concludes at the end.
 
@@ -354,20 +366,20 @@ def shorten_reasoning(text: str) -> str:
 
 
 def _free_text(reply: str) -> str:
-    """Returns the reply, or the reasoning of a reply that is a JSON object."""
+    """The reply, or the reasoning of a reply that is a JSON object."""
     try:
         value = json.loads(reply[reply.index("{") : reply.rindex("}") + 1], strict=False)
     except (ValueError, RecursionError):
         return reply
-    given = value.get("reasoning") if isinstance(value, dict) and "verdict" in value else None
-    return given if isinstance(given, str) else reply
+    reasoning = value.get("reasoning") if isinstance(value, dict) and "verdict" in value else None
+    return reasoning if isinstance(reasoning, str) else reply
 
 
 def _quoted(lines: Sequence[str]) -> str:
-    """Returns what a part quotes: its first fenced block, or all of it; empty for `NONE`."""
+    """Extracts a part's first fenced block, or all of it, or nothing for `NONE`."""
     if _NOTHING.fullmatch(next((line for line in lines if line.strip()), "")):
         return ""
-    marks = [place for place, line in enumerate(lines) if _FENCE.match(line)]
+    marks = [index for index, line in enumerate(lines) if _FENCE.match(line)]
     if marks:
         ticks = _FENCE.match(lines[marks[0]])
         assert ticks is not None

@@ -12,13 +12,13 @@ LONGEST_PART = 80
 
 
 def one_line(text: str, limit: int = 0) -> str:
-    """Returns a text on one line; a mark shows where a limit cut it."""
+    """Writes a text on one line, with a mark where a limit cut it."""
     line = " ".join(plain(text).split())
     return f"{line[: limit - 1].rstrip()}…" if limit and len(line) > limit else line
 
 
 def prose(text: str, limit: int = 0) -> str:
-    r"""Returns a text on one line in which nothing is Markdown, even within a table.
+    r"""Writes a text on one line in which nothing is Markdown, even within a table.
 
     >>> prose("a | b\n# *c* snake_case")
     'a \\| b # \\*c\\* snake_case'
@@ -28,7 +28,7 @@ def prose(text: str, limit: int = 0) -> str:
 
 
 def code(text: str, limit: int = 0) -> str:
-    """Returns a code span on one line, whatever backticks the text contains.
+    """Writes a code span on one line, whatever backticks the text contains.
 
     >>> code("a`b")
     '`` a`b ``'
@@ -42,7 +42,7 @@ def code(text: str, limit: int = 0) -> str:
 
 
 def fence(text: str) -> str:
-    """Returns a code block whose fence is longer than any run of backticks inside."""
+    """Writes a code block whose fence is longer than any run of backticks inside."""
     block = plain(text).strip("\n")
     ticks = _longer(block, 3)
     return f"{ticks}\n{block}\n{ticks}"
@@ -53,10 +53,10 @@ def _longer(text: str, least: int) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Returns a table of cells that are Markdown already; columns of numbers align right."""
+    """Writes a table of cells that are Markdown already. Columns of numbers align right."""
     # A bar ends a cell even within a code span.
     body = [[re.sub(r"(?<!\\)\|", r"\\|", str(cell)) for cell in row] for row in rows]
-    columns = [[row[place] for row in body] for place in range(len(header))]
+    columns = [[row[index] for row in body] for index in range(len(header))]
     numeric = [
         bool(cells) and all(re.fullmatch(r"[*\d. %]+", cell) for cell in cells) for cells in columns
     ]
@@ -65,7 +65,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def path_part(text: str) -> str:
-    """Returns a name as one part of a path: no separators, no dots at its ends, not too long.
+    """Makes a name one part of a path: no separators, no dots at its ends, not too long.
 
     >>> path_part("../meta-llama/llama 4")
     'meta-llama-llama-4'

@@ -1,4 +1,4 @@
-"""Prints the report on a run as Markdown; every count in it is counted here, from rows."""
+"""Prints the report on a run as Markdown. Every count in it is counted here, from rows."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ ROWS, ROWS_END = "<!-- rows: ", " -->"
 
 
 def report_path(run: RunInfo, date: str) -> str:
-    """Returns the path of a report made on a date, relative to the working folder.
+    """The path of a report made on a date, relative to the working folder.
 
     >>> report_path(RunInfo("jn72t14aqq", "anthropic:claude-x", "", "", "", ""), "2026-02-06")
     'reports/anthropic/claude-x/jn72t14a_2026-02-06.md'
@@ -234,7 +234,7 @@ def _each_failure(rows: Sequence[FailureRow]) -> Iterator[str]:
 
 
 def _class_cell(row: FailureRow) -> str:
-    """Returns the class, marked where no gap on record supports it."""
+    """Writes the class, marked where no gap on record supports it."""
     return row.classification + " (unsupported)" * (row.supported is False)
 
 
@@ -277,7 +277,7 @@ class Pattern(NamedTuple):
 
 
 def patterns(rows: Sequence[FailureRow]) -> list[Pattern]:
-    """Returns what two or more failures share, the most common first."""
+    """Finds what two or more failures share, the most common first."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in rows:
         for step in row.steps:
@@ -308,8 +308,8 @@ def _patterns(rows: ReportRows) -> Iterator[str]:
     conclusive = Counter(rows.passed) + Counter(row.category for row in rows.failures)
     cells = []
     for kind, name, evals in shared:
-        whole = f" ({len(evals)} of its {conclusive[name]} conclusive results)"
-        label = f"{kind} {code(name)}{whole * (kind == 'category')}"
+        share = f" ({len(evals)} of its {conclusive[name]} conclusive results)"
+        label = f"{kind} {code(name)}{share * (kind == 'category')}"
         cells.append((label, len(evals), ", ".join(map(code, evals))))
     yield table(("In common", "Failures", "Evals"), cells)
 
@@ -391,17 +391,17 @@ def _impact(rows: ReportRows) -> Iterator[str]:
 
 
 def ratio(part: float, whole: float) -> str:
-    """Returns a proportion with its fraction, or `none` when the denominator is zero."""
+    """Writes a proportion with its fraction, or `none` when the denominator is zero."""
     return f"{percent(part / whole, 1)} ({round(part, 2):g}/{whole:g})" if whole else "none"
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """Returns a share as a percentage."""
+    """Writes a share as a percentage."""
     return f"{100 * share:.{decimals}f} %"
 
 
 def failures(count: int, whole: int) -> str:
-    """Returns a number of failures, in words where a number would read oddly.
+    """Writes a number of failures, in words where a number would read oddly.
 
     >>> failures(0, 1), failures(1, 1), failures(2, 6)
     ('no failure', 'the only failure', '2 of 6 failures')

@@ -43,7 +43,7 @@ class _Line(NamedTuple):
 
 
 def read_report(text: str, source: str) -> PriorReport:
-    """Reads an earlier report; `source` is its path.
+    """Reads an earlier report. `source` is its path.
 
     Raises:
         DesignError: the text carries no rows, so it is none of our reports.
@@ -80,7 +80,7 @@ def read_failure_sections(text: str) -> list[FailureSection]:
 
 
 def without_rows(text: str) -> str:
-    """Returns a report as people read it, without the comment that carries its rows."""
+    """Removes the comment that carries a report's rows, for people who read it."""
     head, comment, tail = text.rpartition(f"\n{ROWS}")
     return f"{head}{tail.partition(ROWS_END)[2].removeprefix(chr(10))}" if comment else text
 
@@ -166,7 +166,7 @@ def _label(line: _Line) -> str:
 
 
 def _difference(stated: str, counted: str) -> tuple[str, str]:
-    """Returns the words in which two lines differ."""
+    """Finds the words in which two lines differ."""
     ours, theirs = stated.split(), counted.split()
     while ours and theirs and ours[0] == theirs[0]:
         ours, theirs = ours[1:], theirs[1:]

@@ -27,7 +27,7 @@ UNDECIDED = "undecided"
 
 @dataclass(frozen=True, slots=True)
 class ResultsByOutcome:
-    """The results of a run, split; every count of a report is a count of these."""
+    """The results of a run by outcome. Every count of a report counts these."""
 
     passed: tuple[EvalResult, ...]
     failed: tuple[EvalResult, ...]
@@ -44,10 +44,10 @@ class ResultsByOutcome:
         return len(self.passed) + len(self.failed)
 
     def name(self, result: EvalResult) -> str:
-        """Returns a result's name in a report; among replicates, the first is numbered, too."""
-        own = result_name(result)
+        """Names a result in a report. Among replicates, the first is numbered, too."""
+        name = result_name(result)
         alone = self.evals == self.conclusive + len(self.inconclusive)
-        return own if alone or result.replicate else f"{own}#0"
+        return name if alone or result.replicate else f"{name}#0"
 
 
 def split_results(results: Iterable[EvalResult]) -> ResultsByOutcome:
@@ -62,19 +62,21 @@ def split_results(results: Iterable[EvalResult]) -> ResultsByOutcome:
         by_name[result_name(result)] = result
     ordered = [by_name[name] for name in sorted(by_name)]
     return ResultsByOutcome(
-        passed=tuple(one for one in ordered if isinstance(one.outcome, Passed)),
-        failed=tuple(one for one in ordered if isinstance(one.outcome, Failed)),
-        inconclusive=tuple(one for one in ordered if isinstance(one.outcome, Inconclusive)),
+        passed=tuple(result for result in ordered if isinstance(result.outcome, Passed)),
+        failed=tuple(result for result in ordered if isinstance(result.outcome, Failed)),
+        inconclusive=tuple(
+            result for result in ordered if isinstance(result.outcome, Inconclusive)
+        ),
     )
 
 
 def result_name(result: EvalResult) -> str:
-    """Returns the eval's path, with the replicate's number where it is not the first."""
+    """The eval's path, with the replicate's number where it is not the first."""
     return f"{result.path}#{result.replicate}" if result.replicate else result.path
 
 
 def failure_of(result: EvalResult) -> Failed:
-    """Returns how a result failed; refuses any other outcome."""
+    """Reads how a result failed. Any other outcome is refused."""
     if not isinstance(result.outcome, Failed):
         raise DesignError(
             f"{result_name(result)} is {result.outcome.kind}; only failed results are judged"
@@ -83,7 +85,7 @@ def failure_of(result: EvalResult) -> Failed:
 
 
 def failed_steps(result: EvalResult) -> tuple[StepResult, ...]:
-    """Returns every failed step of a failure in order; the first is that of its outcome."""
+    """Lists the failed steps of a failure in order, of which the first decided."""
     outcome = failure_of(result)
     failed = tuple(step for step in result.steps if step.status == "failed")
     if any(step.name == outcome.step for step in failed):
@@ -93,7 +95,7 @@ def failed_steps(result: EvalResult) -> tuple[StepResult, ...]:
 
 
 def reply_of(result: EvalResult) -> str:
-    """Returns what a model wrote instead of files: the output of the failed step `filesystem`."""
+    """What a model wrote instead of files: the output of the failed step `filesystem`."""
     return "".join(step.output for step in failed_steps(result) if step.name == FILESYSTEM)
 
 
@@ -129,35 +131,35 @@ class Signature(NamedTuple):
 
 
 def plain(text: str) -> str:
-    r"""Returns a text without the colours and control characters of a terminal.
+    r"""Removes the colours and control characters of a terminal.
 
     Characters that change the direction of writing become visible: they can disguise code.
 
     >>> plain("\x1b[31mred\x1b[0m\x00 text")
     'red text'
     """
-    shown = _BIDIRECTIONAL.sub("\ufffd", text.replace("\r\n", "\n"))
-    return _CONTROL.sub("", shown)
+    visible = _BIDIRECTIONAL.sub("\ufffd", text.replace("\r\n", "\n"))
+    return _CONTROL.sub("", visible)
 
 
 def signatures(result: EvalResult) -> tuple[Signature, ...]:
-    """Returns what the failed steps' reasons and outputs name, each once, ordered by kind."""
+    """Lists what the failed steps' reasons and outputs name, each once, ordered by kind."""
     steps = failed_steps(result)
     text = "\n".join(line for step in steps for line in [*_reason(step), *_lines(printed(step))])
-    found: dict[Signature, None] = {}
+    names: dict[Signature, None] = {}
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
-            found[Signature(kind, match[1])] = None
-    return tuple(found)
+            names[Signature(kind, match[1])] = None
+    return tuple(names)
 
 
 def printed(step: StepResult) -> str:
-    """Returns what a step's tool printed; `filesystem` has no tool, its output is the reply."""
+    """What a step's tool printed. `filesystem` has no tool, and its output is the reply."""
     return "" if step.name == FILESYSTEM else step.output
 
 
 def error_lines(step: StepResult) -> list[str]:
-    """Returns the lines of a failed step's output that report errors, or else its last lines."""
+    """Selects a failed step's lines that report errors, or else its last lines."""
     lines = [line for line in _lines(printed(step)) if line.strip()]
     errors = [line for line in lines if re.match(r"E\s|FAILED\b|.*(?i:\berror\b)", line)]
     errors = errors or [line for line in lines if _PATTERNS[0][1].search(line)]
@@ -165,18 +167,18 @@ def error_lines(step: StepResult) -> list[str]:
 
 
 def error_text(result: EvalResult) -> str:
-    """Returns the text of a failure's errors: reasons, error lines and the names in them."""
+    """Joins a failure's errors: reasons, error lines and the names in them."""
     names = [signature.name.replace("_", " ") for signature in signatures(result)]
     lines = [line for step in failed_steps(result) for line in [*_reason(step), *error_lines(step)]]
     return "\n".join([*lines, *names])
 
 
 def _reason(step: StepResult) -> list[str]:
-    """Returns the lines of a step's reason, without paths that the candidate chose."""
+    """Splits a step's reason into lines, without paths that the candidate chose."""
     unquoted = re.sub(r"['\"].*['\"]", "", step.reason, flags=re.S)
     return _lines(unquoted if step.name == FILESYSTEM else step.reason)
 
 
 def _lines(text: str) -> list[str]:
-    """Returns the lines of an output, each cut to a length, so that matching takes linear time."""
+    """Cuts each line of an output to a length, so that matching takes linear time."""
     return [line[:LONGEST_LINE] for line in plain(text).splitlines()]

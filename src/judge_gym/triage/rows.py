@@ -155,7 +155,7 @@ def report_rows(
     date: str,
     prior: Sequence[PriorReport],
 ) -> ReportRows:
-    """Collects the rows of a report on a run; there is one finding for each failed result."""
+    """Collects the rows of a report on a run, with one finding for each failed result."""
     named = [result_name(finding.case.result) for finding in findings]
     failed = [result_name(result) for result in results.failed]
     if sorted(named) != sorted(failed):

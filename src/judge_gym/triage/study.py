@@ -109,9 +109,9 @@ class Case:
 
 
 def make_case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
-    """Returns the evidence of one failure, bounded in length; refuses any other outcome."""
+    """Writes the evidence of one failure, bounded in length."""
     steps = failed_steps(result)
-    whole: dict[str, dict[str, str]] = {
+    files_by_part: dict[str, dict[str, str]] = {
         "error": {step.name: f"{step.reason}\n\n{printed(step)}".strip() for step in steps},
         "task": {"": source.task},
         "candidate": {**({"": reply} if (reply := reply_of(result)) else {}), **result.files},
@@ -120,13 +120,13 @@ def make_case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
         "gaps": {"": source.gaps},
     }
     # The code of the tags hashes all of the material, so no part of it can hold its own tags.
-    nonce = digest([result.path, whole])[:12]
-    parts = {name: _shown(files, LIMITS[name], nonce) for name, files in whole.items()}
+    nonce = digest([result.path, files_by_part])[:12]
+    parts = {name: _shown(files, LIMITS[name], nonce) for name, files in files_by_part.items()}
     blocks = [
         f"EVAL {source.category}/{source.name}, failed at the step{'s' * (len(steps) > 1)} "
         + ", ".join(repr(plain(step.name)) for step in steps),
         "FACTS\n" + "\n".join(f"- {sentence}" for sentence in facts.sentences()),
-        *(f"<{name}-{nonce}>\n{shown}\n</{name}-{nonce}>" for name, shown in parts.items()),
+        *(f"<{name}-{nonce}>\n{content}\n</{name}-{nonce}>" for name, content in parts.items()),
     ]
     title = result_name(result)
     evidence = Evidence(title=title, text="\n\n".join(blocks), metadata={"eval": title})
@@ -134,30 +134,30 @@ def make_case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
 
 
 def _shown(files: Mapping[str, str], limit: int, nonce: str) -> str:
-    """Returns files one after the other, each cut to a fair share of the limit."""
+    """Joins files, each cut to a fair share of the limit."""
     texts = {name: plain(text).strip("\n") for name, text in sorted(files.items())}
     shares = _shares({name: len(text) for name, text in texts.items()}, limit)
-    shown = [
+    parts = [
         f"--- {plain(name)} ---\n{_cut(text, shares[name], nonce)}"
         if name
         else _cut(text, shares[name], nonce)
         for name, text in texts.items()
     ]
-    return "\n\n".join(shown).strip() or NOTHING
+    return "\n\n".join(parts).strip() or NOTHING
 
 
 def _shares(lengths: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Returns how much of each text is shown: all of short ones, equally much of long ones."""
+    """Divides a limit among texts: all of short ones, equally much of long ones."""
     shares, left = {}, limit
     by_length = sorted(lengths, key=lambda name: (lengths[name], name))
-    for place, name in enumerate(by_length):
-        shares[name] = min(lengths[name], left // (len(by_length) - place))
+    for index, name in enumerate(by_length):
+        shares[name] = min(lengths[name], left // (len(by_length) - index))
         left -= shares[name]
     return shares
 
 
 def _cut(text: str, limit: int, nonce: str) -> str:
-    """Returns beginning and end of a text, with an unforgeable mark for the middle."""
+    """Cuts the middle of a text, with an unforgeable mark in its place."""
     if len(text) <= limit:
         return text
     head = (limit + 1) // 2
@@ -187,7 +187,7 @@ def failure_study(
     overrides: Mapping[str, Any] | None = None,
     resolve: Callable[[str], str] = str,
 ) -> FailureStudy:
-    """Returns the study in which judges classify the failures of a run.
+    """Builds the study in which judges classify the failures of a run.
 
     The run's id names study and pool. Two cases with the same evidence are judged once. Overrides
     replace knobs of `DESIGN`, and `resolve` turns a bare model name into a model id.
@@ -221,7 +221,7 @@ def failure_study(
         width=100,
     )
     study = read_study(text, name, resolve=resolve, overrides=overrides or {})
-    items = {one.evidence.hash: one.evidence for one in cases}
+    items = {case.evidence.hash: case.evidence for case in cases}
     pool = Pool(tuple(items.values()))
     sweep = experiments(study, {"failures": pool}, {"failure-classes.json": RUBRIC})
     return FailureStudy(study, text, pool, sweep)

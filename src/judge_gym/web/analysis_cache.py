@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from judge_gym.errors import BusyError, ConflictError, DesignError, NotFoundError
 from judge_gym.lab import Lab
 from judge_gym.lab.imports import load_analysis
-from judge_gym.lab.reports import Reports
+from judge_gym.lab.study_results import StudyResults
 from judge_gym.web.api.parameters import from_app
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class AnalysisCache:
             results: T = self._experiment(analyse, tag).results
             return results
 
-    def study(self, analyse: Callable[[Reports, str], T], name: str) -> T | None:
-        """Returns what reports find about a study, or None if it has no verdicts yet.
+    def study(self, analyse: Callable[[StudyResults, str], T], name: str) -> T | None:
+        """Returns a result about a study, or None if it has no verdicts yet.
 
         Kept until its data change, at any age: a reader who comes back does not use the test part
         of a split once more.
@@ -66,7 +66,7 @@ class AnalysisCache:
         def find() -> T | None:
             refuse_large(self._lab, [row["tag"] for row in self._lab.studies.find_study(name)])
             try:
-                return analyse(self._lab.reports, name)
+                return analyse(self._lab.results, name)
             except ConflictError:
                 return None
 

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 
 from judge_gym.errors import ConflictError, DesignError, JudgeGymError
 from judge_gym.lab import Lab
+from judge_gym.records import palette
 from judge_gym.records.build import version
 from judge_gym.web.analysis_cache import AnalysisCache
 from judge_gym.web.api import router
@@ -106,12 +107,19 @@ def make_app(
     # Not included, since FastAPI would analyse each of them once more, which takes a second.
     app.router.routes.extend([*router.routes, *pages.routes])
     app.add_route("/metrics", metrics, include_in_schema=False)
+    app.add_route("/static/colours.css", colours, include_in_schema=False)
+    app.mount("/static/fonts", StaticFiles(directory=palette.FONTS))
     app.mount("/static", StaticFiles(packages=[("judge_gym.web", "static")]))
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in (JudgeGymError, HTTPException, OverflowError, RecursionError, Exception):
         app.add_exception_handler(kind, _refused)
     checked = AccessMiddleware(app, auth, limits, public=public)
     return checked
+
+
+async def colours(request: Request) -> Response:
+    """Sends the colours of pages and figures as a style sheet."""
+    return Response(palette.style_sheet(), media_type="text/css")
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -12,13 +12,16 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
 
 from judge_gym.records import numbers
+from judge_gym.records.forest import Axis, row_svg
 from judge_gym.records.numbers import FORMATS, difference_with_interval, with_interval
-from judge_gym.web.markdown import markdown
+from judge_gym.web.markdown import markdown, rich_text
+from judge_gym.web.navigation import navigation, operators
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+    from judge_gym.lab import Lab
     from judge_gym.records.judge_table import Quantity, Unit
 
 TERMS = {
@@ -79,32 +82,37 @@ def environment() -> "Environment":
         lstrip_blocks=True,
     )
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
+    env.globals.update(navigation=navigation, operators=operators)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
-    env.filters.update(duration=duration, markdown=markdown, signed=signed)
+    env.filters.update(duration=duration, markdown=markdown, rich_text=rich_text, signed=signed)
     env.filters.update(quantity=quantity, difference=difference_with_interval, initial=initial)
+    env.filters.update(forest=forest, axis=axis)
+    env.filters.update(estimate=estimate, interval=interval, plain=plain)
     return env
 
 
 def render(request: Request, template: str, /, *, status: int = 200, **values: Any) -> Response:
     """Returns a page for the request's caller."""
     page = environment().get_template(template)
-    text = page.render(caller=request.state.caller, path=request.url.path, **values)
-    return HTMLResponse(text, status)
+    lab: Lab = request.app.state.lab
+    common = {"path": request.url.path, "study_state": lab.pages.study_state}
+    return HTMLResponse(page.render(caller=request.state.caller, **common, **values), status)
 
 
 def error_page(scope: Scope, error: Response) -> Response:
     """Returns an error as a page if the client asks for one, else unchanged as JSON."""
-    accepts = Headers(scope=scope).get("accept", "")
-    if scope["path"].startswith("/api") or "text/html" not in accepts:
+    headers = Headers(scope=scope)
+    if scope["path"].startswith("/api") or "text/html" not in headers.get("accept", ""):
         return error
     content = json.loads(bytes(error.body))["error"]
     if "remedy" in content:
         content["message"] += f"; run '{content['remedy']['command']}'"
-    page = environment().get_template("error.html.j2")
+    in_part = "hx-request" in headers  # a part of a page that htmx asked for
+    page = environment().get_template("_error.html.j2" if in_part else "error.html.j2")
     caller = scope.get("state", {}).get("caller")  # known callers keep the navigation
     text = page.render(caller=caller, path=scope["path"], error=content, status=error.status_code)
-    headers = {name: error.headers[name] for name in ("retry-after",) if name in error.headers}
-    return HTMLResponse(text, error.status_code, headers)
+    kept = {name: error.headers[name] for name in ("retry-after",) if name in error.headers}
+    return HTMLResponse(text, error.status_code, kept)
 
 
 def term(name: str, label: str = "") -> "str | Markup":
@@ -148,6 +156,35 @@ def quantity(value: "Quantity | None", unit: "Unit") -> "str | Markup":
     return estimate
 
 
+def estimate(value: "Quantity | None", unit: "Unit") -> str:
+    """Returns an estimate without its interval, or a dash if it is unknown."""
+    return "–" if value is None else FORMATS[unit](value["value"])
+
+
+def interval(value: "Quantity", unit: "Unit") -> str:
+    """Returns the interval of an estimate in brackets."""
+    return f"[{plain(value, unit).partition(' [')[2]}"
+
+
+def plain(value: "Quantity", unit: "Unit") -> str:
+    """Returns an estimate with its interval, without markup."""
+    return with_interval(value, FORMATS[unit])
+
+
+def forest(axis: Axis, value: "Quantity | None", **options: Any) -> "Markup":
+    """Returns a row of a forest plot on an axis, with the options of `row_svg`."""
+    from markupsafe import Markup
+
+    return Markup(row_svg(axis, value, **options))
+
+
+def axis(scale: Axis, **options: Any) -> "Markup":
+    """Returns the numbers of a forest plot's axis, for the head of its table."""
+    from markupsafe import Markup
+
+    return Markup(scale.svg(**options))
+
+
 def initial(text: str) -> str:
     """Returns a text that begins with a capital letter; the rest stays as it is.
 
@@ -160,12 +197,10 @@ def initial(text: str) -> str:
 def usd(value: float | None) -> str:
     """Returns an amount in US dollars, or a dash if the price is unknown.
 
-    >>> usd(0.0123), usd(12.5)
-    ('$0.0123', '$12.50')
+    >>> usd(0.0123), usd(1.5), usd(None)
+    ('$0.012', '$1.50', '–')
     """
-    if value is None or value != value:
-        return "–"
-    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
+    return "–" if value is None or value != value else numbers.dollars(value)
 
 
 def duration(value: timedelta | None) -> str:

@@ -292,6 +292,7 @@ def of_palm(recording: Recording) -> pd.DataFrame:
     return rows[rows["judge"] == "PaLM2"].merge(recording.items[["item", "truth"]], on="item")
 
 
+@pytest.mark.slow
 def test_published_statistics_are_reproduced(data: Recording) -> None:
     assert "215 of 215 statistics.json follow from the recorded winners." in data.notes
 
@@ -321,6 +322,7 @@ def test_accuracy_and_dependence_of_palm(
     assert round(100 * (orders[False] != orders[True]).mean()) == dependence
 
 
+@pytest.mark.slow
 @each_row(
     "model, difference",
     [

@@ -7,6 +7,8 @@ from judge_gym.analysis.figures.drawing import BLUE, GREY, ORANGE, PINK, RED, al
 
 COLOURS = (BLUE, ORANGE, RED, PINK, GREY)
 WIDTH, HEIGHT = 520, 220
+NAME_HEIGHT = 15
+"""The pixels of a name at the end of a line."""
 
 
 def _decision_finding(points: pd.DataFrame) -> str:
@@ -39,6 +41,18 @@ def decision_figure(data: pd.DataFrame) -> drawing.Drawn:
     )
     base = alt.Chart(data).encode(x=x, y=y, color=colour)
     line, points = base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=40)
-    names = alt.Chart(last).mark_text(align="left", dx=8, fontSize=12)
-    named = names.encode(x=x, y=y, text=alt.Text("option:N"))
-    return alt.layer(line, points, named).properties(width=WIDTH, height=HEIGHT), [more]
+    named = last.assign(place=_distinct_places(last["half_width"], data["half_width"].max()))
+    names = alt.Chart(named).mark_text(align="left", dx=8)
+    words = names.encode(
+        x=x, y=alt.Y("place:Q"), text=alt.Text("option:N"), color=alt.value(drawing.INK)
+    )
+    return alt.layer(line, points, words).properties(width=WIDTH, height=HEIGHT), [more]
+
+
+def _distinct_places(ends: pd.Series, highest: float) -> pd.Series:
+    """Returns where names of lines stand so that none is printed over another."""
+    line = highest * NAME_HEIGHT / HEIGHT
+    places: list[float] = []
+    for end in ends.sort_values():
+        places.append(max(end, places[-1] + line) if places else end)
+    return pd.Series(places, index=ends.sort_values().index).reindex(ends.index)

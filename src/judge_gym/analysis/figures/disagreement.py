@@ -53,7 +53,7 @@ def polarization_figure(data: pd.DataFrame) -> drawing.Drawn:
     rows = list(shown["panel"])
     step = 32 if any(" · " in row for row in rows) else 24
     base = alt.Chart(long).encode(
-        y=drawing.row_names("panel", rows, most=50, lines=True, sort=rows)
+        y=drawing.row_names("panel", rows, most=40, lines=True, sort=rows)
     )
     low = min(0.0, float(np.nanmin(long[["value", "low"]].to_numpy(dtype=float))))
     x = alt.X(
@@ -64,7 +64,7 @@ def polarization_figure(data: pd.DataFrame) -> drawing.Drawn:
     rules = drawing.interval_rules(base.transform_filter("datum.measure == 'above chance'"), x)
     used = [kind for kind in kinds if (long["measure"] == kind[0]).any()]
     points = base.mark_point(size=80).encode(x=x, **drawing.symbols("measure", used))
-    return alt.layer(rules, points).properties(width=560, height=alt.Step(step)), [more]
+    return alt.layer(rules, points).properties(width=400, height=alt.Step(step)), [more]
 
 
 def _pair_finding(pairs: pd.DataFrame) -> str:

@@ -42,14 +42,11 @@ INK: Final = "currentColor"
 BLUE, ORANGE, RED = palette.BLUE, palette.ORANGE, palette.RED
 PINK, SKY = palette.PINK, palette.SKY
 GREY: Final = "#8C8C8C"
-STATUS_GREYS: Final = ("#B8BEC6", "#8C939C", "#6B727B", "#4F555D", "#383D44", "#23272C")
-"""Shades for scored, abstained, refused, truncated, unreadable and failed: outcomes are no judges,
-and colours are theirs."""
-WIDTH: Final = 330
+WIDTH: Final = 240
 """The width of a panel if two are side by side, without the names on its left."""
 MAX_PANELS, MAX_ROWS = 12, 40
 """The largest numbers drawn; the rest is counted in a note."""
-_NAME, _TITLE_LINE, _TITLE_LINES, _MAX_HEIGHT = 28, 105, 3, 1600
+_NAME, _TITLE_LINE, _TITLE_LINES, _MAX_HEIGHT = 28, 92, 3, 1600
 SMALL: Final = 12
 """The size of the smallest text, in pixels."""
 SHARE: Final = {"domain": [0, 1]}
@@ -61,8 +58,14 @@ _CONTAINER = re.compile(r' role="graphics-\w+" aria-roledescription="[\w ]* cont
 """A group that the renderer announces to screen readers without a name."""
 
 
-FONTS: Final = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
-"""Where Linux installs fonts."""
+FONTS: Final = (
+    str(palette.FONTS),
+    "/usr/share/fonts",
+    "/usr/local/share/fonts",
+    "~/.fonts",
+    "~/.local/share/fonts",
+)
+"""Where the font of pages is, and where Linux installs fonts for letters that it lacks."""
 Drawn = tuple[Any, Sequence[str]]
 """A chart without a title, and the notes below its title."""
 
@@ -372,7 +375,7 @@ def titled(chart: Any, title: str, *notes: str) -> Figure:
     lines = textwrap.wrap(
         title, _TITLE_LINE, max_lines=_TITLE_LINES, placeholder=" …", break_on_hyphens=False
     )
-    below = textwrap.wrap(" ".join(note for note in notes if note), _TITLE_LINE + 26)
+    below = textwrap.wrap(" ".join(note for note in notes if note), _TITLE_LINE + 20)
     heading = alt.TitleParams(lines or [""], subtitle=below) if below else alt.TitleParams(lines)
     figure: Figure = chart.properties(title=heading)
     return figure
@@ -467,7 +470,7 @@ def _config(ground: str) -> dict[str, Any]:
     }
     return {
         "background": ground,
-        "font": "sans-serif",
+        "font": f"{palette.FONT}, sans-serif",
         "padding": 8,
         "view": {"stroke": None, "continuousWidth": WIDTH, "continuousHeight": WIDTH},
         "axis": {**guide, **faint, "domainColor": INK, "tickColor": INK, "domainOpacity": 0.4},
@@ -481,7 +484,8 @@ def _config(ground: str) -> dict[str, Any]:
         "title": {
             "anchor": "start",
             "color": INK,
-            "fontSize": 15,
+            "fontSize": 14,
+            "fontWeight": 600,
             "offset": 14,
             "subtitleColor": INK,
             "subtitleFontSize": SMALL,

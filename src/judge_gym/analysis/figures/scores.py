@@ -30,7 +30,7 @@ def history_figure(data: pd.DataFrame) -> drawing.Drawn:
     cut = drawing.shortened(names, 34)
     shown = shown.assign(name=shown["name"].map(cut)).sort_values("at", kind="stable")
     colour = drawing.named_colours(
-        "name", [cut[name] for name in names], COLOURS, columns=3, labelLimit=240, symbolOpacity=1
+        "name", [cut[name] for name in names], COLOURS, columns=2, labelLimit=240, symbolOpacity=1
     )
     span = shown["at"].max() - shown["at"].min()
     format = "%Y-%m-%d" if span > SHORT_SPAN else "%m-%d %H:%M"

@@ -19,8 +19,7 @@ from judge_gym.analysis.figures.drawing import (
     alt,
 )
 from judge_gym.analysis.frames import CELL, JUDGE
-from judge_gym.records import STATUSES
-from judge_gym.records.numbers import fine_percent, percent
+from judge_gym.records.numbers import percent
 
 SHAPES = ("abstain", "singleton", "adjacent", "non-adjacent", "broad")
 _SHAPE_COLOURS = [GREY, BLUE, SKY, RED, ORANGE]
@@ -78,32 +77,6 @@ def _share_bars(shown: pd.DataFrame, title: str) -> Any:
         )
         .properties(width=drawing.WIDTH, height=alt.Step(22))
     )
-
-
-_STATUS_SHARES = [f"share_{status}" for status in STATUSES]
-
-
-def _status_finding(rates: pd.DataFrame) -> str:
-    """States the share of verdicts without a score."""
-    weights = rates["n"].fillna(1.0)
-    scored = float((rates["share_scored"] * weights).sum() / weights.sum())
-    return f"{fine_percent(1 - scored)} of verdicts have no score"
-
-
-@drawing.figure(
-    [*CELL, *_STATUS_SHARES], known=_STATUS_SHARES, optional=["n"], finding=_status_finding
-)
-def status_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows response outcomes, a bar per judge."""
-    long = data.melt([*CELL, "panel"], _STATUS_SHARES, var_name="status", value_name="share")
-    long["status"] = long["status"].str.removeprefix("share_")
-    long["rank"] = long["status"].map(STATUSES.index)
-    shown, more = drawing.fitting_rows(long)
-    bars = _share_bars(shown, "share of verdicts").encode(
-        color=drawing.named_colours("status", STATUSES, drawing.STATUS_GREYS),
-        order=alt.Order("rank:Q"),
-    )
-    return drawing.faceted(bars, "panel", list(shown["panel"])), [more]
 
 
 def _heat_finding(cells: pd.DataFrame) -> str:

@@ -1,5 +1,7 @@
 """What labels say of a setup beyond its measures: people's rate, length, and replacing a rater."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ from judge_gym.analysis.judges.compared import verdict_distributions
 from judge_gym.analysis.judges.length import column_effect, effect_sentence
 from judge_gym.analysis.judges.people import MIN_RATERS, alternative_annotator_test
 from judge_gym.analysis.judges.quantities import as_quantity
+from judge_gym.analysis.judges.rate import PeopleRate as PeopleEstimates
 from judge_gym.analysis.judges.rate import people_rate, rate_sentence
 from judge_gym.analysis.measures import Compared, LabelScale
 from judge_gym.analysis.measures.confusion import UNSCORED
@@ -89,6 +92,9 @@ def rate_of(setup: str, judged: JudgedUnits, clusters: IntArray, scale: LabelSca
     quantity = f"{positive} rate" if positive.isalpha() else f"rate of “{positive}”"
     if not judged.is_rate:
         quantity = "mean stage (0 the lowest, 1 the highest)"
+        if ends := _ends_of_numbers(scale.names):
+            rate = _on_numbers(rate, *ends)
+            quantity = f"mean (from {ends[0]:g} to {ends[1]:g})"
     return {
         "setup": setup,
         "quantity": quantity,
@@ -102,6 +108,32 @@ def rate_of(setup: str, judged: JudgedUnits, clusters: IntArray, scale: LabelSca
         "warning": rate.warning,
         "sentence": rate_sentence(rate, quantity[0].upper() + quantity[1:], percent=judged.is_rate),
     }
+
+
+def _ends_of_numbers(names: Sequence[str]) -> tuple[float, float] | None:
+    """Returns the lowest and the highest label of a scale of numbers in equal steps."""
+    try:
+        numbers = [float(name) for name in names]
+    except ValueError:
+        return None
+    steps = np.diff(numbers)
+    even = len(steps) > 0 and steps[0] > 0 and bool(np.allclose(steps, steps[0]))
+    return (numbers[0], numbers[-1]) if even else None
+
+
+def _on_numbers(rate: PeopleEstimates, low: float, high: float) -> PeopleEstimates:
+    """Writes estimates from 0 to 1 as the labels are written, such as from 1 to 5."""
+
+    def on_labels(estimate: Estimate) -> Estimate:
+        value, lower, upper = (low + (high - low) * part for part in estimate[:3])
+        return estimate._replace(value=value, low=lower, high=upper)
+
+    return replace(
+        rate,
+        judge=on_labels(rate.judge),
+        corrected=on_labels(rate.corrected),
+        labels_alone=on_labels(rate.labels_alone),
+    )
 
 
 def length_of(

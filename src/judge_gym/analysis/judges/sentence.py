@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from judge_gym.records.judge_table import MIN_CLUSTERS, Decider, JudgeRow, JudgeTable, Quantity
+from judge_gym.records.judge_table import (
+    MIN_CLUSTERS,
+    OTHER_RUBRIC,
+    Decider,
+    JudgeRow,
+    JudgeTable,
+    Quantity,
+)
 from judge_gym.records.numbers import decimal, dollars, percent, points, share, with_interval
 
 LABEL_ITEMS = 30
@@ -26,6 +33,11 @@ LOWER_IS_BETTER = ("error", "loss")
 
 def sentence(table: JudgeTable) -> str:
     """Says which setup to use, how good it is, at what price, and how the others compare."""
+    caution = f" But {OTHER_RUBRIC}." if OTHER_RUBRIC in table["notes"] else ""
+    return _answer(table) + caution
+
+
+def _answer(table: JudgeTable) -> str:
     rows = table["rows"]
     if not rows:
         return "No setup has a verdict under its own rubric: none is compared."
@@ -40,12 +52,12 @@ def sentence(table: JudgeTable) -> str:
     number = ", ".join(filter(None, [_quality(table, row), _price_of(row)]))
     constant = no_better_than_constant(table)
     if len(rows) == 1:
-        return f"{row['setup']}: {number}{constant and '; ' + constant}."
+        return f"{_named(row)}: {number}{constant and '; ' + constant}."
     if row["standing"] == "unknown" and table["clusters"] < MIN_CLUSTERS:
         return _too_few(table, row, number)
     if row["standing"] == "unknown":  # the others have no verdict on an item with a label
         return (
-            f"No other setup has a verdict to compare with {reference(table)}. {row['setup']}: "
+            f"No other setup has a verdict to compare with {reference(table)}. {_named(row)}: "
             f"{number}{constant and '; ' + constant}."
         )
     others = [other for other in rows if other is not row]
@@ -56,16 +68,16 @@ def sentence(table: JudgeTable) -> str:
     if row["standing"] == "worse":  # chosen on train, and test disagrees
         gap = gap_text(table["measure"], _distance(row))
         return (
-            f"{row['setup']} is best on train, but not on test: {number} there; "
-            f"{top['setup']} is better by {gap}."
+            f"{_named(row)} is best on train, but not on test: {number} there; "
+            f"{_named(top)} is better by {gap}."
         )
     if constant:
-        head = f"No setup is recommended: {row['setup']} has {number}; {constant}"
+        head = f"No setup is recommended: {_named(row)} has {number}; {constant}"
     elif row["standing"] == "best" or row is not top:  # a cheaper one within the margin
-        head = f"Use {row['setup']}: {number}"
+        head = f"Use {_named(row)}: {number}"
     else:
-        head = f"Highest estimate: {row['setup']}, {number}"
-    than = "" if top is row else f" than {top['setup']}"
+        head = f"Highest estimate: {_named(row)}, {number}"
+    than = "" if top is row else f" than {_named(top)}"
     parts = [head, *_tied(table, row, tied), *_worse(table, worse, than)]
     return ". ".join(parts) + "."
 
@@ -93,7 +105,7 @@ def _observed(table: JudgeTable, row: JudgeRow) -> str:
     if quality is None or quality["method"] != "cross-fitted" or measure is None:
         return ""
     expected, observed = (_plain(decider, one["value"]) for one in (quality, measure))
-    return "" if observed == expected else f"{observed} on these"
+    return "" if observed == expected else f"{observed} on these {measure['n']:,}"
 
 
 def _plain(decider: Decider, value: float) -> str:
@@ -203,7 +215,7 @@ def _too_few(table: JudgeTable, row: JudgeRow, number: str) -> str:
     within = f", in {clusters:,} clusters" if clusters < items else ""
     return (
         f"Too few items to compare setups: {have}{within}, and at least {MIN_CLUSTERS} "
-        f"{'clusters ' if clusters < items else ''}are needed. Highest so far: {row['setup']}, "
+        f"{'clusters ' if clusters < items else ''}are needed. Highest so far: {_named(row)}, "
         f"{number}."
     )
 
@@ -216,12 +228,12 @@ def _tied(table: JudgeTable, chosen: JudgeRow, tied: Sequence[JudgeRow]) -> list
     limit = f"at most {gap_text(table['measure'], behind)} worse" if behind else ""
     if len(tied) == 1:
         details = ", ".join(filter(None, [limit, _relative_price(tied[0], chosen)]))
-        return [f"Not told apart from {tied[0]['setup']}{details and f' ({details})'}"]
+        return [f"No clear difference from {_named(tied[0])}{details and f' ({details})'}"]
     prices = [_relative_price(row, chosen) for row in tied]
-    named = [
-        f"{row['setup']}{price and f' ({price})'}" for row, price in zip(tied, prices, strict=True)
+    names = [
+        f"{_named(row)}{price and f' ({price})'}" for row, price in zip(tied, prices, strict=True)
     ]
-    return [f"Not told apart from {_listed(named)}{limit and f' (each {limit})'}"]
+    return [f"No clear difference from {_listed(names)}{limit and f' (each {limit})'}"]
 
 
 def _worse(table: JudgeTable, worse: Sequence[JudgeRow], than: str) -> list[str]:
@@ -229,22 +241,28 @@ def _worse(table: JudgeTable, worse: Sequence[JudgeRow], than: str) -> list[str]
     decider = table["measure"]
     gaps = sorted(abs(_distance(row)) for row in worse)
     if len(worse) == 1:
-        return [f"{worse[0]['setup']} is worse{than} by {gap_text(decider, gaps[0])}"]
+        return [f"{_named(worse[0])} is worse{than} by {gap_text(decider, gaps[0])}"]
     if len(worse) > NAMED:
         low, high = (gap_text(decider, gap) for gap in (gaps[0], gaps[-1]))
         # The unit stands once: 15 to 25 points.
         span = high if low == high else f"{low.split()[0]} to {high}"
         return [f"{len(worse)} others are worse{than} by {span}"]
-    named = [f"{row['setup']} by {gap_text(decider, _distance(row))}" for row in worse]
-    return [f"Worse{than}: {_listed(named)}"] if worse else []
+    names = [f"{_named(row)} by {gap_text(decider, _distance(row))}" for row in worse]
+    return [f"Worse{than}: {_listed(names)}"] if worse else []
 
 
 def _listed(names: Sequence[str]) -> str:
     """Lists a few names, and how many more there are."""
     first = names if len(names) <= NAMED else [*names[: NAMED - 1]]
     more = len(names) - len(first)
-    # Names contain commas, so that several of them are separated by semicolons.
-    return "; ".join([*first, *([f"{more} others"] if more else [])])
+    *before, last = [*first, *([f"{more} others"] if more else [])]
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def _named(row: JudgeRow) -> str:
+    """Names a setup in a sentence, in quotes if its name has a comma."""
+    name = row["setup"]
+    return f"“{name}”" if "," in name else name
 
 
 def _distance(row: JudgeRow) -> float:

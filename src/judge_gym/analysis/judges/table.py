@@ -49,6 +49,7 @@ from judge_gym.analysis.verdicts import Reference, Verdicts, of_setups
 from judge_gym.errors import DesignError, unknown
 from judge_gym.records.judge_table import (
     MIN_CLUSTERS,
+    OTHER_RUBRIC,
     ChosenQuality,
     ColumnHead,
     Confusion,
@@ -789,10 +790,7 @@ def _notes(
             f"answer or labels: {compared.left_out} of {len(rows)} setups"
         )
     if basis is not None and basis.kind == "agreement" and basis.own_rubrics:
-        yield (
-            "people's labels are compared with verdicts under rubrics that judges wrote: stage "
-            "numbers may mean something else there"
-        )
+        yield OTHER_RUBRIC
     if basis is not None and basis.scale is not None and basis.scale.kind == "binary":
         if basis.scale.positive is None:
             yield (

@@ -25,6 +25,7 @@ from judge_gym.analysis.report.judges import (
     in_numbers,
     knob_effects,
     people_rate,
+    price_and_quality,
     replacement_of_raters,
     which_judge,
 )
@@ -64,24 +65,27 @@ Sections = Sequence[SectionOf]
 Questions = Mapping[str, Sections]
 """The sections that answer each question, by its title."""
 WHICH = "Which judge?"
-CORRECTED = "How good is it, corrected?"
 EXPECTED = "What was expected, and what was found?"
-CHOICES = "What does each choice do?"
-DISAGREEMENT = "Where do judges disagree?"
-CONSISTENCY = "How consistent are they?"
-BIASES = "Are they biased?"
-UNCERTAIN = "What is uncertain?"
-COST = "What did it cost?"
+QUALITY = "Quality"
+CONSISTENCY = "Consistency"
+BIASES = "Bias"
+COST = "Cost"
+DETAILS = "Appendix"
+"""Its sections are closed on the page."""
 QUESTIONS: Questions = {
     WHICH: (which_judge,),
-    CORRECTED: (people_rate, replacement_of_raters),
     EXPECTED: (findings.findings,),
-    CHOICES: (knob_effects, verdicts.choices_and_verdicts),
-    DISAGREEMENT: (verdicts.differences_between_judges, most_disputed_items),
+    QUALITY: (
+        people_rate,
+        replacement_of_raters,
+        knob_effects,
+        most_disputed_items,
+        findings.limitations,
+    ),
     CONSISTENCY: (verdicts.conflicting_repeats,),
     BIASES: (biases.biases,),
-    UNCERTAIN: (findings.limitations, purchases.what_to_buy_next),
-    COST: (findings.cost,),
+    COST: (price_and_quality, findings.cost, purchases.what_to_buy_next),
+    DETAILS: (verdicts.choices_and_verdicts, verdicts.differences_between_judges),
 }
 """The questions of a reader of any study; a protocol may ask more."""
 APPENDIX: Mapping[str, SectionOf] = {
@@ -182,7 +186,6 @@ def build_report(
     }
     answers = tuple(_answered(chosen, report_input, every, watch))
     outcomes = [part.lead for question in answers for part in question.sections if _tested(part)]
-    top = summary.summarize(report_input)
     return Report(
         title=title,
         banner=banner,
@@ -190,11 +193,8 @@ def build_report(
         warnings=warnings,
         questions=answers,
         judge_table=table,
-        summary=replace(
-            top,
-            outcomes=" ".join(outcomes),
-            chart=top.chart and replace(top.chart, judges=every),
-        ),
+        summary=replace(summary.summarize(report_input), outcomes=" ".join(outcomes)),
+        judges=every,
         tags={
             (str(task), str(variant), str(judge)): str(tag)
             for task, variant, judge, tag in frame[[*CELL, "tag"]]
@@ -227,6 +227,7 @@ def _answered(
                     )
                     for part in parts
                 ),
+                folded=title == DETAILS,
             )
 
 

@@ -12,6 +12,7 @@ from judge_gym.analysis.report.page import (
     Section,
     Table,
     interval_texts,
+    plot_differences,
     section,
 )
 from judge_gym.analysis.stats.intervals import LEVEL
@@ -42,7 +43,7 @@ def biases(given: ReportInput) -> Section | None:
         lead = f"Clear{of}: {listed}."
     several = ["where"] if (frame["where"] != "").any() else []
     return section(
-        "Are they biased?",
+        "Bias",
         lead,
         tables=[
             Table(
@@ -61,6 +62,7 @@ def biases(given: ReportInput) -> Section | None:
                         "items": frame["items"],
                     }
                 ),
+                plot=plot_differences(frame, "points", "share"),
             )
         ],
     )

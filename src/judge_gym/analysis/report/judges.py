@@ -14,14 +14,13 @@ from judge_gym.analysis.report.page import (
     Section,
     Table,
     interval_texts,
+    plot_differences,
     section,
 )
 from judge_gym.records.judge_table import (
     CORRECTED,
     MIN_CLUSTERS,
-    ColumnHead,
     Confusion,
-    JudgeRow,
     JudgeTable,
     Quantity,
     column_value,
@@ -30,6 +29,7 @@ from judge_gym.records.judge_table import (
     interval_units,
     is_corrected,
     people_deciding,
+    verdicts_by_label,
 )
 from judge_gym.records.numbers import (
     DIFFERENCES,
@@ -46,7 +46,20 @@ ENDS = ("value", "low", "high", "n")
 
 
 def which_judge(given: ReportInput) -> Section | None:
-    """Shows the judge table, what people say of what the chosen setup says, and prices."""
+    """Shows the judge table, and what the chosen setup says of items with each label."""
+    table = given.judges
+    if table is None:
+        return None
+    lead = "Without known answers or labels, no setup is better than another."
+    if table["kind"]:
+        lead = f"Setups are compared by {measure_name(table)}."
+        if len(table["rows"]) == 1:
+            lead = "There is one setup, and so nothing to compare it with."
+    return section(TITLE, lead, tables=[judges_table(table), confusion_table(table["confusion"])])
+
+
+def price_and_quality(given: ReportInput) -> Section | None:
+    """Shows what quality costs, where anything costs money."""
     table = given.judges
     if table is None:
         return None
@@ -65,13 +78,9 @@ def which_judge(given: ReportInput) -> Section | None:
         and row["usd_per_1000"]
         and row["usd_per_1000"]["value"] > 0
     ]
-    lead = "Without known answers or labels, no setup is better than another."
-    if table["kind"]:
-        lead = f"Setups are compared by {measure_name(table)}."
     return section(
-        TITLE,
-        lead,
-        tables=[judges_table(table), confusion_table(table["confusion"])],
+        "Price against quality",
+        "A line joins the setups that none cheaper is better than.",
         charts=[Chart("Price against quality", figures.price_figure, pd.DataFrame(prices))],
     )
 
@@ -185,7 +194,8 @@ def replacement_of_raters(given: ReportInput) -> Section | None:
                         "advantage": [_share_or_dash(test["advantage"]) for test in tests],
                         "raters": frame["raters"],
                         "as published": [_yes_or_no(test["published_passed"]) for test in tests],
-                        "missing": frame["missing"],
+                        # Most tests lack nothing: then the column would be empty.
+                        **({"missing": frame["missing"]} if frame["missing"].any() else {}),
                     }
                 ),
             )
@@ -235,6 +245,7 @@ def knob_effects(given: ReportInput) -> Section | None:
                         "pairs of setups": frame["setups"],
                     }
                 ),
+                plot=plot_differences(frame, change, unit),
             )
         ],
     )
@@ -254,21 +265,20 @@ def judges_table(table: JudgeTable) -> Table:
         }
         for row in table["rows"]
     ]
-    return Table("Judges", _note(table), pd.DataFrame(rows), pd.DataFrame(text_rows(table)))
+    return Table(
+        "Judges", _note(table), pd.DataFrame(rows), pd.DataFrame(_text_rows(table)), view="judges"
+    )
 
 
-def text_rows(table: JudgeTable, *, brief: bool = False) -> list[dict[str, Any]]:
-    """Writes the rows of a judge table as text, with the columns that are shown.
-
-    In brief, only the first column has intervals.
-    """
+def _text_rows(table: JudgeTable) -> list[dict[str, Any]]:
+    """Writes the rows of a judge table as text, with the columns that are shown."""
     heads = [head for head in table["columns"] if head["main"]]
     return [
         {
             "setup": row["setup"],
             "standing": row["standing"],
             **{
-                head["title"]: _cell(row, head, interval=not brief or head is heads[0])
+                head["title"]: with_interval(column_value(row, head["name"]), FORMATS[head["unit"]])
                 for head in heads
             },
         }
@@ -276,27 +286,25 @@ def text_rows(table: JudgeTable, *, brief: bool = False) -> list[dict[str, Any]]
     ]
 
 
-def _cell(row: JudgeRow, head: ColumnHead, *, interval: bool) -> str:
-    quantity, text = column_value(row, head["name"]), FORMATS[head["unit"]]
-    if quantity is None:
-        return ""
-    return with_interval(quantity, text) if interval else text(quantity["value"])
-
-
 def confusion_table(confusion: Confusion | None) -> Table | None:
-    """Crosses what the chosen setup says with people's labels or known answers."""
+    """Shows what the chosen setup says of items with each label."""
     if confusion is None:
         return None
-    frame = pd.DataFrame(confusion["shares"], columns=confusion["labels"])
-    frame.insert(0, "verdict", confusion["verdicts"])
-    cells = frame[confusion["labels"]].map(percent)
-    cells.insert(0, "verdict", confusion["verdicts"])
+    verdicts = confusion["verdicts"]
+    frame = pd.DataFrame(
+        [shares or [float("nan")] * len(verdicts) for shares in verdicts_by_label(confusion)],
+        columns=verdicts,
+    )
+    cells = frame.map(lambda share: "–" if pd.isna(share) else percent(share))
+    for table in (frame, cells):
+        table.insert(0, "label", confusion["labels"])
     return Table(
         "Verdicts and labels",
-        f"The verdicts of {confusion['setup']} (rows) crossed with labels (columns), in percent of "
-        f"all {confusion['n']:,} items together.",
+        f"What {confusion['setup']} says (columns) of items with each label (rows), in percent of "
+        f"the row; {confusion['n']:,} items.",
         frame,
         cells,
+        view="confusion",
     )
 
 
@@ -355,7 +363,9 @@ def _note(table: JudgeTable) -> str:
             "$ and seconds: of a verdict, averaged over repeats, the median over items; both "
             "orders of a pair are one."
         )
-    return " ".join([*parts, *(f"{note[0].upper()}{note[1:]}." for note in table["notes"])])
+    return " ".join(
+        [*parts, *(f"{note[0].upper()}{note[1:].removesuffix('.')}." for note in table["notes"])]
+    )
 
 
 def _long(table: JudgeTable) -> pd.DataFrame:

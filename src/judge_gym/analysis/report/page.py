@@ -4,13 +4,15 @@ A page has the tables that answer a question; those of the appendix are computed
 for, and written to a folder of files.
 """
 
+import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
@@ -22,8 +24,16 @@ from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.verdicts import Dataset
 from judge_gym.axes import RECORDED
 from judge_gym.errors import NotFoundError, unknown
-from judge_gym.records.judge_table import JudgeTable
-from judge_gym.records.numbers import number, with_interval
+from judge_gym.records import palette
+from judge_gym.records.forest import Axis, axis_of, judge_plot, row_svg
+from judge_gym.records.judge_table import (
+    JudgeTable,
+    Quantity,
+    Unit,
+    column_value,
+    verdicts_by_label,
+)
+from judge_gym.records.numbers import FORMATS, number, percent, with_interval
 from judge_gym.studies.declarations import NOTHING_DECLARED, Declarations
 
 SIMULATED = "All judges were simulated: these numbers describe the method, not any real model."
@@ -33,6 +43,64 @@ SHOWN_ROWS = 60
 GOOD, BAD = ("supported", "pass"), ("fail",)
 LONG = 40
 """The number of characters from which a cell may take several lines."""
+PLOT_WIDTH = 220
+"""The pixels of intervals in tables, so that a table fits a sheet of paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """The intervals of a table's rows on one scale, which the page draws beside their texts."""
+
+    before: str
+    """The column that it stands before."""
+    axis: Axis
+    quantities: tuple[Quantity | None, ...]
+    clear: tuple[bool, ...]
+    """Whether each row is a clear effect, which has a filled dot."""
+
+    def row(self, number: int) -> Markup:
+        """Draws the interval of a row."""
+        return Markup(
+            row_svg(
+                self.axis,
+                self.quantities[number],
+                filled=self.clear[number],
+                width=PLOT_WIDTH,
+                height=22,
+            )
+        )
+
+    @property
+    def head(self) -> Markup:
+        """The numbers of the scale."""
+        return Markup(self.axis.svg(PLOT_WIDTH))
+
+
+def plot_differences(
+    frame: pd.DataFrame, before: str, unit: Unit, clear: Iterable[bool] | None = None
+) -> Plot:
+    """Returns the plot of a table's differences, which are in `value`, `low` and `high`.
+
+    Args:
+        frame: the numbers of the table.
+        before: the column of its texts that the plot stands before.
+        unit: how differences are written.
+        clear: whether each is clear; by default, whether its interval excludes 0.
+    """
+    quantities = [
+        None
+        if np.isnan(value)
+        else Quantity(
+            value=value,
+            low=None if np.isnan(low) else low,
+            high=None if np.isnan(high) else high,
+            n=0,
+        )
+        for value, low, high in frame[["value", "low", "high"]].astype(float).to_numpy()
+    ]
+    axis = axis_of([one for one in quantities if one is not None], unit, signed=True)
+    excludes_0 = (frame["low"] > 0) | (frame["high"] < 0)
+    return Plot(before, axis, tuple(quantities), tuple(excludes_0 if clear is None else clear))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +115,11 @@ class Table:
     """Its cells as people read them; by default those of `frame`."""
     folded: bool = False
     """Whether the page shows it only when a reader opens it."""
+    view: Literal["rows", "judges", "confusion"] = "rows"
+    """How the page draws it: as rows of text, as the judge table with its forest plot, or as a
+    grid of coloured shares."""
+    plot: Plot | None = None
+    """Intervals that are drawn beside its rows."""
 
     @property
     def cells(self) -> pd.DataFrame:
@@ -118,7 +191,8 @@ class Summary:
     sentence: str
     outcomes: str = ""
     """What became of hypotheses and validity checks, in a sentence."""
-    chart: Chart | None = None
+    numbers: tuple[tuple[str, str], ...] = ()
+    """What the sentence rests on, each number with what it is."""
     choices: tuple[str, ...] = ()
     """What each varied knob does, a line each."""
 
@@ -129,6 +203,8 @@ class Question:
 
     title: str
     sections: tuple[Section, ...]
+    folded: bool = False
+    """Whether the page shows its sections only when a reader opens them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +245,8 @@ class Report:
     summary: Summary
     judge_table: JudgeTable | None = None
     """Which setup is best, and at what price; None for verdicts on recorded pairs."""
+    judges: tuple[str, ...] = ()
+    """All judges of the study, which have the same colours in every figure and on every page."""
     tags: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """The experiment of each task, variant and judge."""
     appendix: Appendix | None = None
@@ -217,8 +295,7 @@ class Report:
     @property
     def charts(self) -> tuple[Chart, ...]:
         """Every figure, in order."""
-        first = [self.summary.chart] if self.summary.chart is not None else []
-        return (*first, *(chart for section in self.sections for chart in section.charts))
+        return tuple(chart for section in self.sections for chart in section.charts)
 
     @property
     def further_tables(self) -> tuple[str, ...]:
@@ -235,12 +312,25 @@ class Report:
             encoding="utf-8"
         )
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        table = self.judge_table
+        every = self.judges or tuple({row["judge"] for row in table["rows"]} if table else ())
         return environment.from_string(template).render(
             report=self,
+            judges=table,
+            judge_plot=table and judge_plot(table),
+            colours=palette.judge_colours(every),
+            by_label=table and table["confusion"] and verdicts_by_label(table["confusion"]),
+            heads=[head for head in table["columns"] if head["main"]] if table else [],
+            column_value=column_value,
+            formats=FORMATS,
+            with_interval=with_interval,
+            style=page_style(),
             caption=figures.caption,
             cell=shown,
             classes=_classes,
             experiment=self._experiment,
+            percent=percent,
+            plot_width=PLOT_WIDTH,
             slug=slug,
             more_rows=more_rows,
             rows=SHOWN_ROWS,
@@ -260,10 +350,11 @@ class Report:
         for warning in filter(None, (self.banner, *self.warnings)):
             yield from ("", f"> **{warning}**")
         yield from ("", f"**{_escaped(self.summary.sentence)}**")
+        if self.summary.numbers:
+            numbers = (f"{name}: {value}" for name, value in self.summary.numbers)
+            yield from ("", _escaped("; ".join(numbers)))
         if self.summary.outcomes:
             yield from ("", _escaped(self.summary.outcomes))
-        if self.summary.chart is not None and pictures:
-            yield from _picture_lines(self.summary.chart, pictures)
         for question in self.questions:
             yield from ("", f"## {question.title}")
             for section in question.sections:
@@ -292,6 +383,17 @@ class Report:
         for table in self.appendix.tables() if self.appendix is not None else ():
             if table.title not in on_page:
                 yield table
+
+
+@cache
+def page_style() -> Markup:
+    """Writes the colours and the font of pages, so that a report needs no other file."""
+    font = base64.b64encode((palette.FONTS / "inter.woff2").read_bytes()).decode()
+    face = (
+        f'@font-face {{ font-family: {palette.FONT}; src: url("data:font/woff2;base64,{font}"); '
+        "font-weight: 400 700; }"
+    )
+    return Markup(f"{palette.style_sheet()}{face}\n")
 
 
 def _section_lines(section: Section, question: Question, pictures: str | None) -> Iterator[str]:
@@ -424,6 +526,8 @@ def shown(value: Any) -> str:
     """Formats a cell of a table; undefined is a dash, never 0."""
     if value is None or (isinstance(value, float) and pd.isna(value)):
         return "–"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
     return number(value) if isinstance(value, float) else str(value)
 
 

@@ -7,11 +7,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from judge_gym.analysis import figures
-from judge_gym.analysis.frames import NAMES_APART, first_rows, ordinal, own_rows
+from judge_gym.analysis.frames import NAMES_APART, first_rows, own_rows
 from judge_gym.analysis.judges.setups import setups_of
 from judge_gym.analysis.report.page import (
-    Chart,
     Disagreement,
     Quote,
     Report,
@@ -19,7 +17,6 @@ from judge_gym.analysis.report.page import (
     Section,
     section,
 )
-from judge_gym.analysis.report.verdicts import stage_of_items
 from judge_gym.analysis.stats.intervals import Floats
 from judge_gym.analysis.verdicts import ratio
 
@@ -43,10 +40,6 @@ def most_disputed_items(given: ReportInput) -> Section | None:
         )
         for evidence, rows in most_disputed(own, CASES)
     ]
-    stages = ordinal(given.data.without_pairs.ordinal.own)
-    charts = []
-    if (stages["status"] == "scored").any():
-        charts = [Chart("Item by item", figures.heat_figure, stage_of_items(stages))]
     shown = "The item" if len(cases) == 1 else f"The {len(cases)} items"
     return section(
         "Most disputed items",
@@ -54,7 +47,6 @@ def most_disputed_items(given: ReportInput) -> Section | None:
         if cases
         else "No two setups are far apart on any item.",
         cases=cases,
-        charts=charts,
     )
 
 

@@ -1,17 +1,30 @@
-"""The top of a report: which judge, setups in a picture, and what each choice does in words."""
+"""The top of a report: which judge, its main numbers, and what each choice does in words."""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
-from judge_gym.analysis import figures
 from judge_gym.analysis.frames import NAMES_APART, level_name
 from judge_gym.analysis.report.judges import measure_name
-from judge_gym.analysis.report.page import Chart, ReportInput, Summary
+from judge_gym.analysis.report.page import ReportInput, Summary
 from judge_gym.analysis.report.verdicts import over_all_judges
 from judge_gym.analysis.stats.paired_tests import is_clear
-from judge_gym.records.judge_table import JudgeTable, KnobEffect, column_value
-from judge_gym.records.numbers import FORMATS, difference_with_interval, signed_hundredths
+from judge_gym.records.judge_table import (
+    JudgeTable,
+    KnobEffect,
+    deciding_column,
+    people_deciding,
+)
+from judge_gym.records.numbers import (
+    FORMATS,
+    difference_with_interval,
+    dollars,
+    signed_hundredths,
+    with_interval,
+)
+
+LABELS = {"accuracy": "known answers", "agreement": "people's labels", None: "labels"}
+"""What setups are compared with, by the kind of a judge table."""
 
 
 def summarize(given: ReportInput) -> Summary:
@@ -19,29 +32,30 @@ def summarize(given: ReportInput) -> Summary:
     table = given.judges
     assert table is not None
     return Summary(
-        sentence=table["sentence"], chart=_ranked(table), choices=tuple(choice_lines(given))
+        sentence=table["sentence"],
+        numbers=tuple(_numbers(table)),
+        choices=tuple(choice_lines(given)),
     )
 
 
-def _ranked(table: JudgeTable) -> Chart | None:
-    """Returns the figure of setups by the deciding measure, or by consistency without labels."""
-    heads = [head for head in table["columns"] if table["kind"] or head["name"] == "consistency"]
-    if not heads:
-        return None
-    head, rows = heads[0], []
-    for row in table["rows"]:
-        quantity = column_value(row, head["name"])
-        if quantity is not None:
-            numbers = {key: quantity[key] for key in ("value", "low", "high")}
-            text = FORMATS[head["unit"]](quantity["value"])
-            rows.append(
-                {"setup": row["setup"], "judge.model": row["judge"], **numbers, "text": text}
-            )
-    if not rows:
-        return None
-    title = measure_name(table) if table["kind"] else "share of repeats with the same verdict"
-    frame = pd.DataFrame(rows).assign(quantity=title, unit=head["unit"])
-    return Chart("Judges compared", figures.ranked_figure, frame)
+def _numbers(table: JudgeTable) -> Iterator[tuple[str, str]]:
+    """Yields what the sentence rests on: quality, people, a constant answer, price, items."""
+    head, quality = deciding_column(table), table["chosen_quality"]
+    if head is None:
+        return
+    text = FORMATS[head["unit"]]
+    if quality is not None:
+        expected = "on the test split" if quality["method"] == "test split" else "on new items"
+        named = measure_name(table)
+        yield f"{named} expected {expected}", with_interval(quality, text)
+    if (people := people_deciding(table)) is not None:
+        yield "people with each other", with_interval(people, text)
+    if table["constant"] is not None:
+        yield "always the same answer", text(table["constant"])
+    chosen = next((row for row in table["rows"] if row["setup"] == table["chosen"]), None)
+    if chosen is not None and chosen["usd_per_1000"] is not None:
+        yield "price of 1,000 verdicts", dollars(chosen["usd_per_1000"]["value"])
+    yield f"items with {LABELS[table['kind']]}", f"{table['known_items']:,}"
 
 
 # --- what each choice does -----------------------------------------------------------------------

@@ -25,6 +25,7 @@ from judge_gym.analysis.report.page import (
     Section,
     Table,
     interval_texts,
+    plot_differences,
     scored_share,
     section,
 )
@@ -59,10 +60,6 @@ def response_outcomes(given: ReportInput) -> Section | None:
                     **{name: share.map(fine_percent) for name, share in shares.items()}
                 ),
             )
-        ],
-        charts=[
-            # Designs share calls, which count once over all of them.
-            Chart("Response outcomes by judge", figures.status_figure, rates, lead.rstrip("."))
         ],
     )
 
@@ -251,6 +248,26 @@ def over_all_judges(contrasts: pd.DataFrame) -> pd.DataFrame:
     return together if stages["value"].notna().any() else contrasts[contrasts["judge"] != ALL]
 
 
+def effects_in_words(effects: pd.DataFrame) -> str:
+    """States how many contrasts have a clear effect, and which is the largest."""
+    known = effects.dropna(subset=["value"])
+    clear = known[is_clear(known)]
+    if clear.empty:
+        which = (
+            "The only contrast has no"
+            if len(known) == 1
+            else f"None of {len(known)} contrasts has a"
+        )
+        return f"{which} clear effect (q < {REVIEW_LEVEL:g})"
+    top = clear.sort_values("value", key=abs, kind="stable").iloc[-1]
+    has = "has" if len(clear) == 1 else "have"
+    return (
+        f"{len(clear)} of {len(known)} contrasts {has} a clear effect (q < {REVIEW_LEVEL:g}); the "
+        f"largest: {top['knob']} {top['level']} against {top['base']} "
+        f"({signed_hundredths(top['value'])})"
+    )
+
+
 def choices_and_verdicts(given: ReportInput) -> Section | None:
     """Shows what each level of each knob does to verdicts, over all judges."""
     if not given.data.without_pairs.scored:
@@ -260,7 +277,7 @@ def choices_and_verdicts(given: ReportInput) -> Section | None:
     stages = rows[rows["endpoint"] == "stage"]
     lead = "No effect on the expected stage can be estimated."
     if stages["value"].notna().any():
-        lead = f"{figures.forest_figure.finding(stages)}."
+        lead = f"{effects_in_words(stages)}."
     names = ["knob", "level", "base", "task", "at", "judge"]
     return section(
         "What does each choice do to verdicts?",
@@ -272,9 +289,9 @@ def choices_and_verdicts(given: ReportInput) -> Section | None:
                 f"Intervals are 95 %, over {given.interval_units}.",
                 rows[[*names, *_CONTRAST]].reset_index(drop=True),
                 _contrast_texts(rows, {"knob": "choice", "level": "level", "base": "instead of"}),
+                plot=plot_differences(rows, "difference", "stages", is_clear(rows)),
             )
         ],
-        charts=[Chart("Effects on the expected stage", figures.forest_figure, stages)],
     )
 
 
@@ -330,6 +347,7 @@ def differences_between_judges(given: ReportInput) -> Section | None:
                 .rename(columns={"level": "judge", "base": "other"})
                 .reset_index(drop=True),
                 _contrast_texts(named, {"level": "judge", "base": "minus"}).drop(columns="of"),
+                plot=plot_differences(rows, "difference", "stages", is_clear(rows)),
             )
         ],
     )
@@ -349,7 +367,7 @@ def conflicting_repeats(given: ReportInput) -> Section | None:
     repeated = (data.own.groupby(ITEM, observed=True)["replicate"].nunique() > 1).any()
     lead = _standing_out(conflicts) if repeated else "No judge judged an item more than once."
     return section(
-        "How consistent are they?",
+        "Consistency",
         f"{lead} How often repeats give the same verdict is in the table Judges.",
         tables=[
             Table(
@@ -400,5 +418,4 @@ def axis_effects(given: ReportInput) -> Section | None:
                 ranks,
             ),
         ],
-        charts=[Chart("Ranks of levels by axis", figures.rank_figure, ranks)],
     )

@@ -14,7 +14,7 @@ PLAIN = (str, int, float, bool, type(None))
 
 
 def plain(value: Any) -> Any:
-    """The value, if it is made of plain data alone; a tuple becomes a list."""
+    """The value, if it is made of plain data alone. A tuple becomes a list."""
     if type(value) in PLAIN:
         return value
     if type(value) in (list, tuple):
@@ -25,7 +25,7 @@ def plain(value: Any) -> Any:
 
 
 def evaluate(source: str, inputs: dict[str, Any]) -> Any:
-    """Run statements; the value of the last one, if it is an expression."""
+    """Run statements and return the value of the last one, if it is an expression."""
     tree = ast.parse(source)
     names = {"__name__": "__grader__", **inputs}
     last = tree.body[-1] if tree.body else None
@@ -39,12 +39,12 @@ def evaluate(source: str, inputs: dict[str, Any]) -> Any:
 
 def main() -> None:
     """Answer the one question on standard input."""
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     door = os.dup(1)
     os.dup2(2, 1)  # what a candidate prints is not an answer
     sys.path.insert(0, os.getcwd())
     try:
-        said = {"value": plain(evaluate(asked["source"], asked["inputs"]))}
+        said = {"value": plain(evaluate(request["source"], request["inputs"]))}
     except Exception as fault:  # a candidate may raise anything, and the grader is told what
         said = {"raised": [type(fault).__name__, str(fault)]}
     os.write(door, json.dumps(said).encode())

@@ -57,8 +57,8 @@ def _program() -> Iterator[tuple[int, int, int, int]]:
     yield RETURN, 0, 0, ALLOW
     yield EQUAL, 0, len(FAMILIES) + 2, socket
     yield LOAD, 0, 0, 16
-    for place, family in enumerate(FAMILIES):
-        yield EQUAL, len(FAMILIES) - place, 0, family
+    for index, family in enumerate(FAMILIES):
+        yield EQUAL, len(FAMILIES) - index, 0, family
     yield RETURN, 0, 0, ERRNO | EPERM
     yield RETURN, 0, 0, ALLOW
 
@@ -76,8 +76,8 @@ def prctl(option: int, value: Any) -> None:
 
 def _filter_calls() -> None:
     code = b"".join(struct.pack("HBBI", *line) for line in _program())
-    held = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(held))
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     prctl_filter = ctypes.create_string_buffer(program, len(program))
     checked(LIBC.prctl(SET_SECCOMP, 2, prctl_filter, 0, 0), "seccomp")
 

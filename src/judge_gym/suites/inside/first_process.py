@@ -102,9 +102,9 @@ def _execute(spec: Spec, moved: Mapping[int, int], isolated: bool) -> None:
     for folder in ("work", "kit", "home", "tmp"):
         (box / folder).mkdir()
     for path, text in spec["files"].items():
-        place = box / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with open(place, "x", encoding="utf-8", newline="") as file:
+        target = box / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(target, "x", encoding="utf-8", newline="") as file:
             file.write(text)
     os.chdir(box / "work")
     words = [word.replace("{box}", str(box)) for word in spec["command"]]
@@ -137,7 +137,7 @@ def _watch(child: int, spec: Spec) -> dict[str, Any]:
 
 
 def _memory() -> int:
-    """Returns the bytes that all processes of this sandbox use, without files that they read."""
+    """Sums the bytes that all processes of this sandbox use, without files that they read."""
     total = 0
     for name in os.listdir("/proc"):
         if not name.isdigit() or name == "1":
@@ -153,7 +153,7 @@ def _memory() -> int:
 
 
 def _end_descendants() -> None:
-    """Kills all descendants; without a namespace, orphans become children of this process."""
+    """Kills all descendants, which include orphans where there is no namespace."""
     with suppress(ChildProcessError):
         while True:
             listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text()

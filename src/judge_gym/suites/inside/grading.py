@@ -18,7 +18,7 @@ REPORT, ASK, ANSWER = 3, 4, 5
 
 
 class Raised(Exception):
-    """The candidate's code raised; `kind` is the name of the exception."""
+    """The candidate's code raised an exception, whose name is `kind`."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -45,16 +45,16 @@ class Candidate:
 
     @property
     def files(self) -> Mapping[str, str]:
-        """Its files, as text; never import them here."""
+        """Its files, as text. Never import them here."""
         with open(os.environ["CANDIDATE_FILES"], encoding="utf-8") as file:
-            found: dict[str, str] = json.load(file)
-        return found
+            files: dict[str, str] = json.load(file)
+        return files
 
     def command(self, words: Sequence[str], stdin: str = "") -> Run:
         """Run a command in a fresh sandbox that holds the candidate's files."""
-        asked = json.dumps({"command": list(words), "stdin": stdin}).encode() + b"\n"
-        while asked:
-            asked = asked[os.write(ASK, asked) :]
+        message = json.dumps({"command": list(words), "stdin": stdin}).encode() + b"\n"
+        while message:
+            message = message[os.write(ASK, message) :]
         return Run(**json.loads(_line(ANSWER)))
 
     def run(self, source: str, **inputs: Any) -> Any:
@@ -64,8 +64,8 @@ class Candidate:
             source: statements; their indentation is taken off.
             inputs: plain data, by the names that the statements know it by.
         """
-        asked = json.dumps({"source": textwrap.dedent(source).strip(), "inputs": inputs})
-        ran = self.command(["{python}", "-I", "{inside}/calling.py"], asked)
+        request = json.dumps({"source": textwrap.dedent(source).strip(), "inputs": inputs})
+        ran = self.command(["{python}", "-I", "{inside}/calling.py"], request)
         try:
             said = json.loads(ran.stdout)
             if "raised" in said:
@@ -104,7 +104,7 @@ _outcomes: dict[str, bool] = {}
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """A test passes if all of it passes; one that is skipped does not."""
+    """Passes a test if all of it passes, and fails one that is skipped."""
     before = _outcomes.get(report.nodeid, True)
     _outcomes[report.nodeid] = before and report.passed and not hasattr(report, "wasxfail")
 
@@ -121,8 +121,8 @@ def tap(outcomes: Mapping[str, bool], collected: int) -> Iterator[str]:
     broken = sum(name.startswith("collection of ") for name in outcomes)
     yield f"1..{collected + broken}"
     for number, (name, passed) in enumerate(outcomes.items(), 1):
-        told = " ".join(name.replace("#", "_").split())
-        yield f"{'ok' if passed else 'not ok'} {number} - {told}"
+        name = " ".join(name.replace("#", "_").split())
+        yield f"{'ok' if passed else 'not ok'} {number} - {name}"
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -77,8 +77,8 @@ def _fill(root: str, old: str, view: Mapping[str, Any]) -> None:
     for folder in view["hidden"]:
         _tmpfs(root + folder, 1, "0555")
         _read_only(root + folder)
-    for target, place in view["links"]:
-        (Path(root) / place.lstrip("/")).symlink_to(target)
+    for target, link in view["links"]:
+        (Path(root) / link.lstrip("/")).symlink_to(target)
     Path(root, "proc").mkdir()
     _mount("proc", f"{root}/proc", "proc", NOSUID | NODEV | NOEXEC)
     for device in DEVICES:

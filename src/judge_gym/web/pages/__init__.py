@@ -10,12 +10,15 @@ from judge_gym.web.pages import (
     experiment,
     home,
     items,
+    labels,
     new_study,
+    operators,
     purchases,
     report,
     runs,
     sample,
     study,
+    styleguide,
     suite_evals,
     suite_runs,
     suites,
@@ -26,7 +29,7 @@ __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False, default_response_class=Json)
 _STUDIES = (home, new_study, study, items, purchases, runs, compare, report)
-_RECORDS = (experiment, sample, evidence, usage, calls)
+_RECORDS = (experiment, sample, evidence, labels, usage, calls, operators, styleguide)
 _SUITES = (suite_evals, suite_runs, suites)  # the most specific paths come first
 for _page in (*_STUDIES, *_RECORDS, *_SUITES):
     router.include_router(_page.router)

@@ -1,8 +1,8 @@
-"""Evidence: windows, frozen pools, and each text beside its views."""
+"""Items of the lab: the sets that studies judge, frozen pools, searches, and each text."""
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query
@@ -47,19 +47,31 @@ def evidence(
     before: Annotated[int, Query(ge=1, le=LARGEST)] = LARGEST,
     after: Cursor = "",
 ) -> Response:
-    """Shows windows, newest first, and frozen pools by name."""
-    windows = [row for row in reversed(lab.evidence.list_windows()) if row["window"] < before]
+    """Shows the sets that were judged, frozen pools by name, and windows, newest first."""
+    every = lab.evidence.list_windows()
+    windows = [row for row in reversed(every) if row["window"] < before and row["items"]]
     pools = [row for row in lab.evidence.list_pools() if row["name"] > (after or "")]
     return render(
         request,
         "evidence.html.j2",
-        judged=lab.pages.judged_pools(limit=ROWS),
+        judged=_sets(lab.pages.judged_pools(limit=ROWS)),
+        all_windows=every[::-1],
         rows=ROWS,
         windows=windows[:ROWS],
         older=windows[ROWS - 1]["window"] if len(windows) > ROWS else None,
         pools=pools[:ROWS],
         more=pools[ROWS - 1]["name"] if len(pools) > ROWS else None,
     )
+
+
+def _sets(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the sets of items that were judged, each with the studies that judge it."""
+    sets: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        entry = sets.setdefault(row["pool_id"], {**row, "studies": {}, "concepts": {}})
+        entry["studies"][row["study"]] = None
+        entry["concepts"] |= dict.fromkeys(row["concepts"])
+    return [*sets.values()]
 
 
 @router.get("/windows/{id}")

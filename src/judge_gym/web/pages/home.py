@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from judge_gym.lab import Lab
 from judge_gym.records import TaskType
-from judge_gym.web.api.parameters import Name, OpenLab
-from judge_gym.web.middleware import Json
+from judge_gym.web.api.parameters import OpenLab
 from judge_gym.web.pages import usage
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Text
 from judge_gym.web.pages.runs import progress
@@ -38,13 +37,27 @@ def home(request: Request, lab: OpenLab) -> Response:
         return suites_page(request, lab)
     runs = [run_row(report, "model") for report in lab.suites.reports()[-SUITE_RUNS:]]
     studies = lab.pages.count_by_study()
-    named = {name: studies[name] for name in recent_studies(lab)}
+    named = recent_studies(lab)
+    states = lab.pages.study_states(named[:STUDIES])
+    paid = [row for row in lab.pages.spending() if not row["imported"]]
+    costs = {row["name"]: amount(row) for row in usage.totals(paid, "study")}
+    cards = [
+        {
+            "name": name,
+            "state": states[name],
+            "table": lab.results.stored_judges(name),
+            "cost": costs.get(name, NOTHING),
+        }
+        for name in named[:STUDIES]
+    ]
     return render(
         request,
         "home.html.j2",
-        studies=dict(list(named.items())[:STUDIES]),
+        cards=cards,
         all_studies=len(named),
         total=sum(studies.values()),
+        failed=sum(state.counts.failed for state in states.values()),
+        cost=next(map(amount, usage.totals(paid, None)), NOTHING),
         alone=studies.get("", 0),
         suite_runs=runs[::-1],
     )
@@ -71,13 +84,19 @@ def experiments(
     listed = lab.experiments.page(**criteria, after=after, before=before, limit=PAGE, reasons=False)
     filters = {name: value for name, value in criteria.items() if value is not None}
 
+    paid = [row for row in lab.pages.spending() if not row["imported"]]
+    costs = {row["name"]: amount(row) for row in usage.totals(paid, "tag")}
+
     def place(**where: str | None) -> str | None:
         return f"/experiments?{urlencode({**filters, **where})}" if all(where.values()) else None
 
     return render(
         request,
         "experiments.html.j2",
-        rows=[{**row, **progress(row)} for row in listed.rows],
+        rows=[
+            {**row, **progress(row), "cost": costs.get(row["tag"], NOTHING)} for row in listed.rows
+        ],
+        here=f"/experiments?{request.url.query}",
         all_studies=sorted(recent_studies(lab)),
         judges=lab.pages.judges(),
         task_types=lab.pages.task_types(),
@@ -85,24 +104,6 @@ def experiments(
         first=place() if after or before else None,
         previous=place(before=listed.previous),
         next=place(after=listed.next),
-    )
-
-
-@router.get("/parts/spent")
-def spent(
-    lab: OpenLab,
-    tag: Annotated[list[Name], Query(max_length=PAGE)] = [],  # noqa: B006
-) -> Response:
-    """Returns the cost of every study and of some experiments, which the page loads when shown."""
-    paid = [row for row in lab.pages.spending() if not row["imported"]]
-    tags = {row["name"]: amount(row) for row in usage.totals(paid, "tag")}
-    studies = {row["name"]: amount(row) for row in usage.totals(paid, "study")}
-    return Json(
-        {
-            "studies": {name: cost for name, cost in studies.items() if name},
-            "tags": {name: tags.get(name, NOTHING) for name in tag},
-            "all": next(map(amount, usage.totals(paid, None)), NOTHING),
-        }
     )
 
 

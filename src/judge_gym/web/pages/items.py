@@ -13,6 +13,7 @@ from judge_gym.lab import Lab
 from judge_gym.records import STATUSES, Status
 from judge_gym.records.palette import judge_colours
 from judge_gym.records.responses import ItemChoices
+from judge_gym.web.answers import in_words, label_names, without_verdict
 from judge_gym.web.api.parameters import LARGEST, Name, OpenLab
 from judge_gym.web.pages.evidence import word_differences
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Number, QueryFilter, Text
@@ -25,6 +26,8 @@ HEIGHT, WIDTH = 16, 7
 """The size of the bar of a stage, in pixels."""
 LONGEST = 20_000
 """Characters of a text that the drawer shows."""
+FEW_RATERS = 5
+"""People whose labels of an item are listed one by one; those of more are counted."""
 
 
 class ItemFilter(QueryFilter):
@@ -81,8 +84,16 @@ class CellView(NamedTuple):
     width: float
     other: str
     """Answers without a verdict: `1 abstained`."""
+    unscored: int
+    """The number of these."""
     spoken: str
     """The verdicts in words."""
+    text: str
+    """The mean stage on an ordered scale of more than two, else the usual verdict."""
+    kind: str
+    """`stage` if shaded by its stage, `right`, `wrong`, `plain`, or `none` without a verdict."""
+    shade: int
+    """From 0, the first stage, to 10, the last."""
 
 
 @router.get("/studies/{name}/items")
@@ -111,9 +122,10 @@ def items(
         "study_items.html.j2",
         **study_page(name, "items", [one["judge"] for one in setups]),
         rows=[item_view(row) for row in page.rows],
-        setups=setups,
+        setups=[setup_view(one) for one in setups],
         recorded=lab.recordings.note(name),
-        shown=visible,
+        shown=[setup_view(one) for one in visible],
+        narrowed=_narrowed(filters),
         judges={one["setup"]: one["judge"] for one in setups},
         tasks=lab.pages.list_tasks(name),
         statuses=STATUSES,
@@ -126,6 +138,26 @@ def items(
         previous=None if not start else max(0, start - PAGE),
         drawer=drawer(lab, name, filters, of or "", item or 0, a, b) if opened else None,
     )
+
+
+def _narrowed(filters: ItemFilter) -> list[dict[str, str]]:
+    """Returns the filters that are on, each in words with the query without it."""
+    words = {
+        "search": "contains “{}”",
+        "task": "{}",
+        "status": "has an answer that is {}",
+        "verdict": "verdict {}",
+        "label": "most people said {}",
+        "truth": "known answer {}",
+    }
+    chosen = filters.model_dump(include={*words}, exclude_none=True)
+    return [
+        {
+            "words": words[name].format(str(value).replace("_", " ")),
+            "query": filters.query(**{name: None, "after": None}),
+        }
+        for name, value in chosen.items()
+    ]
 
 
 def _shortcuts(
@@ -182,6 +214,17 @@ def study_page(name: str, tab: str, judges: Sequence[str] = ()) -> dict[str, Any
     return {"study": name, "tab": tab, "colours": judge_colours(judges)}
 
 
+def all_judges(lab: Lab, study: str) -> list[str]:
+    """Returns the judges of all setups of a study, so that each has one colour on every page."""
+    return [row["judge"] for row in lab.experiments.list_setups(study)]
+
+
+def setup_view(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a setup with the parts of its name: the judge, and what differs."""
+    name, *differing = row["setup"].split(", ")
+    return {**row, "name": name, "differing": differing}
+
+
 def drawer(
     lab: Lab,
     study: str,
@@ -197,14 +240,23 @@ def drawer(
     text = lab.evidence.show(item)
     answers = [answer for answer in detail["answers"] if answer["samples"]]
     pair = _pair(answers, a, b)
+    usual = {cell["setup"]: cell["verdict"] for cell in detail["cells"]}
     return {
         **detail,
         "cells": {cell["setup"]: cell_view(detail, cell) for cell in detail["cells"]},
         "text": text["text"][:LONGEST],
         "responses": [response[:LONGEST] for response in text["responses"]],
-        "answers": answers,
+        "answers": [
+            {
+                **setup_view(answer),
+                "typical": _answer_view(_typical(answer["samples"], usual[answer["setup"]])),
+                "samples": [_answer_view(row) for row in answer["samples"]],
+                "reruns": [_answer_view(row) for row in answer["reruns"]],
+            }
+            for answer in answers
+        ],
+        "by_stage": detail["ordinal"] and detail["n_stages"] > 2,
         "pair": _compared(pair, detail["cells"]) if pair else [],
-        "rubrics": stage_names(answers),
         "known": stage_words(str(detail["truth"] or ""), detail["stages"]),
     }
 
@@ -233,23 +285,39 @@ def _compared(
     """Returns two setups with a typical answer each, in which the words that differ are marked."""
     usual = {cell["setup"]: cell["verdict"] for cell in cells}
     texts = [_typical(setup["samples"], usual[setup["setup"]]) for setup in setups]
-    words = word_differences(*((row["text"] or "")[:LONGEST] for row in texts))
-    marked = words[::-1] if words else [[(row["text"] or "", False)] for row in texts]
+    written = [_in_words(row) for row in texts]
+    words = word_differences(*written)
+    marked = words[::-1] if words else [[(text, False)] for text in written]
     return [
-        {"setup": setup["setup"], "judge": setup["judge"], "sample": row, "pieces": pieces}
+        {
+            "setup": setup["setup"],
+            "judge": setup["judge"],
+            "sample": row,
+            "verdict": _answer_view(row)["verdict"],
+            "pieces": pieces,
+        }
         for setup, row, pieces in zip(setups, texts, marked, strict=True)
     ]
+
+
+def _in_words(row: Mapping[str, Any]) -> str:
+    """Returns an answer with the names of stages in place of their labels, or its error."""
+    if row["text"] is None:
+        return str(row["error"] or "")
+    names = label_names(row["display"], [stage[0] for stage in row["rubric_stages"]])
+    return in_words(row["text"][:LONGEST], names)
+
+
+def _answer_view(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an answer as the drawer shows it: its verdict, and the rest in words."""
+    names = [stage[0] for stage in row["rubric_stages"]]
+    verdict = stage_words(row["stages"], names) if row["stages"] else row["status"]
+    return {**row, "verdict": verdict.replace("_", " "), "body": without_verdict(_in_words(row))}
 
 
 def _typical(samples: Sequence[Mapping[str, Any]], usual: str) -> Mapping[str, Any]:
     """Returns the first sample with the usual verdict; the first of all if there is none."""
     return next((row for row in samples if row["stages"] == usual), samples[0])
-
-
-def stage_names(answers: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
-    """Returns the names of stages by rubric."""
-    rows = [row for answer in answers for row in (*answer["samples"], *answer["reruns"])]
-    return {row["rubric"]: [stage[0] for stage in row["rubric_stages"]] for row in rows}
 
 
 def stage_words(stages: str, names: Sequence[str]) -> str:
@@ -270,7 +338,23 @@ def item_view(row: Mapping[str, Any]) -> dict[str, Any]:
         **row,
         "known": stage_words(str(row["truth"] or ""), row["stages"]),
         "cells": [cell_view(row, cell) for cell in row["cells"]],
+        "raters": _raters(row),
+        "people_shade": shade(row["people_mean"], row["n_stages"]),
+        "by_stage": row["ordinal"] and row["n_stages"] > 2,
     }
+
+
+def _raters(row: Mapping[str, Any]) -> str:
+    """Returns the stages that people gave, each as often as it was given: `2 2 1`.
+
+    >>> _raters({"stages": ["no", "so", "yes"], "people": {"no": 1, "yes": 2}})
+    '3 3 1'
+    """
+    numbers = {name: str(number) for number, name in enumerate(row["stages"], 1)}
+    given = {numbers.get(label, label): count for label, count in row["people"].items()}
+    if sum(given.values()) > FEW_RATERS:
+        return " ".join(f"{label}×{count}" for label, count in sorted(given.items(), reverse=True))
+    return " ".join(label for label in sorted(given, reverse=True) for _ in range(given[label]))
 
 
 def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
@@ -295,12 +379,29 @@ def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
         for what, stage in references.items()
         if cell["verdict"] and stage and str(stage) not in cell["verdict"].split()
     ]
+    by_stage = row["ordinal"] and row["n_stages"] > 2 and cell["mean"] is not None
+    verdict = stage_words(cell["verdict"], names)
+    reference = row["truth"] or row["majority"]
+    judged = "plain" if not reference else "wrong" if unlike else "right"
     return CellView(
         cell["setup"],
-        stage_words(cell["verdict"], names),
+        verdict,
         f"not {' and not '.join(unlike)}" if unlike else "",
         bars if scored else (),
         row["n_stages"] * (width + 1),
         ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in unscored.items()),
+        sum(unscored.values()),
         ", ".join(words) or "not judged",
+        f"{cell['mean']:.1f}" if by_stage else verdict,
+        "stage" if by_stage else judged if cell["verdict"] else "none",
+        shade(cell["mean"], row["n_stages"]) if by_stage else 0,
     )
+
+
+def shade(mean: float | None, stages: int) -> int:
+    """Returns how dark a stage is shown, from 0 for the first to 10 for the last.
+
+    >>> shade(1, 4), shade(2.5, 4), shade(4, 4), shade(None, 4)
+    (0, 5, 10, 0)
+    """
+    return 0 if mean is None or stages < 2 else round(10 * (mean - 1) / (stages - 1))

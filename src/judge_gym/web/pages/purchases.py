@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from judge_gym.lab.reports import Reports
+from judge_gym.lab.study_results import StudyResults
 from judge_gym.web.analysis_cache import Analyses, refuse_large
 from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.pages.filters import EMPTY_IS_NONE
@@ -18,7 +18,7 @@ router = APIRouter()
 @router.get("/parts/study/next")
 def next_part(request: Request, analyses: Analyses, study: Annotated[Name, Query()]) -> Response:
     """Returns a part of a page: what to buy next, in a sentence."""
-    purchase = analyses.study(Reports.plan_next, study)
+    purchase = analyses.study(StudyResults.next_purchase, study)
     return render(request, "_next_purchase.html.j2", found=purchase, study=study, whole=False)
 
 

@@ -19,8 +19,8 @@ CSP = "Content-Security-Policy"
 FRAMING = {CSP: f"{HEADERS[CSP]}; frame-src 'self'"}
 """Lets the page show the report in a frame."""
 FRAMED = {
-    CSP: "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'self'; "
+    CSP: "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
     "sandbox allow-same-origin allow-top-navigation-by-user-activation",
     "X-Frame-Options": "SAMEORIGIN",
 }

@@ -1,110 +1,99 @@
-"""Runs of a study: its experiments with their progress, controls, and the log of events."""
+"""Runs of a study: what came of its calls, what to do next, its experiments, and the log."""
 
-import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.lab import Lab
+from judge_gym.lab.study_states import VerdictCounts
 from judge_gym.records.requests import CallLimits
 from judge_gym.studies.file import Caps
 from judge_gym.web.api.parameters import Before, Cursor, Name, OpenLab
-from judge_gym.web.middleware import Json
 from judge_gym.web.pages.items import study_page
 from judge_gym.web.pages.usage import totals as usage_totals
 from judge_gym.web.rendering import render
 
 router = APIRouter()
 ROWS = 25
-PATIENCE = 0.1
-"""Seconds that a page spends on counting rows; a million samples take longer."""
+"""Experiments per page."""
 LOG = 30
 """Events per page of the log."""
+SILENT = {"answered": 0, "in_flight": 0, "last_minute": 0, "last_error": None}
+"""What is known of a judge that was never asked."""
+Study = Annotated[Name, Query()]
 
 
 @router.get("/studies/{name}/runs")
-def runs(
-    request: Request,
-    lab: OpenLab,
-    name: Name,
-    after: Cursor = None,
-    before: Before = None,
-) -> Response:
-    """Shows a study with the experiments after a tag, and the log before an event."""
+def runs(request: Request, lab: OpenLab, name: Name, after: Cursor = None) -> Response:
+    """Shows a study's runs, with the experiments after a tag."""
     study_file = lab.experiments.show_study(name)
-    page = lab.pages.page_tags(study=name, after=after, limit=ROWS)
-    rows = list(_described(lab, [row["tag"] for row in page.rows]))
-    complete = after is None and page.next is None and all("runs" in row for row in rows)
-    log = lab.pages.study_events(name, LOG + 1, before)
     budget = dict(study_file["budget"])
     return render(
         request,
         "study_runs.html.j2",
         **study_page(name, "runs"),
+        **_live(lab, name, after),
         file=study_file["text"],
-        rows=rows,
-        totals=totals(rows) if complete else None,
-        first=after is None,
-        next=page.next,
-        log=log[:LOG],
-        newest=lab.pages.last_event_id() if before is not None else log[0][0].id if log else 0,
-        older=log[LOG - 1][0].id if len(log) > LOG else None,
-        latest=before is None,
         caps={cap: budget.get(cap) for cap in Caps.model_fields},
         limits=list(CallLimits.model_fields),
-        experiments=lab.pages.count_by_study().get(name, len(rows)),
-        progress=progress,
     )
 
 
-@router.get("/studies/{name}/paid")
-def paid(lab: OpenLab, name: Name) -> Response:
-    """Returns a study's calls, its cost in US dollars (null if a price is unknown), its models."""
-    sums = usage_totals([row for row in lab.pages.spending(name) if not row["imported"]], None)
-    total = sums[0] if sums else {"calls": 0, "usd": 0.0, "unpriced": 0}
-    usd = None if total["unpriced"] else total["usd"]
-    return Json({"calls": total["calls"], "usd": usd, "models": lab.pages.study_models(name)})
+@router.get("/parts/study/runs")
+def live_part(request: Request, lab: OpenLab, study: Study, after: Cursor = None) -> Response:
+    """Returns the part of the page that changes while runs are in progress."""
+    page = study_page(study, "runs")
+    return render(request, "_study_runs.html.j2", **page, **_live(lab, study, after))
 
 
-def _described(lab: Lab, tags: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """Yields experiments with their progress while time allows; live events bring the rest."""
-    end = time.monotonic() + PATIENCE
-    for row in lab.studies.find_tags(tags):
-        if time.monotonic() < end:
-            yield lab.experiments.show(row["tag"])
-        else:
-            yield {**row, "judge": row["design"]["judge.model"], "status": "…"}
+@router.get("/parts/study/log")
+def log_part(request: Request, lab: OpenLab, study: Study, before: Before = None) -> Response:
+    """Returns a part of the page: what happened, the newest first, before an event."""
+    events = lab.pages.study_events(study, LOG + 1, before)
+    older = events[LOG - 1][0].id if len(events) > LOG else None
+    return render(
+        request, "_study_log.html.j2", study=study, log=events[:LOG], older=older, before=before
+    )
 
 
-def progress(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the progress of an experiment's newest run, in total and by step."""
-    empty: dict[str, Any] = {"targets": {}, "done": {}, "failed": {}, "message": ""}
-    run = row["runs"][-1] if row.get("runs") else empty
-    stages = [
-        f"{stage} {run['done'][stage]}/{targets}"
-        for stage, targets in run["targets"].items()
-        if targets
-    ]
+def _live(lab: Lab, study: str, after: str | None) -> dict[str, Any]:
+    state = lab.pages.study_state(study)
+    page = lab.experiments.page(study=study, after=after, limit=ROWS, reasons=False)
+    paid = usage_totals([row for row in lab.pages.spending(study) if not row["imported"]], None)
+    models = [*lab.pages.study_models(study)]
+    named = {model["model"] for model in models}
+    models += [{**SILENT, "model": judge} for judge in state.by_judge if judge not in named]
+    rate = sum(model["last_minute"] for model in models)
+    rows = [{**row, **progress(row)} for row in page.rows]
     return {
-        "targets": sum(run["targets"].values()),
-        "done": sum(run["done"].values()),
-        "failed": sum(run["failed"].values()),
-        "stages": " · ".join(stages),
-        "message": run["message"],
-        "known": "runs" in row,
+        "state": state,
+        "rows": rows,
+        "after": after,
+        "next": page.next,
+        "models": models,
+        "paid": paid[0] if paid else {"calls": 0, "usd": 0.0, "unpriced": 0},
+        "budget": dict(lab.experiments.show_study(study)["budget"]),
+        "rate": rate,
+        "left": timedelta(minutes=state.calls_left / rate) if rate else None,
     }
 
 
-def totals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns sums over experiments, and the messages of their runs."""
-    runs = [progress(row) for row in rows]
+def progress(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the progress of an experiment's newest run: what came of its verdicts, by step."""
+    empty: dict[str, Any] = {"targets": {}, "done": {}, "failed": {}, "verdicts": {}, "message": ""}
+    run = row["runs"][-1] if row["runs"] else empty
+    steps = [
+        f"{step} {run['done'][step]:,} of {targets:,}"
+        for step, targets in run["targets"].items()
+        if targets and step not in ("score", "swap")
+    ]
     return {
-        "experiments": len(rows),
-        "statuses": Counter(row["status"] for row in rows),
-        **{name: sum(run[name] for run in runs) for name in ("targets", "done", "failed")},
-        "messages": list(dict.fromkeys(run["message"] for run in runs if run["message"])),
+        "counts": VerdictCounts.of_run(run["targets"], run["verdicts"]),
+        "failed": sum(run["failed"].values()),
+        "steps": ", ".join(steps),
+        "message": run["message"],
     }

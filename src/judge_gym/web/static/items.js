@@ -18,10 +18,13 @@ async function open(address, push = true) {
     lab.say(error.message, 20);
     return;
   }
-  if (drawer.hidden) opener = document.activeElement;
-  drawer.hidden = false;
+  if (!drawer.matches(":modal")) {
+    opener = document.activeElement;
+    drawer.close(); // one that the server had opened
+    drawer.showModal();
+  }
   drawer.scrollTop = 0;
-  drawer.focus();
+  drawer.querySelector("[data-close]").focus();
   if (push) history.pushState(null, "", address);
   const [of, item] = ["of", "item"].map((name) => new URL(address, location.href).searchParams.get(name));
   for (const link of document.querySelectorAll("#items a[data-item]")) {
@@ -32,10 +35,10 @@ async function open(address, push = true) {
 
 function close(push = true) {
   const link = drawer.querySelector("[data-close]");
-  drawer.hidden = true;
+  drawer.close();
   if (push && link) history.pushState(null, "", link.href);
   drawer.replaceChildren();
-  if (opener) opener.focus();
+  opener?.focus();
 }
 
 /** Asks a judge again, and shows its fresh verdict when it has arrived. */
@@ -46,9 +49,9 @@ async function rerun(button) {
   lab.say("Asked. The fresh verdict appears here when it has arrived.", 60);
   while (fresh() <= before) {
     await new Promise((resume) => setTimeout(resume, 1500));
-    if (drawer.hidden || location.href !== address) return;
+    if (!drawer.open || location.href !== address) return;
     await load(address);
-    drawer.querySelector(`[data-setup="${CSS.escape(setup)}"]`).open = true;
+    drawer.querySelector(`[data-setup="${CSS.escape(setup)}"] details`).open = true;
   }
   [...drawer.querySelectorAll(`[data-setup="${CSS.escape(setup)}"] [data-fresh]`)].at(-1)?.scrollIntoView({ block: "center" });
   lab.say("The fresh verdict has arrived.");
@@ -76,15 +79,18 @@ drawer.addEventListener("submit", (event) => {
 drawer.addEventListener("change", (event) => { event.target.closest("[data-pair]")?.requestSubmit(); });
 
 document.addEventListener("keydown", (event) => {
-  if (drawer.hidden || event.altKey || event.ctrlKey || event.metaKey) return;
-  if (event.key === "Escape") { close(); return; }
+  if (!drawer.open || event.altKey || event.ctrlKey || event.metaKey) return;
   if (event.target.closest("input, select, textarea")) return;
   const rel = { ArrowLeft: "prev", k: "prev", ArrowRight: "next", j: "next" }[event.key];
   const link = rel && drawer.querySelector(`a[rel="${rel}"]`);
   if (link) { event.preventDefault(); open(link.href); }
 });
 
+drawer.addEventListener("cancel", (event) => { event.preventDefault(); close(); }); // Escape
+drawer.addEventListener("click", (event) => { if (event.target === drawer && event.clientX < drawer.getBoundingClientRect().left) close(); });
+if (drawer.open) { drawer.close(); drawer.showModal(); } // the address names an item
+
 window.addEventListener("popstate", () => {
   if (new URL(location.href).searchParams.has("item")) open(location.href, false);
-  else close(false);
+  else if (drawer.open) close(false);
 });

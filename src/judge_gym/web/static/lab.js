@@ -58,5 +58,39 @@ document.addEventListener("click", (event) => {
     await lab.ask("POST", button.dataset.post, JSON.parse(button.dataset.body || "{}"));
     lab.say(button.dataset.done || "Done.");
     if (button.dataset.then) location.assign(button.dataset.then);
+    else document.body.dispatchEvent(new CustomEvent("changed"));
   });
+});
+
+// <form data-send="/api/runs/retune" data-target="x"> sends what was changed in its fields, under their names: "budget.usd"
+// is a key of `budget`. A field with data-number is a number, or null when it is emptied.
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-send]");
+  if (!form) return;
+  event.preventDefault();
+  const error = form.querySelector(".error");
+  const body = form.dataset.target ? { target: form.dataset.target } : {};
+  error.textContent = "";
+  for (const field of form.querySelectorAll("[name]")) {
+    const text = field.value.trim(), path = field.name.split("."), name = path.pop();
+    if (field.type === "checkbox" ? !field.checked : !("always" in field.dataset) && text === (field.defaultValue ?? "")) continue;
+    if ("number" in field.dataset && Number.isNaN(Number(text))) { error.textContent = `${name} must be a number, not ${text}`; return; }
+    const place = path.reduce((inner, key) => (inner[key] ??= {}), body);
+    place[name] = "number" in field.dataset ? (text === "" ? null : Number(text)) : field.type === "checkbox" ? true : text;
+  }
+  const button = form.querySelector("button:not([type=button])");
+  button.disabled = true;
+  lab.ask("POST", form.dataset.send, body).then((result) => {
+    if (form.dataset.then) { location.assign(form.dataset.then); return; }
+    for (const field of form.querySelectorAll("input[data-number]")) field.name.startsWith("limits.") ? field.value = "" : field.defaultValue = field.value.trim();
+    lab.say(form.dataset.done || "Done.");
+    form.dispatchEvent(new CustomEvent("sent", { bubbles: true, detail: result }));
+    document.body.dispatchEvent(new CustomEvent("changed"));
+  }).catch((problem) => { error.textContent = problem.message; }).finally(() => { button.disabled = false; });
+});
+
+// <button data-dialog="ID"> opens a dialog; its own buttons and Escape close it.
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) document.getElementById(opener.dataset.dialog).showModal();
 });

@@ -4,11 +4,11 @@ Until the first release a change of the tables renames this revision to the next
 lab of an older commit is refused instead of read wrongly.
 """
 
-revision = "0025"
+revision = "0026"
 down_revision = None
 only_adds = True
 """Whether opening a database may run this by itself."""
-serves = "0025"
+serves = "0026"
 """The oldest schema whose version works with this one."""
 
 
