@@ -173,13 +173,17 @@ class Workflows:
             outcome = Outcome.of(error, progress)
             if error is not None:
                 self.errors[id] = error
+            # Only the run itself records an end: a shard is a part of it, and its error becomes the
+            # run's.
             if parent(id) == id:
                 await self._finish(order, id, outcome, error)
             return asdict(outcome)
 
     async def _load(self, order: WorkOrder, id: str, progress: RunProgress) -> Steps:
         """Returns the steps of a run; its rows and texts are read once for all its shards."""
+        # The shards of a run share what was read for it; what they count is theirs.
         key = parent(id)
+        # Before anything is read: a pause that was recorded while this was queued ends it here.
         self._controls.take_up(order.run, again=key == id)
         if key not in self._opened:
             open_steps = self._open_study if order.suite is None else self._open_suite
@@ -249,6 +253,7 @@ class Workflows:
                 )
                 handles.append(handle)
         error: Exception | None = None
+        # All handles are awaited, also after an error: a shard that has begun ends by itself.
         with self._waiting_for_shards(id):
             for handle in handles:
                 try:
@@ -272,6 +277,7 @@ class Workflows:
             raise
         except StoreError:
             pass  # it has ended all the same
+        # After the event is recorded: whoever waits for the run reads its end from there.
         self.outcomes[id] = outcome
         self.ended.set()
 
@@ -285,6 +291,7 @@ class Workflows:
                 retry_at = datetime.now(UTC) + timedelta(seconds=error.trial["wait"])
                 outcome.message = f"{error.message}; retrying at {retry_at:%H:%M:%S} UTC"
                 detail = {**error.trial, "retry_at": retry_at.timestamp()}
+        # A command may have written an event since the last call ended: it decides, not this end.
         latest = self._store.events.latest(order.run)
         paused = isinstance(error, Paused) and not isinstance(error, PausedAsOrdered)
         if paused and latest is not None and latest.kind == "started":
@@ -337,6 +344,7 @@ class Workflows:
     @contextlib.asynccontextmanager
     async def _executing(self, id: str) -> AsyncIterator[None]:
         """Marks a workflow as executed here; one that an outage stopped is left to be continued."""
+        # Before the first await, since a sweep compares this set with the queue's rows.
         self.running.add(id)
         try:
             yield

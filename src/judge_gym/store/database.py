@@ -148,6 +148,7 @@ class Database:
         engine = sa.create_engine(url, pool_size=8, max_overflow=0)
 
         def tune(connection: Any, _: Any) -> None:
+            # As for our own file: a transaction of DBOS that reads and then writes must not fail.
             connection.isolation_level = "IMMEDIATE"
             for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000"):
                 connection.execute(f"PRAGMA {pragma}")
@@ -168,10 +169,13 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
         """Opens a transaction that writes; it takes the write lock when it begins."""
+        # Within `together`, which is one transaction: SQLite would wait for itself in a second one.
         if (shared := self._shared.get()) is not None:
             yield shared
             return
         self.refuse_other_profile()
+        # With its lock from the beginning: a transaction that reads first and then writes fails at
+        # once where another one wrote in between, without waiting for it.
         with self.plain_errors(), self._writer.begin() as connection:
             yield connection
 
@@ -604,6 +608,7 @@ def open_database(url: str | None = None, *, prepare: bool = True, create: bool 
     if (file := database.file) is not None:
         if create:
             _make_folder(file.parent)
+        # Two first commands in one folder would both see an empty file and create its tables.
         with folder_lock(file.parent):
             if create:
                 database.created = create_private(file)

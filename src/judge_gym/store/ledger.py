@@ -175,6 +175,7 @@ class Ledger:
             attempt.row(hash_of(attempt.completion.text) if attempt.completion else None)
             for attempt in group
         ]
+        # One transaction for the group, which costs as much as one for a single attempt.
         with self._database.begin() as connection:
             # In order, so that two processes that write the same texts cannot deadlock.
             stored = [{"hash": hash, "body": bodies[hash]} for hash in sorted(bodies)]
@@ -189,6 +190,7 @@ class Ledger:
                 rows = [row for row in rows if not _is_stored(connection, row)]
             self._database.insert_rows(connection, _INSERT_ATTEMPT, rows)
         # Texts of requests recur; those of answers mostly do not.
+        # Only after the commit: a rolled back transaction has stored none of them.
         if len(self._stored) > 100_000:
             self._stored.clear()
         self._stored.update(hashes)

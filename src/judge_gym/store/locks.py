@@ -80,11 +80,14 @@ class SessionLock:
     def acquire(self) -> bool:
         """Takes or regains the lock; returns False if another session holds it."""
         try:
+            # It asks the server, not itself: a pooler or a failover may have put another session
+            # behind this connection, and advisory locks belong to the session.
             if self._connection is not None and self._is_mine(self._connection):
                 return True
         except sa.exc.DatabaseError:
             self._lost = True
             self.release()
+        # Never waiting: a process that cannot have the lock has something else to do.
         query = sa.select(sa.func.pg_try_advisory_lock(SPACE, _number(self.name)))
         try:
             self._connection = self._connection or self._connect()
@@ -178,6 +181,7 @@ def is_free(file: Path) -> bool:
         return False
     try:
         with Path(f"{file}.lock").open("rb") as lock:
+            # Shared, so that two that only look do not see each other as working.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return True
