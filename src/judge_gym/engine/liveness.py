@@ -183,7 +183,7 @@ def lab_lock(database: Database, name: str = EXCLUSIVE) -> AbstractContextManage
     return _file_lock(database) if database.file is not None else _server_lock(database, name)
 
 
-def _taken(database: Database) -> LockTaken:
+def _lock_taken(database: Database) -> LockTaken:
     return LockTaken(
         f"another judge-gym is working on {database.display_url}; wait for it or stop it"
     )
@@ -198,7 +198,7 @@ def _file_lock(database: Database) -> Iterator[None]:
         # Not at once: a process that watches the file holds it for a moment at each check.
         lock.acquire(timeout=CHECK_TIME, poll_interval=CHECK_TIME / 4)
     except Timeout:
-        raise _taken(database) from None
+        raise _lock_taken(database) from None
     try:
         yield
     finally:
@@ -209,7 +209,7 @@ def _file_lock(database: Database) -> Iterator[None]:
 def _server_lock(database: Database, name: str) -> Iterator[None]:
     lock = SessionLock(database, name)
     if not lock.acquire():
-        raise _taken(database)
+        raise _lock_taken(database)
     try:
         yield
     finally:

@@ -37,7 +37,7 @@ NEEDED = "0026"
 """The oldest schema revision that this version works with."""
 OLDEST = "0026"
 """The oldest schema revision that can be upgraded; those before it were never released."""
-SERVES = "0025"
+SERVES = "0026"
 """The oldest schema revision whose version works with a new database, as a test checks."""
 REVISION = re.compile(r"\d{4}")
 """What a revision looks like; another application's migrations name theirs differently."""

@@ -91,17 +91,17 @@ class SessionLock:
         query = sa.select(sa.func.pg_try_advisory_lock(SPACE, _number(self.name)))
         try:
             self._connection = self._connection or self._connect()
-            taken = bool(self._connection.scalar(query))
+            acquired = bool(self._connection.scalar(query))
         except sa.exc.OperationalError as error:
             self.release()
             raise DatabaseGone(
                 f"the database {self._database.display_url} cannot be used: {error.orig}"
             ) from error
-        if not taken:
+        if not acquired:
             self.release()
         elif self._lost:
             self._lost, self.regained = False, time.monotonic()
-        return taken
+        return acquired
 
     def _connect(self) -> sa.Connection:
         connection = self._engine.connect()

@@ -330,10 +330,10 @@ class Asker:
         long = wait > LONGEST_WAIT  # perhaps for one model: others of its provider may continue
         self._limits.block(card, min(wait, LONGEST_BLOCK), alone=long)
         if long or too_often:
-            asked = f"{wait:.0f} s" if wait <= LONGEST_BLOCK else "more than a day"
+            period = f"{wait:.0f} s" if wait <= LONGEST_BLOCK else "more than a day"
             raise EndpointDown(
-                f"{card.id}: its provider asks to wait {asked} ({error.message}); its share of the "
-                "work is paused, everything so far is kept",
+                f"{card.id}: its provider asks to wait {period} ({error.message}); its share of "
+                "the work is paused, everything so far is kept",
                 {"endpoint": endpoint_of(card), "wait": min(wait, LONGEST_BLOCK)},
             ) from error
 
