@@ -10,6 +10,7 @@ pytest.importorskip("playwright")
 from playwright.sync_api import Browser, expect
 
 from browser_pages import PHONE, Visit
+from judge_gym.records.numbers import dollars
 from judge_gym.store import tables as t
 from lab_server import ServedLab, serve_lab
 
@@ -32,14 +33,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLab]:
 def test_sums_are_those_of_the_ledger(browser: Browser, lab: ServedLab) -> None:
     visit = Visit(browser, lab)
     page = visit.open("/usage")
-    costs = {row["study"]: f"${row['usd']:,.2f}" for row in lab.lab.reports.usage(by=["study"])}
+    costs = {
+        row["study"]: dollars(row["usd"] or 0.0) for row in lab.lab.reports.usage(by=["study"])
+    }
     for name, cost in costs.items():
         row = page.locator("tr", has=page.locator(f"a[href='/usage?study={name}']"))
         expect(row).to_contain_text(cost)
-    expect(page.locator("figure svg")).to_contain_text("US $")
-    expect(page.locator("figure svg")).to_contain_text("2026-01-02")
+    bars = page.locator("svg.days rect title").all_text_contents()
+    assert any(bar.startswith("2026-01-02, sim:strict: $") for bar in bars)
     total = sum(row["usd"] or 0 for row in lab.lab.reports.usage(by=["study"]))
-    expect(page.locator(".figures b").first).to_have_text(f"${total:,.2f}")
+    expect(page.locator(".figures b").first).to_have_text(dollars(total))
     page.set_viewport_size(PHONE)
     assert visit.fits()
     visit.close()
@@ -51,6 +54,6 @@ def test_a_lab_without_a_call_says_so(
     with serve_lab(tmp_path_factory.mktemp("unpaid"), run=False) as lab:
         visit = Visit(browser, lab)
         page = visit.open("/usage")
-        expect(page.locator(".empty")).to_have_text("No calls yet.")
-        expect(page.locator("figure")).to_be_hidden()
+        expect(page.locator(".empty")).to_contain_text("No calls yet")
+        expect(page.locator("figure")).to_have_count(0)
         visit.close()

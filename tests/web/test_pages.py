@@ -14,7 +14,7 @@ from hostile import HOSTILE, PATHS, SHORT, TAG, hostile_lab
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.measures.consistency import conflicting_cells
 from judge_gym.records.numbers import dollars
-from judge_gym.stages.fidelity import check_view, marked
+from judge_gym.stages.fidelity import check_view, split_at_flags
 from judge_gym.store import tables as t
 from judge_gym.web import analysis_cache
 from judge_gym.web.pages import evidence
@@ -75,8 +75,7 @@ def page(lab: ServedLab, path: str, status: int = 200) -> Any:
         "/experiments/later": ["This experiment has not been run"],
         "/compare": ["Comparing …"],
         "/compare?tag=pilot&tag=pilot/subset": ["Comparing …"],
-        "/usage": ["Usage", "Download (CSV)"],
-        "/usage/totals": ["By day", "By model", "sim:balanced"],
+        "/usage": ["Spend", "Download (CSV)", "By day", "By model", "sim:balanced"],
         "/suites": ["No suite runs yet"],
     }.items(),
 )
@@ -90,6 +89,7 @@ def test_a_page_shows_its_subject(lab: ServedLab, path: str, words: list[str]) -
     [
         ("/experiments/nothing", 404, "there is no experiment"),
         ("/experiments/pilot?status=odd", 422, "status"),
+        ("/compare?study=nothing", 404, "nothing"),
         ("/studies/nothing", 404, "nothing"),
         ("/samples/999999", 404, "there is no sample 999999"),
         ("/samples/0", 422, "id"),
@@ -280,7 +280,7 @@ def test_figures_have_the_ink_of_their_theme(lab: ServedLab) -> None:
 def test_what_a_view_adds_is_marked() -> None:
     source = "Twelve judges met in Bergen on 3 May, and 40 of 1,200 officials came."
     view = "In Oslo 12 judges met; 1,300 officials came on 3 May."
-    found = marked(view, check_view(view, source, 150))
+    found = split_at_flags(view, check_view(view, source, 150))
     assert "".join(part for part, _ in found) == view
     assert [part for part, flagged in found if flagged] == ["Oslo", "1,300"]
 
@@ -378,7 +378,7 @@ def test_a_comparison_states_a_minus_b_whichever_side_a_setup_is_on(lab: ServedL
         shown = page(lab, f"/parts/compare?{urlencode([*targets, ('a', a), ('b', b)])}")
         [stage] = [row for row in shown.iter("tr") if "Mean stage" in text(row)]
         assert text(stage).endswith(f"{sign * difference:+.2f}")
-        heading = text(shown.find(".//h1"))
+        heading = text(shown.find(".//h2"))
         assert heading.startswith(f"{a} and {b} are not told apart: 3 items")
         assert f"{abs(difference):.2f} {'higher' if sign * difference > 0 else 'lower'}" in heading
         swapped = f"/compare?{urlencode([*targets, ('a', b), ('b', a)])}"
@@ -394,20 +394,20 @@ def test_totals_are_those_of_the_ledger(tmp_path_factory: pytest.TempPathFactory
             strict = t.attempts.c.tag == "pilot/strict"
             connection.execute(t.attempts.update().values(usd=0.25, study="cheap"))
             connection.execute(t.attempts.update().where(strict).values(usd=1.5, study="dear"))
-        shown = page(lab, "/usage/totals")
+        shown = page(lab, "/usage")
         usage = {row["study"]: row for row in lab.lab.reports.usage(by=["study"])}
         paid = {cells[0]: cells[1] for table in shown.iter("table") for cells in rows(table)}
         assert {name: paid[name] for name in usage} == {
-            name: dollars(row["usd"]) for name, row in usage.items()
+            name: dollars(row["usd"] or 0.0) for name, row in usage.items()
         }
         total = sum(row["usd"] or 0 for row in usage.values())
-        assert text(shown.find(".//div[@class='figures']/div/b")) == dollars(total)
+        assert text(shown.find(".//div[@class='figures']/div/b")) == dollars(total or 0.0)
         with lab.lab.store.database.begin() as connection:
             kept = dict(connection.execute(sa.select(t.attempts)).mappings().first() or {})
             connection.execute(
                 t.attempts.insert(), [{**kept, "id": None, "usd": None, "study": "unpriced"}]
             )
-        shown = page(lab, "/usage/totals")
+        shown = page(lab, "/usage")
         paid = {cells[0]: cells[1] for table in shown.iter("table") for cells in rows(table)}
         assert paid["unpriced"] == "–", "an unknown price is not zero"
         assert text(shown.find(".//div[@class='figures']/div/b")).startswith("at least $")
@@ -514,7 +514,7 @@ def test_hostile_text_is_escaped_in_parts_of_pages(hostile: ServedLab) -> None:
     for path, query in (
         ("/parts/experiment", {"tag": TAG}),
         ("/parts/experiment/usage", {"tag": TAG}),
-        ("/usage/totals", {"study": "hostile"}),
+        ("/usage", {"study": "hostile"}),
     ):
         answer = hostile.ask("GET", path, params=query, headers=HTML)
         assert answer.status_code == 200

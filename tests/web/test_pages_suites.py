@@ -57,7 +57,7 @@ def test_suites_lists_the_leaderboard_and_the_runs(lab: ServedLab) -> None:
     assert SUITE in text(shown.find(".//h3"))
     boards = [row for board in shown.findall(".//table[@class='board']") for row in rows(board)]
     [row] = [row for row in boards if row[0] == MODEL]
-    assert row[1] == "56 % 21 % to 86 %", "5 of 9, with Clopper and Pearson's interval"
+    assert row[1] == "56 % [21, 86]", "5 of 9, with Clopper and Pearson's interval"
     runs = {str(row.get("data-run")): text(row) for row in shown.iterfind(".//tr[@data-run]")}
     assert list(runs) == ["4", "3", "2", "1"], "the newest first"
     assert "unfinished" in runs["4"] and "no score" in runs["4"]
@@ -228,7 +228,7 @@ def test_the_same_pages_are_found_by_condition(lab: ServedLab) -> None:
 def test_a_page_that_does_not_exist_is_not_found(lab: ServedLab, path: str) -> None:
     answer = lab.ask("GET", path, headers=HTML)
     assert answer.status_code == 404
-    assert "Not found" in answer.text
+    assert "There is nothing here" in answer.text
 
 
 def foreign(main: Any) -> list[Any]:

@@ -77,7 +77,7 @@ def keys(item: Evidence) -> Iterator[str]:
     yield f"text {content_hash(' '.join(item.body.split()))}"
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Removes differences of case and Unicode form from a text."""
     if text.isascii():
         return text.casefold()
@@ -209,7 +209,7 @@ def _runs(codes: NDArray[np.uint64], size: int) -> Hashes:
 def _coded(texts: Iterable[str]) -> Iterator[tuple[Hashes, int]]:
     """Yields the words or characters of each text as numbers, and how many make up a shingle."""
     for text in texts:
-        plain = folded(text)
+        plain = fold_text(text)
         words = re.findall(r"\w+", plain) or list(plain)
         letters = "" if plain.isascii() else "".join(words)
         if len(UNSPACED.findall(letters)) * 2 > len(letters):

@@ -15,7 +15,7 @@ from judge_gym.sources.deduplication import (
     NearDuplicates,
     Sketch,
     canonical_url,
-    folded,
+    fold_text,
     keys,
     sketches,
 )
@@ -236,7 +236,7 @@ class Query:
         """Tells whether a text matches, in whole words and regardless of case."""
         if not self.text:
             return True
-        plain = folded(text)
+        plain = fold_text(text)
         return all(
             any(_contains(plain, term) for term in group) for group in self.groups
         ) and not any(_contains(plain, term) for term in self.excluded)
@@ -248,7 +248,7 @@ class Query:
 
 
 def _contains(plain: str, term: str) -> bool:
-    words = folded(term).replace('"', " ").split()
+    words = fold_text(term).replace('"', " ").split()
     phrase = r"\s+".join(re.escape(word) for word in words)
     pattern = phrase if UNSPACED.search(phrase) else rf"(?<!\w){phrase}(?!\w)"
     return bool(words) and re.search(pattern, plain) is not None

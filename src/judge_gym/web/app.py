@@ -125,16 +125,32 @@ async def colours(request: Request) -> Response:
 async def _invalid(request: Request, error: Exception) -> Response:
     """Returns the first mistakes of a request that does not fit its schema, in one message."""
     assert isinstance(error, RequestValidationError)
-    message = "; ".join(map(_mistake, error.errors()[:5]))
+    describe = _mistake if request.url.path.startswith("/api") else _mistake_on_page
+    message = "; ".join(map(describe, error.errors()[:5]))
     return error_page(request.scope, error_response(DesignError.status, "design", message))
 
 
 def _mistake(error: Mapping[str, Any]) -> str:
     """Returns where a mistake is and what it is, with the value unless that is long."""
-    value = error.get("input")
-    received = f", not {value!r}" if isinstance(value, str | int | float) else ""
+    received = _received(error)
     message = f"{'.'.join(map(str, error['loc']))}: {error['msg']}"
-    return message + (received if len(received) <= LONGEST_SHOWN else "")
+    return f"{message}, not {received}" if received else message
+
+
+def _mistake_on_page(error: Mapping[str, Any]) -> str:
+    """Returns a mistake in words for whoever opened the address."""
+    name, received = error["loc"][-1], _received(error)
+    if error["type"] in ("literal_error", "enum"):
+        return f"{name} cannot be {received or 'this'}; choose {error['ctx']['expected']}"
+    message = error["msg"].replace("Input should", "it should")
+    return f"{name} cannot be {received}: {message}" if received else f"{name}: {message}"
+
+
+def _received(error: Mapping[str, Any]) -> str:
+    """Returns the value that was refused; empty if it is long or no single value."""
+    value = error.get("input")
+    received = repr(value) if isinstance(value, str | int | float) else ""
+    return received if len(received) <= LONGEST_SHOWN else ""
 
 
 async def _refused(request: Request, error: Exception) -> Response:

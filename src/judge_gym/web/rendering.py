@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from judge_gym.records import numbers
 from judge_gym.records.forest import Axis, row_svg
+from judge_gym.records.judge_table import answer
 from judge_gym.records.numbers import FORMATS, difference_with_interval, with_interval
 from judge_gym.web.markdown import markdown, rich_text
 from judge_gym.web.navigation import navigation, operators
@@ -82,12 +83,13 @@ def environment() -> "Environment":
         lstrip_blocks=True,
     )
     env.globals.update(version=metadata.version("judge-gym"), terms=TERMS, usd=usd, number=number)
+    env.globals.update(ends=ends)
     env.globals.update(navigation=navigation, operators=operators)
     env.filters.update(number=number, usd=usd, percent=percent, cell=cell, slug=slug, term=term)
     env.filters.update(duration=duration, markdown=markdown, rich_text=rich_text, signed=signed)
     env.filters.update(quantity=quantity, difference=difference_with_interval, initial=initial)
     env.filters.update(forest=forest, axis=axis)
-    env.filters.update(estimate=estimate, interval=interval, plain=plain)
+    env.filters.update(estimate=estimate, interval=interval, plain=plain, answer=answer)
     return env
 
 
@@ -183,6 +185,15 @@ def axis(scale: Axis, **options: Any) -> "Markup":
     from markupsafe import Markup
 
     return Markup(scale.svg(**options))
+
+
+def ends(low: float, high: float) -> str:
+    """Returns the ends of an interval of a share, as all intervals are written.
+
+    >>> ends(0.55, 0.981)
+    '[55, 98]'
+    """
+    return f"[{round(100 * low)}, {round(100 * high)}]"
 
 
 def initial(text: str) -> str:

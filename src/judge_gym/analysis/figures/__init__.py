@@ -18,7 +18,6 @@ from judge_gym.analysis.figures.drawing import png as png
 from judge_gym.analysis.figures.drawing import svg as svg
 from judge_gym.analysis.figures.effects import accuracy_figure as accuracy_figure
 from judge_gym.analysis.figures.effects import price_figure as price_figure
-from judge_gym.analysis.figures.effects import spend_figure as spend_figure
 from judge_gym.analysis.figures.scores import history_figure as history_figure
 from judge_gym.analysis.figures.verdicts import distribution_figure as distribution_figure
 from judge_gym.analysis.figures.verdicts import heat_figure as heat_figure

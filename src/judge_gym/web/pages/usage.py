@@ -1,4 +1,4 @@
-"""Usage: what was paid by day, model and study, and within a study by experiment and step."""
+"""Spend: what was paid by day, model and study, and within a study by experiment and step."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from judge_gym.records.palette import judge_colours
 from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.rendering import render
 
@@ -15,48 +16,57 @@ router = APIRouter()
 SUMS = ("calls", "attempts", "input_tokens", "output_tokens", "usd", "seconds")
 ROWS = 100
 """Rows per table, the most expensive first."""
+DAYS = 30
+"""Days in the picture, the last on which anything was asked."""
 Study = Annotated[Name | None, Query(description="Only what this study paid.")]
 
 
 @router.get("/usage")
 def usage(request: Request, lab: OpenLab, study: Study = None) -> Response:
-    """Shows the page; the totals, which may take a while, are loaded after it."""
+    """Shows sums by day, model and study, whose running totals are kept up cheaply."""
     if study is not None:
         lab.experiments.show_study(study)
-    return render(request, "usage.html.j2", study=study)
-
-
-@router.get("/usage/totals")
-def usage_totals(request: Request, lab: OpenLab, study: Study = None) -> Response:
-    """Returns a part of the page: a table of totals by each of several columns."""
-    columns = ("day", "model", "study") if study is None else ("day", "model", "stage", "tag")
+    columns = ("model", "study", "day") if study is None else ("model", "stage", "tag", "day")
     rows = lab.pages.spending(study)
     paid = [row for row in rows if not row["imported"]]
     tables = {column: totals(paid, column) for column in columns}
     return render(
         request,
-        "_usage_totals.html.j2",
+        "usage.html.j2",
+        study=study,
         total=next(iter(totals(paid, None)), None),
         imported=sum(row["calls"] for row in rows if row["imported"]),
+        chart=spend_chart(paid),
         tables={column: table[:ROWS] for column, table in tables.items()},
         more={column: len(table) - ROWS for column, table in tables.items()},
     )
 
 
-@router.get("/usage/figure.svg")
-def usage_figure(lab: OpenLab, study: Study = None) -> Response:
-    """Returns a figure of cost by day and model, of calls if none cost anything, or nothing."""
-    import pandas as pd
+def spend_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Returns a bar per day with a part per model: of cost, of calls where nothing cost anything.
 
-    from judge_gym.analysis.figures import spend_figure, svg
-
-    rows = [row for row in lab.pages.spending(study) if not row["imported"]]
-    free = not any(row["usd"] for row in rows)
-    column, unit = ("calls", "calls") if free else ("usd", "US $")
-    spend = pd.DataFrame(rows, columns=["day", "model", column]).groupby(["day", "model"])
-    amounts = spend[column].sum(min_count=1).rename("amount").reset_index()
-    chart = spend_figure(amounts, unit=unit)
-    return Response(svg(chart) if chart is not None else "", media_type="image/svg+xml")
+    None where all of it was paid on one day, which the tables say.
+    """
+    unit = "usd" if any(row["usd"] for row in rows) else "calls"
+    amounts: dict[str, dict[str, float]] = {}
+    for row in rows:
+        models = amounts.setdefault(str(row["day"]), {})
+        models[row["model"]] = models.get(row["model"], 0) + (row[unit] or 0)
+    days = sorted(amounts)[-DAYS:]
+    if len(days) < 2:
+        return None
+    colours = judge_colours(row["model"] for row in rows)
+    highest = max(sum(amounts[day].values()) for day in days) or 1
+    bars = []
+    for day in days:
+        top = 0.0
+        parts = []
+        for model, amount in sorted(amounts[day].items()):
+            height = 100 * amount / highest
+            top += height
+            parts.append({"model": model, "amount": amount, "y": 100 - top, "height": height})
+        bars.append({"day": day, "total": sum(amounts[day].values()), "parts": parts})
+    return {"unit": unit, "bars": bars, "highest": highest, "colours": colours}
 
 
 def totals(rows: Sequence[Mapping[str, Any]], column: str | None) -> list[dict[str, Any]]:
