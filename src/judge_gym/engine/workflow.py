@@ -201,7 +201,10 @@ class Workflows:
             # A step of DBOS, so that after a crash the same shards are awaited, whatever is
             # missing by then. It cannot fail: DBOS would keep the error forever.
             shards = await DBOS.run_step_async({"name": f"plan {step}"}, list, missing)
-            if self._alone or steps.order.offline or len(shards) <= 1:
+            if len(shards) <= 1 or steps.order.offline:
+                for shard in shards:
+                    await self._retry_while_down(partial(perform, steps, step, shard))
+            elif self._alone:
                 await self._perform_here(steps, step, shards)
             else:
                 await self._spread(steps, step, shards)
