@@ -256,16 +256,19 @@ def _deciding_readings(
     read = partial(_read, choices=choices, method=method, abstain=abstain)
     readings: dict[LabelledLine, Verdict] = {}
     first: int | None = None  # the first line with a verdict; what comes next belongs to another
+    searched = 0  # the lines from `first` to before this one begin no other turn
     for line in labelled_lines(lines, "verdict"):
-        if first is not None and _next_turn(lines, first + 1, line.line + 1) is not None:
-            break
+        if first is not None:
+            if _next_turn(lines, searched, line.line + 1) is not None:
+                break
+            searched = line.line + 1  # each line is searched once, or it would take quadratic time
         if echoes_turn(lines[line.line]):
             continue
         verdict = read(line.payload)
         if not (line.heading and verdict is FAILED):
             readings[line] = verdict
         if first is None and verdict is not FAILED:
-            first = line.line
+            first, searched = line.line, line.line + 1
     deciding = adjacent_lines(lines, list(readings))
     if deciding:
         last = deciding[0].line
