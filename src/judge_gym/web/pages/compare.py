@@ -62,11 +62,14 @@ def parts(request: Request, lab: OpenLab, of: Names, a: Text = None, b: Text = N
     """Returns a part of the page: the result, the setups side by side, and where they differ."""
     targets = _unique(of)
     refuse_large(lab, [row["tag"] for row in lab.studies.find(*targets)])
-    comparison = lab.reports.compare(targets[0], a=a, b=b, others=targets[1:])
+    studies = recent_studies(lab)
+    if len(targets) == 1 and targets[0] in studies:
+        comparison = lab.results.comparison(targets[0], a, b)
+    else:
+        comparison = lab.reports.compare(targets[0], a=a, b=b, others=targets[1:])
     left, right = (
         {"judge.model": row["judge"], **row["knobs"]} for row in (comparison["a"], comparison["b"])
     )
-    studies = recent_studies(lab)
     return render(
         request,
         "_compare.html.j2",
