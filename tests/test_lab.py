@@ -465,7 +465,7 @@ def test_columns_of_a_pool_are_labels_of_people(lab: Lab, tmp_path: Path) -> Non
     given = [("a", "ann", "1"), ("a", "bob", "2"), ("b", "ann", "3"), ("c", "ann", "4")]
     assert run() == [(*label, "motion") for label in given]
     (tmp_path / "rows.csv").write_text("title,text,ann,bob\na,It fell.,2,2\nb,It rose.,3,\n")
-    assert run()[0] == ("a", "ann", "2", "motion"), "the file is what counts"
+    assert ("a", "ann", "2", "motion") in run(), "the file is what counts"
 
     rows = study["evidence"]["rows"]
     other = {"concept": "mood", "evidence": "rows"}

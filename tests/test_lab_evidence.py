@@ -355,7 +355,7 @@ def test_raters_may_judge_for_one_concept(lab: Lab, window: int, labels: Labels)
     ]  # fmt: skip
 
 
-def graded(write_study: WriteStudy, tmp_path: Path, **changes: Any) -> Path:
+def grade_items(write_study: WriteStudy, tmp_path: Path, **changes: Any) -> Path:
     """A study of the news by a given rubric of three stages."""
     write(tmp_path / "news.jsonl", *NEWS)
     (tmp_path / "rubric.json").write_text(json.dumps(RUBRIC))
@@ -367,7 +367,7 @@ def graded(write_study: WriteStudy, tmp_path: Path, **changes: Any) -> Path:
 def test_the_labels_of_a_study_are_about_its_items_and_in_its_stages(
     lab: Lab, write_study: WriteStudy, tmp_path: Path, labels: Labels
 ) -> None:
-    lab.runs.run(graded(write_study, tmp_path))
+    lab.runs.run(grade_items(write_study, tmp_path))
     assert lab.labels.import_file(labels("1,ann,3", "2,ann,Calm"), target="small")["new"] == 2
     tag = "small/tone/here/sim:balanced"
     assert lab.labels.import_file(labels("1,bob,Harsh"), target=tag)["new"] == 1
@@ -383,7 +383,7 @@ def test_the_labels_of_a_study_are_about_its_items_and_in_its_stages(
 def test_a_title_that_is_ambiguous_in_the_lab_may_be_clear_in_a_study(
     lab: Lab, window: int, write_study: WriteStudy, tmp_path: Path, labels: Labels
 ) -> None:
-    path = graded(write_study, tmp_path)
+    path = grade_items(write_study, tmp_path)
     write(tmp_path / "news.jsonl", *NEWS[:3])
     lab.runs.run(path)
     with pytest.raises(DesignError, match="name it by number"):
@@ -415,7 +415,7 @@ def test_labels_for_a_study_that_is_not_there_are_refused(
 def test_people_are_read_in_the_stages_of_the_experiment(
     lab: Lab, write_study: WriteStudy, tmp_path: Path, labels: Labels
 ) -> None:
-    lab.runs.run(graded(write_study, tmp_path))
+    lab.runs.run(grade_items(write_study, tmp_path))
     lab.labels.import_file(labels("1,ann,Harsh", "2,ann,2"))
     lab.labels.import_file(labels("3,ann,1"), concept="tone")
     lab.labels.import_file(labels("3,ann,2"), concept="something else")
@@ -458,7 +458,7 @@ def test_a_label_beyond_the_scale_is_no_opinion_on_it(
     lab: Lab, write_study: WriteStudy, tmp_path: Path, labels: Labels
 ) -> None:
     """Without a study nobody checks stages; a seventh of three must not count as an opinion."""
-    lab.runs.run(graded(write_study, tmp_path))
+    lab.runs.run(grade_items(write_study, tmp_path))
     lab.labels.import_file(labels("1,ann,7", "2,ann,0", "3,ann,2"))
     assert list(label_frame(lab.store, lab.studies.find("small"))["stage"]) == [2]
 

@@ -112,6 +112,8 @@ CALLS: list[tuple[str, Mapping[str, Any]]] = [
         },
     ),
     ("experiments.load_rubric", {"tag": "severity", "rubric": RUBRIC}),
+    ("labels.ask", {"study": "severity", "raters": ["ada", "bo"], "items": 1}),
+    ("labels.ask", {"study": "pilot", "raters": ["ada"]}),
     ("experiments.list", {}),
     ("experiments.list", {"task_type": "benchmark"}),
     ("experiments.show", {"tag": "pilot/strict"}),
@@ -292,6 +294,7 @@ def test_a_client_returns_what_the_lab_returns(
         "runs.start_evidence",
         "failures.record_action",
         "failures.start",
+        "labels.ask",
         "labels.split",
     }
     assert refused == expected
@@ -319,7 +322,7 @@ def test_a_reading_verb_leaves_a_production_database_as_it_is(
         for name, arguments in CALLS:
             if BY_NAME[name].effect != "reads":
                 outcome(lab, name, arguments)
-        lab.store.splits.save("", 0, 0.5, {1: True, 2: False}, replace=True)
+        lab.store.splits.save("", 0, {}, {1: "test", 2: "train"}, replace=True)
         Deployment(lab.store.database).mark("prod")
         before = contents(tmp_path / "lab.db")
         reads = [

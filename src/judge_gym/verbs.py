@@ -192,6 +192,9 @@ VERBS: tuple[Verb, ...] = (
     Verb("labels.add", "destroys", "POST /labels", status=201),
     Verb("labels.status", "reads", "GET /labels/status"),
     Verb("labels.split", "writes", "POST /labels/split", status=201),
+    Verb("labels.ask", "writes", "POST /labels/queues", status=201, agents=False),
+    Verb("labels.list_queues", "reads", "GET /labels/queues", result="items", cursor="queue",
+         agents=False),
     # --- experiments -----------------------------------------------------------------------------
     Verb("experiments.list", "reads", "GET /experiments", result="items", page="page",
          columns=("tag", "judge", "concept", "design", "status"),

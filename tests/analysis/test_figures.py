@@ -109,6 +109,7 @@ def prices(judges: tuple[str, ...] = JUDGES) -> Frame:
     return Frame(
         {
             "setup": f"{judge}, {v}",
+            JUDGE: judge,
             "usd": 0.001 * 40**n,
             "quality": a,
             "low": a - 0.05,
@@ -151,15 +152,6 @@ def scores(judges: tuple[str, ...] = JUDGES) -> Frame:
         }
         for n, j in enumerate(judges)
         for p in ("all", "math")
-    )
-
-
-def spend(judges: tuple[str, ...] = JUDGES) -> Frame:
-    days = {"2026-01-01": 3.0, "2026-01-02": 1.0}
-    return Frame(
-        {"day": day, "model": judge, "amount": amount * (1 + (judge == judges[0]))}
-        for day, amount in days.items()
-        for judge in judges
     )
 
 
@@ -262,7 +254,6 @@ CASES = {
         {"point": 6, "line mark": 2, "text mark": 2},
         "More repeats narrow the interval most: to ±0.04",
     ),
-    "spend": Case(spend, {"bar": 4}, "sim:strict accounts for 67 % of $12"),
 }
 PICTURES: dict[str, str] = {}
 
@@ -399,7 +390,7 @@ def test_a_pair_shows_raw_minus_chance_in_its_cell() -> None:
 def test_a_price_is_filled_unless_another_is_cheaper_and_better() -> None:
     rng = np.random.default_rng(3)
     usd, right = rng.uniform(0.01, 1, 60).round(1), rng.uniform(0, 1, 60).round(1)
-    frame = Frame({"setup": [f"j{n}" for n in range(60)], "usd": usd})
+    frame = Frame({"setup": [f"j{n}" for n in range(60)], JUDGE: "j", "usd": usd})
     frame = frame.assign(quality=right, low=np.nan, high=np.nan)
     rows = rows_of(figures.price_figure(frame))
     seen = {row["setup"]: row["kind"].startswith("none") for row in rows}
@@ -586,7 +577,7 @@ def test_the_renderer_leaves_the_environment_unchanged(
         monkeypatch.setenv("FONTCONFIG_FILE", config)
     before = dict(os.environ)
     drawing._renderer.cache_clear()
-    drawn("spend")
+    drawn("distribution")
     assert dict(os.environ) == before
 
 

@@ -1,6 +1,7 @@
 """The judge table: what counts as right, who is best, and what the sentence says."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from scipy import stats
 
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.judges.choice import cross_fitted
-from judge_gym.analysis.judges.splits import split_parts
+from judge_gym.analysis.judges.splits import check_shares, split_parts
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.report.judges import judges_table
 from judge_gym.analysis.stats.comparisons import compare
@@ -406,33 +407,55 @@ def item(id: int, cluster: str = "") -> Evidence:
     return Evidence(title=f"item {id}", text=f"text {id}", cluster=cluster, id=id)
 
 
+SHARES = {"train": 0.2, "dev": 0.4, "test": 0.4}
+
+
 def test_a_split_keeps_clusters_together_and_items_where_they_are() -> None:
     items = [item(id, f"outlet {id % 10}") for id in range(40)] + [item(id) for id in range(40, 60)]
-    first = split_parts(items, {}, range(20), 0.5, seed=1)
+    answers = dict.fromkeys(range(20), "pass")
+    first = split_parts(items, {}, answers, SHARES, seed=1)
     assert all(len({first[id] for id in range(n, 40, 10)}) == 1 for n in range(10))
-    assert sum(first[id] for id in range(10)) == 5  # of the clusters with known answers
-    assert sum(first[id] for id in range(40, 60)) == 10
-    assert split_parts(items[::-1], {}, range(20), 0.5, seed=1) == first
-    assert split_parts(items, {}, range(20), 0.5, seed=2) != first
+    assert Counter(first[id] for id in range(40, 60)) == {"train": 4, "dev": 8, "test": 8}
+    assert split_parts(items[::-1], {}, answers, SHARES, seed=1) == first
+    assert split_parts(items, {}, answers, SHARES, seed=2) != first
     # Another seed would draw others.
-    later = split_parts([*items, item(60, "outlet 3"), item(61)], first, range(20), 0.5, seed=2)
+    later = split_parts([*items, item(60, "outlet 3"), item(61)], first, answers, SHARES, seed=2)
     assert first.items() <= later.items()
     assert later[60] == first[3]
 
 
+def test_each_part_of_a_split_has_its_share_of_every_label() -> None:
+    items = [item(id) for id in range(100)]
+    answers = {id: "fail" if id < 20 else "pass" for id in range(100)}
+    parts = split_parts(items, {}, answers, SHARES, seed=3)
+    failed = Counter(parts[id] for id in range(20))
+    assert failed == {"train": 4, "dev": 8, "test": 8}
+    assert Counter(parts.values()) == {"train": 20, "dev": 40, "test": 40}
+
+
+@pytest.mark.parametrize("shares", [(50, 50), (10, 10, 10), (50, 50, 0), (0, 0, 100), (-1, 51, 50)])
+def test_shares_that_are_no_split_are_refused(shares: tuple[float, ...]) -> None:
+    with pytest.raises(DesignError, match="share"):
+        check_shares(shares)
+    assert check_shares((20, 40, 40)) == SHARES
+
+
 def test_one_cluster_cannot_be_split() -> None:
     with pytest.raises(DesignError, match="1 cluster of items cannot be split"):
-        split_parts([item(1, "a"), item(2, "a")], {}, [], 0.5, seed=0)
+        split_parts([item(1, "a"), item(2, "a")], {}, {}, SHARES, seed=0)
 
 
-def test_the_choice_is_made_on_train_and_quality_is_of_test() -> None:
-    # One judge is right on all of train and never on test, the other the reverse.
+@pytest.mark.parametrize("part", ["train", "dev"])
+def test_the_choice_is_made_outside_of_test_and_quality_is_of_test(part: str) -> None:
+    # One judge is right on all of the part and never on test, the other the reverse.
     rows = [
         (judge, id, 0, "1" if (id < 30) == (judge == "x:a") else "2", 1)
         for judge in ("x:a", "x:b")
         for id in range(60)
     ]
-    table = judge_table(tidy(samples(*rows)), in_test={id: id >= 30 for id in range(60)})
+    table = judge_table(
+        tidy(samples(*rows)), parts={id: part if id < 30 else "test" for id in range(60)}
+    )
     assert table["chosen"] == "a"
     assert table["chosen_quality"] is not None
     assert (table["chosen_quality"]["value"], table["chosen_quality"]["method"]) == (
@@ -440,8 +463,8 @@ def test_the_choice_is_made_on_train_and_quality_is_of_test() -> None:
         "test split",
     )
     assert {row["setup"]: value(row["truth"]) for row in table["rows"]} == {"a": 0, "b": 1}
-    assert table["split"] == {"train": 30, "test": 30, "uses": 0}
-    assert "best on train, but not on test" in table["sentence"]
+    assert table["split"] == {"chosen_on": part, "choice": 30, "test": 30, "uses": 0}
+    assert f"best on {part}, but not on test" in table["sentence"]
 
 
 @pytest.mark.parametrize("note", ["recorded by others", "recorded by others."])

@@ -11,9 +11,9 @@ import statsmodels.api as sm
 from scipy import optimize, special
 
 from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.judges.beside_people import column_effects
 from judge_gym.analysis.judges.length import (
     column_effect,
-    column_effects,
     effect_sentence,
     firth,
 )
@@ -189,11 +189,20 @@ def judged(data: Drawn, **columns: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
 def test_a_frame_gives_the_effect_of_its_arrays() -> None:
     data, _ = drawn(np.random.default_rng(11), size=5)
     frame, labels = judged(data)
-    [effect] = column_effects(frame, labels).values()
+    frame["length"] *= 2  # doublings from any length on are the same
+    [effect] = column_effects(frame, labels, positive="2").values()
     assert effect.effect.value == pytest.approx(column_effect(*data).effect.value)
     assert (effect.items, effect.withheld) == (200, "")
-    [unlabelled] = column_effects(frame, labels.iloc[:0]).values()
-    assert unlabelled.items == 0
+    assert column_effects(frame, labels.iloc[:0]) == {}
+
+
+def test_any_numeric_column_can_be_named() -> None:
+    (verdict, lengths, label, codes), _ = drawn(np.random.default_rng(18), size=5)
+    frame, labels = judged((verdict, lengths, label, codes), warmth=np.log2(lengths))
+    [effect] = column_effects(frame, labels, column="warmth", positive="2").values()
+    alone = column_effect(verdict, np.log2(lengths), label, codes, column="warmth")
+    assert (effect.column, effect.unit) == ("warmth", "standard deviation")
+    assert effect.effect.value == pytest.approx(alone.effect.value)
 
 
 def test_pairs_are_left_out() -> None:

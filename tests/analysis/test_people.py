@@ -10,15 +10,11 @@ import pytest
 from scipy import stats
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.judges.people import (
-    alt_test,
-    alt_test_raters,
-    alt_tests,
-    alternative_annotator_test,
-    labelled,
-)
+from judge_gym.analysis.judges.people import alternative_annotator_test
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.errors import DesignError
+from judge_gym.records.judge_table import ReplacementTest
+from judge_gym.studies.declarations import Epsilon
 
 
 def verdicts(stages: Sequence[object], *, judge: str = "j", **more: Any) -> pd.DataFrame:
@@ -44,33 +40,40 @@ def labels(by_rater: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def only(found: pd.DataFrame) -> dict[str, Any]:
-    [row] = found.to_dict("records")
-    return {str(name): value for name, value in row.items()}
+def at(stages: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """The verdicts of a judge with one repeat, on four stages."""
+    one_hot: npt.NDArray[np.float64] = np.eye(4)[np.asarray(stages, dtype=int) - 1]
+    return one_hot
+
+
+def replacement(
+    frame: pd.DataFrame, people: pd.DataFrame, epsilon: Epsilon = "expert"
+) -> ReplacementTest:
+    """The alternative annotator test of the only setup of a judge table."""
+    [test] = judge_table(frame, people, alt_test=epsilon)["alt_test"]
+    return test
 
 
 # --- labels --------------------------------------------------------------------------------------
 
 
-def test_labels_go_to_the_cells_of_their_experiment() -> None:
-    frame = verdicts(["1", "2"])
-    given = pd.concat([labels({"ann": [1, 2]}), labels({"bob": [3, 3]}).assign(tag="elsewhere")])
-    assert labelled(frame, given)["rater"].tolist() == ["ann", "ann"]
+def test_labels_of_another_experiment_count_nowhere() -> None:
+    people = pd.concat([labels({"ann": [1, 2]}), labels({"bob": [3, 3]}).assign(tag="elsewhere")])
+    assert judge_table(verdicts(["1", "2"]), people)["raters"] == 1
 
 
 def test_a_stage_beyond_the_scale_is_refused() -> None:
     with pytest.raises(DesignError, match="stage 5 by rater 'ann'; choose 1 to 4"):
-        labelled(verdicts(["1"]), labels({"ann": [5]}))
+        judge_table(verdicts(["1"]), labels({"ann": [5]}))
 
 
 def test_a_missing_column_is_named() -> None:
     with pytest.raises(DesignError, match="no column 'rater'"):
-        labelled(verdicts(["1"]), labels({"ann": [1]}).drop(columns="rater"))
+        judge_table(verdicts(["1"]), labels({"ann": [1]}).drop(columns="rater"))
 
 
-def test_without_labels_there_are_tables_without_rows() -> None:
-    frame, none = verdicts(["1", "2"]), labels({"a": [1]}).iloc[:0]
-    assert alt_test(frame, none).empty
+def test_without_labels_there_is_no_test() -> None:
+    assert judge_table(verdicts(["1", "2"]), labels({"a": [1]}).iloc[:0])["alt_test"] == []
 
 
 def test_agreement_with_the_majority_by_hand() -> None:
@@ -137,37 +140,74 @@ def test_the_alt_test_is_the_plain_one(kind: str, choice: Any, epsilon: float) -
         raters = {name: noisy(0.4) for name in "abcd"}
         raters["d"] = [stage if item % 3 else 0 for item, stage in enumerate(raters["d"])]
         judge = noisy(noise)
-        found = only(alt_test(verdicts(judge, rubric_kind=kind), labels(raters), choice))
+        test = replacement(verdicts(judge, rubric_kind=kind), labels(raters), choice)
         omega, advantage = plain_alt_test(judge, raters, kind == "ordinal", epsilon)
-        assert found["omega"] == pytest.approx(omega)
-        assert found["advantage"] == pytest.approx(advantage)
-        assert found["passed"] is (omega >= 0.5)
-        assert found["missing"] == ""
+        assert test["omega"] == pytest.approx(omega)
+        assert test["advantage"] == pytest.approx(advantage)
+        assert test["passed"] is (omega >= 0.5)
+        assert test["missing"] == ""
 
 
 def test_a_tie_is_a_win_for_both() -> None:
-    frame = verdicts(["2"] * 30)
-    each = alt_test_raters(frame, labels({name: [2] * 30 for name in "abc"}))
-    assert each["advantage"].tolist() == [1.0] * 3
-    assert each["difference"].tolist() == [0.0] * 3
-    assert each["p"].tolist() == [0.0] * 3  # no worse than any rater on any item
-    assert only(alt_test(frame, labels({name: [2] * 30 for name in "abc"})))["passed"] is True
+    """The judge is then no worse than any rater on any item."""
+    test = replacement(verdicts(["2"] * 30), labels({name: [2] * 30 for name in "abc"}))
+    assert (test["omega"], test["advantage"], test["passed"]) == (1.0, 1.0, True)
 
 
 def test_a_judge_that_is_always_farther_off_fails() -> None:
-    found = only(alt_test(verdicts(["4"] * 30), labels({name: [1] * 30 for name in "abc"})))
-    assert (found["omega"], found["advantage"], found["passed"]) == (0.0, 0.0, False)
+    test = replacement(verdicts(["4"] * 30), labels({name: [1] * 30 for name in "abc"}))
+    assert (test["omega"], test["advantage"], test["passed"]) == (0.0, 0.0, False)
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "nominal"])
+def test_a_verdict_without_a_score_equals_no_label(kind: str) -> None:
+    """Six of forty verdicts cannot be read: on these items raters, who agree, win alone."""
+    frame = verdicts(["2"] * 40, rubric_kind=kind)
+    unread = frame["evidence"] < 6
+    frame = frame.assign(
+        status=frame["status"].mask(unread, "unparsed"),
+        stages=frame["stages"].mask(unread, ""),
+        mask=frame["mask"].mask(unread, 0),
+    )
+    test = replacement(frame, labels({name: [2] * 40 for name in "abc"}))
+    assert test["advantage"] == pytest.approx(34 / 40)
+
+
+def test_a_verdict_without_a_score_is_as_far_off_as_the_scale_allows() -> None:
+    """On a scale of four stages, a label of 2 is at most 2 away, and a label of 1 is 3 away."""
+    unread = np.zeros((30, 4))
+
+    def advantage(*stages: int) -> float:
+        raters = np.tile(np.array(stages, dtype=float), (30, 1))
+        return alternative_annotator_test(raters, unread, ordered=True).advantage
+
+    # A rater at 4 is 2 from the two at 2, as the unread verdict is: a tie on one of three raters.
+    assert advantage(2, 2, 4) == pytest.approx(1 / 3)
+    assert advantage(1, 1, 3) == 0.0
+    nominal = np.tile([2.0, 2.0, 4.0], (30, 1))
+    # Among unordered labels the rater at 4 agrees with nobody, and neither does the verdict.
+    assert alternative_annotator_test(nominal, unread, ordered=False).advantage == pytest.approx(
+        1 / 3
+    )
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "nominal"])
+def test_repeats_that_tie_count_by_their_mean(kind: str) -> None:
+    """Half of the repeats agree with the raters, who agree with each other."""
+    frame = verdicts(["2/3"] * 40, rubric_kind=kind)
+    test = replacement(frame, labels({name: [2] * 40 for name in "abc"}))
+    assert test["advantage"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
     ("items", "raters", "enough"), [(29, "abc", 0), (30, "ab", 2), (30, "a", 0)]
 )
 def test_missing_data_for_the_alt_test_are_named(items: int, raters: str, enough: int) -> None:
-    given = labels({name: [1] * items for name in raters})
-    found = only(alt_test(verdicts(["1"] * items), given))
-    assert found["passed"] is None
-    assert np.isnan(found["omega"])
-    assert found["missing"].startswith(f"{enough} raters share at least 30 judged items")
+    stages = np.ones((items, len(raters)))
+    test = alternative_annotator_test(stages, at(np.ones(items)), ordered=True)
+    assert test.passed is None
+    assert np.isnan(test.omega)
+    assert test.missing.startswith(f"{enough} raters share at least 30 judged items")
 
 
 @pytest.mark.simulation
@@ -175,21 +215,14 @@ def test_false_positive_rate_of_the_alt_test() -> None:
     """Raters agree; a judge that is off on a fifth of the items is just as bad as may be (.2)."""
     rng = np.random.default_rng(11)
     judges, items = 300, 40
-    given = labels({rater: [2] * items for rater in ("ann", "bob", "cid")})
 
     def passed(right: float) -> float:
-        judge, item = (axis.ravel() for axis in np.indices((judges, items)))
-        frame = pd.DataFrame(
-            {
-                "judge.model": [f"j{number}" for number in judge],
-                "evidence": item,
-                "stages": np.where(rng.random(len(item)) < right, "2", "4"),
-                **{"tag": "t", "replicate": 0, "n_stages": 4, "status": "scored"},
-            }
-        )
-        found = alt_test(tidy(frame), given)
-        assert len(found) == judges
-        return float(found["passed"].astype(bool).mean())
+        results = []
+        for _ in range(judges):
+            judge = at(np.where(rng.random(items) < right, 2, 4))
+            test = alternative_annotator_test(np.full((items, 3), 2.0), judge, ordered=True)
+            results.append(test.passed)
+        return float(np.mean([bool(result) for result in results]))
 
     reach = stats.binomtest(round(passed(0.8) * judges), judges).proportion_ci(0.99, "wilson")
     assert reach.low <= 0.06
@@ -198,28 +231,24 @@ def test_false_positive_rate_of_the_alt_test() -> None:
 
 def test_unknown_annotators_are_refused() -> None:
     with pytest.raises(DesignError, match="choose 'expert', 'skilled' or 'crowd'"):
-        alt_test(verdicts(["1"]), labels({"a": [1]}), "wizards")  # type: ignore[arg-type]
+        replacement(verdicts(["1"]), labels({name: [1] for name in "abc"}), "wizards")  # type: ignore[arg-type]
 
 
 def test_the_sentence_names_the_kind_of_raters_and_epsilon() -> None:
     frame, people = verdicts(["2"] * 30), labels({name: [2] * 30 for name in "abc"})
-    [expert], [crowd] = (
-        alt_tests(frame, people).values(),
-        alt_tests(frame, people, "crowd").values(),
-    )
-    assert expert.sentence("j") == (
+    assert replacement(frame, people)["sentence"] == (
         "j passes the alternative annotator test: it wins against 3 of 3 raters; a judge passes "
         "if it is at most .2 behind the rater (expert), for at least half of the raters."
     )
-    assert "at most .1 behind the rater (crowd)" in crowd.sentence("j")
-    [number] = alt_tests(frame, people, 0.05).values()
-    assert "at most .05 behind the rater, for at least half" in number.sentence("j")
+    assert "at most .1 behind the rater (crowd)" in replacement(frame, people, "crowd")["sentence"]
+    number = replacement(frame, people, 0.05)["sentence"]
+    assert "at most .05 behind the rater, for at least half" in number
 
 
 def test_where_clusters_change_the_result_both_are_told() -> None:
     """The judge errs on all items of one cluster of ten: few errors, all of one kind."""
     stages = np.full((60, 3), 2.0)
-    judge = np.where(np.arange(60) < 5, 4.0, 2.0)
+    judge = at(np.where(np.arange(60) < 5, 4, 2))
     by_item = alternative_annotator_test(stages, judge, ordered=True)
     codes = np.arange(60) // 6
     by_cluster = alternative_annotator_test(stages, judge, codes, ordered=True)
@@ -235,7 +264,7 @@ def test_where_clusters_change_the_result_both_are_told() -> None:
 def test_with_too_few_clusters_the_published_result_stands_alone() -> None:
     codes = np.repeat([0, 1, 2], 20)
     test = alternative_annotator_test(
-        np.full((60, 3), 2.0), np.tile([2.0, 2.0, 3.0], 20), codes, ordered=True
+        np.full((60, 3), 2.0), at(np.tile([2, 2, 3], 20)), codes, ordered=True
     )
     assert test.passed is None
     assert test.sentence("j").startswith(
@@ -244,7 +273,7 @@ def test_with_too_few_clusters_the_published_result_stands_alone() -> None:
 
 
 def test_two_raters_are_no_test() -> None:
-    [test] = alt_tests(verdicts(["2"] * 30), labels({name: [2] * 30 for name in "ab"})).values()
+    test = alternative_annotator_test(np.full((30, 2), 2.0), at(np.full(30, 2)), ordered=True)
     assert test.sentence("j") == (
         "Whether j can replace a rater is not known: 2 raters share at least 30 judged items with "
         "another; 3 are needed."

@@ -202,6 +202,29 @@ def test_the_sentence_names_the_cheapest_way_to_a_target_and_what_cannot_reach_i
     assert "already" in found.sentence(0.9)
 
 
+def test_judges_are_told_apart_where_the_interval_is_shorter_than_their_gap() -> None:
+    rows = values(seeded("apart"), 20, 2, sd={"item": 0.2, "item_setup": 0.3, "repeat": 0.3})
+    rows.loc[rows["setup"] == 1, "value"] += 0.05 - _gap(rows)
+    found = decide(of("ab", rows, "accuracy"))
+    items = option(found, ITEMS)
+    more = items.needed(0.05)
+    assert more is not None and more > 1 and items.half(more) <= abs(found.value)
+    price = dollars(more * items.usd)
+    assert found.telling_apart() == (
+        f"To tell a from b apart, label about {more:,} more items "
+        f"({round(more * items.calls):,} calls, {price})"
+    )
+    assert decide(of("a", rows, "accuracy")).telling_apart() == "", "no two judges"
+    rows.loc[rows["setup"] == 1, "value"] += 5.0
+    assert decide(of("ab", rows, "accuracy")).telling_apart() == "", "they are apart already"
+
+
+def _gap(rows: pd.DataFrame) -> float:
+    """By how much the second judge is ahead of the first."""
+    means = rows.groupby("setup")["value"].mean()
+    return float(means[1] - means[0])
+
+
 def test_the_recommended_purchase_is_the_narrowest_for_its_price() -> None:
     rows = values(seeded("noisy"), 30, 2, sd={"item": 0.02, "repeat": 0.4})
     bought = decide(of("a", rows, "accuracy"), label_usd=5.0)

@@ -8,16 +8,19 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judge_gym.analysis.frames import tidy
+from judge_gym.analysis.frames import own_rows, tidy
+from judge_gym.analysis.judges.beside_people import judged_units
 from judge_gym.analysis.judges.rate import (
     NOT_RANDOM,
     people_rate,
-    people_rates,
     rate_sentence,
-    rate_table,
     rogan_gladen,
 )
+from judge_gym.analysis.judges.setups import setups_of
+from judge_gym.analysis.judges.table import judge_table
+from judge_gym.analysis.measures import LabelScale
 from judge_gym.analysis.stats.intervals import Floats
+from judge_gym.analysis.verdicts import of_setups
 
 SCORES = np.array([0.0, 1.0, 0.0])
 """Of the verdicts fail and pass, and of what cannot be read."""
@@ -207,34 +210,37 @@ def rated(stages: list[int]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["tag", "evidence", "rater", "stage"])
 
 
+def rate_of_table(frame: pd.DataFrame, labels: pd.DataFrame, **options: Any) -> Any:
+    return judge_table(frame, labels, **options)["rate"]
+
+
 def test_two_labels_have_a_rate_and_longer_scales_a_mean() -> None:
-    two = people_rates(judged(["1", "2", "", "2"] * 10, 2), rated([1, 2, 2] * 4))
-    [rate] = two.values()
-    assert (rate.items, rate.labels) == (40, 12)
-    assert rate.judge.value == pytest.approx(0.5)  # what cannot be read is not positive
-    [mean] = people_rates(judged(["1", "3", "", "5"] * 10, 5), rated([1, 3, 5] * 4)).values()
-    assert mean.judge.value == pytest.approx(0.5)  # of the readable
-    assert mean.labels_alone.value == pytest.approx(0.5)
-    [share] = people_rates(
-        judged(["1", "3", "", "5"] * 10, 5), rated([1, 3, 5] * 4), positive=[4, 5]
-    ).values()
-    assert share.labels_alone.value == pytest.approx(1 / 3)
+    rate = rate_of_table(judged(["1", "2", "", "2"] * 10, 2), rated([1, 2, 2] * 4), positive="2")
+    assert (rate["items"], rate["labelled"]) == (40, 12)
+    assert rate["raw"]["value"] == pytest.approx(0.5)  # what cannot be read is not positive
+    mean = rate_of_table(judged(["1", "3", "", "5"] * 10, 5), rated([1, 3, 5] * 4))
+    assert mean["raw"]["value"] == pytest.approx(3.0)  # of the readable: 1, 3 and 5
+    assert mean["labels"]["value"] == pytest.approx(3.0)
 
 
 def test_items_that_only_another_judge_answered_stay_in() -> None:
-    other = judged(["1"] * 40, 2).assign(**{"judge.model": "k"})
+    other = judged(["1", "2"] * 20, 2).assign(**{"judge.model": "k"})
     frame = tidy(pd.concat([judged(["2"] * 20, 2), other], ignore_index=True))
-    rates = people_rates(frame, rated([2] * 30))
-    assert [(rate.items, rate.labels) for rate in rates.values()] == [(40, 30), (40, 30)]
+    table = judge_table(frame, rated([1, 2] * 15), positive="2")
+    verdicts = of_setups(own_rows(frame), setups_of(own_rows(frame)), rated([1, 2] * 15))
+    scale = LabelScale("binary", ("1", "2"), 1)
+    labels = verdicts.references["agreement"].labels
+    units = [judged_units(verdicts, index, scale, labels) for index in range(2)]
+    assert [len(part.units) for part in units if part is not None] == [40, 40]
+    assert table["rate"] is not None
+    assert (table["rate"]["items"], table["rate"]["labelled"]) == (40, 30)
 
 
-def test_the_table_has_a_row_per_judge_with_labels() -> None:
+def test_nominal_labels_and_no_labels_have_no_rate() -> None:
     frame = judged(["1", "2"] * 20, 2)
-    table = rate_table(people_rates(frame, rated([1, 2] * 6)))
-    assert table[["labelled", "items", "withheld"]].to_numpy().tolist() == [[12, 40, ""]]
-    assert rate_table(people_rates(frame, rated([]))).empty
-    nominal = judged(["1", "2"] * 20, 2, rubric_kind="nominal")
-    assert not people_rates(nominal, rated([1, 2] * 6))
+    assert rate_of_table(frame, rated([])) is None
+    nominal = judged(["1", "2", "3", "1"] * 10, 3, rubric_kind="nominal")
+    assert rate_of_table(nominal, rated([1, 2] * 6)) is None
 
 
 # --- coverage ------------------------------------------------------------------------------------

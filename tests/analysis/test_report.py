@@ -1225,7 +1225,7 @@ def test_tables_and_figures_are_found_by_a_part_of_their_title(
 
 
 def test_rows_and_quotes_of_a_report_are_linked_in_a_lab(only_sections: OnlySections) -> None:
-    only_sections(verdicts.response_outcomes, most_disputed_items)
+    only_sections(which_judge, most_disputed_items)
     frame = known_answers_of({"good": 4, "poor": 2}, items=4).assign(
         tag=lambda rows: "x/it's & more/" + rows[JUDGE]
     )

@@ -196,8 +196,8 @@ def test_labels_are_imported_once_and_listed(call: Call, news: str, tmp_path: Pa
     assert changed == {"new": 0, "same": 0, "changed": 1}
     succeed(call("labels", "import", "labels.csv", "--concept", "tone"))
     assert succeed(call("labels", "list", "--json")).json == [
-        {"evidence": 1, "title": "Budget", "concept": "", "rater": "ann", "stage": "2"},
         {"evidence": 2, "title": "Fine", "concept": "", "rater": "ann", "stage": "3"},
+        {"evidence": 1, "title": "Budget", "concept": "", "rater": "ann", "stage": "2"},
         {"evidence": 1, "title": "Budget", "concept": "tone", "rater": "ann", "stage": "2"},
     ]
     assert "Budget" in succeed(call("labels", "list")).out
@@ -215,9 +215,9 @@ def test_labels_of_a_study_are_checked_against_its_stages(
     assert (said.code, said.json["error"]["choices"]) == (2, ["1", "2", "3", "4"])
     # Uses of the test part are counted, the same estimates once.
     assert "no split" in succeed(call("labels", "status", "small")).out
-    parts = succeed(call("labels", "split", "small", "--json")).json
-    assert [parts[part]["known"] for part in ("train", "test")] == [1, 1]
-    assert parts["uses"] == 0
+    split = succeed(call("labels", "split", "small", "--shares", "50,0,50", "--json")).json
+    assert [(part["part"], part["known"]) for part in split["parts"]] == [("train", 1), ("test", 1)]
+    assert split["uses"] == 0
     # Where this session may not write, a use is shown and cannot be recorded.
     succeed(call("db", "mark", "prod"))
     assert succeed(call("judges", "small", "--json")).json["split"]["uses"] == 1
@@ -463,7 +463,7 @@ CASES = [
          files={"labels.csv": HEAD + "1,bob,1\n"}),
     # words
     Case("pool-verb", "pool thaw january", ["thaw"]),
-    Case("labels-verb", "labels export", ["export"]),
+    Case("labels-verb", "labels publish", ["publish"]),
 ]  # fmt: skip
 
 

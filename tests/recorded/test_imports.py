@@ -526,7 +526,7 @@ def test_an_item_is_known_by_its_id_in_each_file_that_has_its_text(
 def test_a_split_divides_recorded_items(lab: Lab) -> None:
     lab.recordings.add([recording()], STUDY)
     split = lab.labels.split(STUDY)
-    assert split["train"]["items"] + split["test"]["items"] == ITEMS
+    assert sum(part["items"] for part in split["parts"]) == ITEMS
 
 
 def test_questions_of_one_file_are_tasks_of_one_study(lab: Lab) -> None:

@@ -38,7 +38,9 @@ def of_setups(frame: pd.DataFrame) -> pd.DataFrame:
 def of_split(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns the judge table of each panel with every second item in the test part of a split."""
     tables = [
-        judge_table(part, in_test={item: bool(item % 2) for item in part["evidence"].unique()})
+        judge_table(
+            part, parts={item: ("train", "test")[item % 2] for item in part["evidence"].unique()}
+        )
         for part in _by_panel(frame)
     ]
     return pd.DataFrame({"table": tables})

@@ -567,12 +567,12 @@ def _other_forms() -> list[World]:
     means = tuple(
         Quantity(
             f"people's mean, {name}",
-            scenarios.PredictionPowered(1 / 3, columns),
+            scenarios.PredictionPowered(1 / 3, estimate),
             lambda true: true.endpoint("stage", "people"),
         )
-        for name, columns in (
-            ("a third labelled", ("value", "low", "high")),
-            ("labels alone", ("people", "people_low", "people_high")),
+        for name, estimate in (
+            ("a third labelled", "corrected"),
+            ("labels alone", "labels_alone"),
         )
     )
     labels = Synthetic("labels of people")

@@ -13,9 +13,11 @@ import numpy as np
 import pandas as pd
 
 from judge_gym.analysis.frames import CELL, JUDGE, ordinal, tidy
+from judge_gym.analysis.judges.beside_people import judged_units
 from judge_gym.analysis.judges.pairs import compare_judges, pair_verdicts, recorded_samples
-from judge_gym.analysis.judges.rate import people_rates, rate_table, rogan_gladen
+from judge_gym.analysis.judges.rate import people_rate, rogan_gladen
 from judge_gym.analysis.judges.setups import groups_as_setups
+from judge_gym.analysis.measures import LabelScale
 from judge_gym.analysis.stats.intervals import SHARE, estimate
 from judge_gym.analysis.verdicts import Verdicts, of_setups
 from judge_gym.protocols.hypotheses import contested_distance
@@ -353,14 +355,33 @@ class PredictionPowered:
 
     labelled: float
     """The share of items with labels."""
-    columns: tuple[str, str, str]
-    """Those of the mean and of the ends of its interval."""
+    estimate: str
+    """The name of an estimate of `PeopleRate`: corrected, or labels_alone."""
 
     def __call__(self, panels: Panels) -> pd.DataFrame:
         """Returns value, low and high of each panel."""
-        labels = _labels(panels, self.labelled)
-        found = rate_table(people_rates(ordinal(panels.of("plain")), labels))
-        return found[list(self.columns)].set_axis(list(COLUMNS), axis=1)
+        frame = ordinal(panels.of("plain"))
+        # Each panel is a concept of its own, so that its rate is that of its own items.
+        frame = frame.assign(concept=frame["task"].astype(str))
+        setups = [setup for _, setup in groups_as_setups(frame, CELL)]
+        verdicts = of_setups(frame, setups, _labels(panels, self.labelled))
+        labels = verdicts.references["agreement"].labels
+        stages = LabelScale("ordinal", tuple(map(str, range(verdicts.n_stages))), None)
+        rows = []
+        for index in range(len(setups)):
+            # Labels of the other panels are set to none, as they are about other concepts.
+            own_labels = np.where((verdicts.setup == index)[:, None], labels, 0.0)
+            judged = judged_units(verdicts, index, stages, own_labels)
+            assert judged is not None
+            rate = people_rate(
+                judged.label,
+                judged.verdict,
+                judged.scores,
+                verdicts.clusters[judged.units],
+                is_rate=judged.is_rate,
+            )
+            rows.append(getattr(rate, self.estimate)[:3])
+        return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 @dataclass(frozen=True, slots=True)

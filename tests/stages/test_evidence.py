@@ -21,7 +21,7 @@ from judge_gym.records import (
     Status,
 )
 from judge_gym.stages import Neutralizer, Prober, ProbeTarget, Scorer, ScoreTarget
-from judge_gym.stages.prompts import tagged
+from judge_gym.stages.prompts import enclose_in_tags
 from tables import each_row
 
 DESIGN = Design.of(
@@ -91,7 +91,7 @@ def test_evidence_stays_between_tags_that_carry_its_hash(text: str, context: str
 
 @given(hostile_text)
 def test_no_text_can_close_its_own_tag(text: str) -> None:
-    block = tagged(text, "EVIDENCE")
+    block = enclose_in_tags(text, "EVIDENCE")
     assert block.count(f"</evidence-{nonce(text)}>") == 1
     assert block.count(f"<evidence-{nonce(text)}>") == 1
     assert block.endswith(f"\n{text}\n</evidence-{nonce(text)}>")

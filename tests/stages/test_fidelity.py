@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge_gym.stages.fidelity import check_view, flagged
+from judge_gym.stages.fidelity import check_view, needs_review
 from tables import each_row
 
 
@@ -55,7 +55,7 @@ def test_an_empty_view_is_not_flagged() -> None:
     assert empty == {
         "words": 0, "length_ratio": 0.0, "too_long": False, "numbers": [], "names": [],
     }  # fmt: skip
-    assert not flagged(empty)
+    assert not needs_review(empty)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_an_empty_view_is_not_flagged() -> None:
 )
 def test_any_one_reason_flags_a_view(view: str, max_words: int, reason: str | None) -> None:
     checks = check_view(view, "The court met and then met again.", max_words)
-    assert flagged(checks) is (reason is not None)
+    assert needs_review(checks) is (reason is not None)
     assert [key for key in ("too_long", "numbers", "names") if checks[key]] == (
         [reason] if reason else []
     )

@@ -271,8 +271,7 @@ def label(evidence: int, rater: str, stage: str, concept: str = "") -> dict[str,
 
 def said(store: Store) -> list[tuple[Any, ...]]:
     return [
-        (row["evidence"], row["concept"], row["rater"], row["stage"])
-        for row in store.evidence.labels()
+        (row["evidence"], row["concept"], row["rater"], row["stage"]) for row in store.labels.all()
     ]
 
 
@@ -280,30 +279,34 @@ def said(store: Store) -> list[tuple[Any, ...]]:
 def test_labels_change_only_with_replace(store: Store) -> None:
     filled(store, *ITEMS)
     given = [label(1, "ann", "2"), label(1, "bob", "3"), label(2, "ann", "Stormy")]
-    assert store.evidence.save_labels(given, replace=False) == {"new": 3, "same": 0, "changed": 0}
-    assert store.evidence.save_labels(given, replace=False) == {"new": 0, "same": 3, "changed": 0}
+    assert store.labels.save(given, replace=False) == {"new": 3, "same": 0, "changed": 0}
+    assert store.labels.save(given, replace=False) == {"new": 0, "same": 3, "changed": 0}
     revised = [label(1, "ann", "4"), label(1, "bob", "3"), label(3, "ann", "1")]
-    assert store.evidence.save_labels(revised, replace=True) == {"new": 1, "same": 1, "changed": 1}
+    assert store.labels.save(revised, replace=True) == {"new": 1, "same": 1, "changed": 1}
     assert said(store) == [
-        (1, "", "ann", "4"), (1, "", "bob", "3"), (2, "", "ann", "Stormy"), (3, "", "ann", "1"),
+        (1, "", "bob", "3"), (2, "", "ann", "Stormy"), (1, "", "ann", "4"), (3, "", "ann", "1"),
     ]  # fmt: skip
-    assert [row["title"] for row in store.evidence.labels()] == [
-        "Title 0", "Title 0", "Title 1", "Title 2",
+    assert [row["title"] for row in store.labels.all()] == [
+        "Title 0", "Title 1", "Title 0", "Title 2",
+    ]  # fmt: skip
+    # What a rater said before stays.
+    assert [row["stage"] for row in store.labels.history([1]) if row["rater"] == "ann"] == [
+        "2", "4",
     ]  # fmt: skip
 
 
 def test_labels_that_contradict_earlier_ones_are_imported_all_or_not_at_all(store: Store) -> None:
     filled(store, *ITEMS)
-    store.evidence.save_labels([label(1, "ann", "2")], replace=False)
+    store.labels.save([label(1, "ann", "2")], replace=False)
     with pytest.raises(ConflictError, match=r"ann.*evidence 1.*'2'.*'3'.*replace"):
-        store.evidence.save_labels([label(2, "ann", "1"), label(1, "ann", "3")], replace=False)
+        store.labels.save([label(2, "ann", "1"), label(1, "ann", "3")], replace=False)
     assert said(store) == [(1, "", "ann", "2")]
 
 
 def test_a_rater_may_judge_an_item_once_for_each_concept(store: Store) -> None:
     filled(store, *ITEMS)
     given = [label(1, "ann", "2", concept) for concept in ("", "fascism", "democracy")]
-    assert store.evidence.save_labels(given, replace=False)["new"] == 3
+    assert store.labels.save(given, replace=False)["new"] == 3
     assert len(said(store)) == 3
 
 
@@ -410,7 +413,7 @@ def test_labels_imported_in_any_order_any_number_of_times_give_the_same_rows(
 ) -> None:
     with fresh(template) as store:
         filled(store, *ITEMS)
-        counts = [store.evidence.save_labels([row], replace=replace) for row in order]
+        counts = [store.labels.save([row], replace=replace) for row in order]
         assert sum(count["new"] for count in counts) == len(LABELS)
         assert sum(count["same"] for count in counts) == len(order) - len(LABELS)
         assert sorted(said(store)) == sorted(

@@ -27,7 +27,7 @@ def test_sides_are_chosen_and_swapped_and_the_title_states_the_result(
     lab: ServedLab, page: Page
 ) -> None:
     open_path(page, lab, f"/compare?{OF}&a=balanced&b={SUBSET}")
-    title = page.get_by_role("heading", level=1)
+    title = page.get_by_role("heading", level=2).first
     expect(title).to_contain_text(f"balanced and {SUBSET} are not told apart: 3 items")
     stage = page.get_by_role("row", name="Mean stage").locator("td").last
     before = float(stage.inner_text())

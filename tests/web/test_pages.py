@@ -14,7 +14,7 @@ from hostile import HOSTILE, PATHS, SHORT, TAG, hostile_lab
 from judge_gym.analysis.frames import tidy
 from judge_gym.analysis.measures.consistency import conflicting_cells
 from judge_gym.records.numbers import dollars
-from judge_gym.stages.fidelity import check_view, marked
+from judge_gym.stages.fidelity import check_view, split_at_flags
 from judge_gym.store import tables as t
 from judge_gym.web import analysis_cache
 from judge_gym.web.pages import evidence
@@ -280,7 +280,7 @@ def test_figures_have_the_ink_of_their_theme(lab: ServedLab) -> None:
 def test_what_a_view_adds_is_marked() -> None:
     source = "Twelve judges met in Bergen on 3 May, and 40 of 1,200 officials came."
     view = "In Oslo 12 judges met; 1,300 officials came on 3 May."
-    found = marked(view, check_view(view, source, 150))
+    found = split_at_flags(view, check_view(view, source, 150))
     assert "".join(part for part, _ in found) == view
     assert [part for part, flagged in found if flagged] == ["Oslo", "1,300"]
 
@@ -378,7 +378,7 @@ def test_a_comparison_states_a_minus_b_whichever_side_a_setup_is_on(lab: ServedL
         shown = page(lab, f"/parts/compare?{urlencode([*targets, ('a', a), ('b', b)])}")
         [stage] = [row for row in shown.iter("tr") if "Mean stage" in text(row)]
         assert text(stage).endswith(f"{sign * difference:+.2f}")
-        heading = text(shown.find(".//h1"))
+        heading = text(shown.find(".//h2"))
         assert heading.startswith(f"{a} and {b} are not told apart: 3 items")
         assert f"{abs(difference):.2f} {'higher' if sign * difference > 0 else 'lower'}" in heading
         swapped = f"/compare?{urlencode([*targets, ('a', b), ('b', a)])}"

@@ -33,6 +33,7 @@ from judge_gym.analysis.frames import (
 )
 from judge_gym.analysis.judges.setups import Setup
 from judge_gym.analysis.stats.intervals import DISTANCE, MANY_DRAWS, Estimate, Scale, estimate
+from judge_gym.errors import DesignError
 from judge_gym.records.judge_table import TruthKind
 
 Result = TypeVar("Result")
@@ -66,6 +67,8 @@ CATEGORY = "category"
 """The part of a benchmark that an item belongs to, where the samples have it."""
 UNIT = ["concept", "evidence"]
 """What a verdict of a setup is about."""
+LABEL_COLUMNS = ("tag", "evidence", "rater", "stage")
+"""The columns of people's labels."""
 TIE = 3
 """The stage of a pair's rubric that says that both responses are equally good."""
 
@@ -501,8 +504,20 @@ def _labels(rows: pd.DataFrame, people: pd.DataFrame | None) -> pd.DataFrame:
     """Lists people's labels with their unit, each as often as experiments have it."""
     if people is None or people.empty:
         return pd.DataFrame({"tag": [], "evidence": [], "rater": [], "stage": [], "unit": []})
+    for column in LABEL_COLUMNS:
+        if column not in people:
+            raise DesignError(
+                f"labels have no column {column!r}; they need {', '.join(LABEL_COLUMNS)}",
+                choices=LABEL_COLUMNS,
+            )
     items = rows[["tag", "evidence", "unit"]].drop_duplicates()
-    return people[["tag", "evidence", "rater", "stage"]].merge(items, on=["tag", "evidence"])
+    labels = people[[*LABEL_COLUMNS]].merge(items, on=["tag", "evidence"])
+    highest = int(rows["n_stages"].max()) if len(rows) else 0
+    outside = labels[(labels["stage"] < 1) | (labels["stage"] > highest)]
+    if len(outside):
+        stage, rater = outside[["stage", "rater"]].iloc[0]
+        raise DesignError(f"stage {stage} by rater {rater!r}; choose 1 to {highest}")
+    return labels
 
 
 def _references(rows: pd.DataFrame, labels: pd.DataFrame) -> Iterator[tuple[TruthKind, Reference]]:

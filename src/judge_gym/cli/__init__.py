@@ -25,7 +25,7 @@ SECTIONS = {
         "judges:reports report:reports answers:reports export:reports usage:reports "
         "calibrate:calibrate"
     ),
-    "People": "labels:evidence",
+    "People": "label:labels labels:labels",
     "Code suites": "suite:suites analyze:failures schedule:schedule",
     "Serve": "lab:serve mcp:serve worker:runs token:admin db:admin",
     "Data": (

@@ -25,7 +25,7 @@ WATCH_SECONDS = 2.0
 
 @db_app.command("upgrade")
 def upgrade() -> None:
-    """Expand the schema to this version's; the data stay unchanged."""
+    """Expand the schema to this version's, without changing data."""
     with _database(create=True) as database:
         _show_revision(*database.upgrade())
 
@@ -35,7 +35,7 @@ def migrate(
     batch: Annotated[int, typer.Option(min=1, max=100_000, help="Rows per transaction.")] = 1000,
     json: AsJson = False,
 ) -> None:
-    """Migrate the data to this version in batches; the same command continues."""
+    """Migrate the data to this version in batches, from where it last stopped."""
     from judge_gym.store.deployment import Deployment
 
     def watch(state: Mapping[str, Any]) -> None:
@@ -53,7 +53,7 @@ def migrate(
 
 @db_app.command("contract")
 def contract() -> None:
-    """Tighten the schema; refused while a row would violate it."""
+    """Tighten the schema, unless a row would violate it."""
     with _database() as database:
         database.refuse_empty()
         _show_revision(*database.upgrade(contract=True))
@@ -61,7 +61,7 @@ def contract() -> None:
 
 @db_app.command("mark")
 def mark(profile: Annotated[str, typer.Argument(help="dev or prod.")]) -> None:
-    """Mark the database as dev or prod; prod refuses writes without the profile prod."""
+    """Mark the database as dev or prod. prod refuses writes without the profile prod."""
     from judge_gym.store.deployment import Deployment
 
     with _database() as database:
@@ -169,7 +169,7 @@ def create(
 
 @token_app.command("list")
 def list_tokens(json: AsJson = False) -> None:
-    """List tokens with their scope and last use; secrets are not stored."""
+    """List tokens with their scope and last use, but not their secrets."""
     with read_lab() as lab:
         rows = [asdict(token) for token in lab.tokens.list()]
     empty = "no tokens yet; create one with: judge-gym token create NAME"
@@ -236,7 +236,7 @@ def import_calls(
     file: Annotated[Path, typer.Argument(help="A file that 'ledger export' wrote.")],
     json: AsJson = False,
 ) -> None:
-    """Add the calls of a file, all or none; existing answers are kept."""
+    """Add the calls of a file, all or none, and keep existing answers."""
     with open_lab() as lab:
         imported = lab.admin.import_ledger(file)
     if json:

@@ -271,10 +271,10 @@ def cell(value: Any) -> str:
     return number(value) if isinstance(value, float) else str(value)
 
 
-def shortened(text: str | None, most: int = 100) -> str | None:
+def shorten(text: str | None, most: int = 100) -> str | None:
     """Cuts a text to its beginning in one line.
 
-    >>> shortened("several words", most=9)
+    >>> shorten("several words", most=9)
     'several …'
     """
     line = " ".join((text or "").split())
@@ -332,7 +332,8 @@ def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     def show(done: int, total: int) -> None:
         nonlocal printed
         elapsed = max(1e-6, time.monotonic() - started)
-        line = f"{what} {done:,}/{total:,} | {done / elapsed:.1f}/s | {_left(elapsed, done, total)}"
+        left = _time_left(elapsed, done, total)
+        line = f"{what} {done:,}/{total:,} | {done / elapsed:.1f}/s | {left}"
         if live is not None:
             live.update(Text.assemble(*_bar(done, total), line))
         elif time.monotonic() - printed > QUIET_SECONDS:
@@ -347,7 +348,7 @@ def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _left(elapsed: float, done: int, total: int) -> str:
+def _time_left(elapsed: float, done: int, total: int) -> str:
     return f"{duration(elapsed * (total - done) / done) if done else '?'} left"
 
 

@@ -1,4 +1,4 @@
-"""Commands over evidence, frozen pools of it, and people's labels of it."""
+"""Commands over evidence and frozen pools of it."""
 
 import sys
 from collections.abc import Mapping
@@ -15,11 +15,9 @@ from judge_gym.cli.results import collection_summary, first, same_command
 from judge_gym.cli.workflows import evidence_app
 from judge_gym.errors import DesignError
 from judge_gym.records import search_origins
-from judge_gym.records.judge_table import MIN_CLUSTERS
 
 if TYPE_CHECKING:
     from judge_gym.lab.collection import CollectionResult
-    from judge_gym.records.responses import LabelSplit
     from judge_gym.studies import PoolSpec
 
 SEARCHES = " or ".join(
@@ -55,7 +53,7 @@ def add(
     allow_private: AllowPrivate = False,
     json: AsJson = False,
 ) -> None:
-    """Collect evidence into a window; duplicates are not added."""
+    """Collect evidence without duplicates into a window."""
     study = next((Path(p) for p in paths if Path(p).suffix in (".yaml", ".yml")), None)
     if study is not None:
         flags: dict[str, Any] = {
@@ -201,13 +199,13 @@ def show(
     columns = {f"raw\n{item['words']} words": raw}
     for number, view in enumerate(item["views"], 1):
         name = f"neutralized by {view['editor']}" + (f" ({number})" if number > 1 else "")
-        columns[f"{name}\n{_checked(view)}"] = view["text"] or f"({view['status']})"
+        columns[f"{name}\n{_checks_text(view)}"] = view["text"] or f"({view['status']})"
     display.side_by_side(columns)
     if not item["views"]:
         typer.echo("no views of it yet")
 
 
-def _checked(view: Mapping[str, Any]) -> str:
+def _checks_text(view: Mapping[str, Any]) -> str:
     checks = view["checks"]
     if checks is None:
         return view["status"] if view["text"] is None else "not checked"
@@ -229,7 +227,7 @@ def drop(
     undo: Annotated[bool, typer.Option("--undo", help="Restore them.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Drop items from a window; no search adds them again, and frozen pools keep them."""
+    """Drop items from a window for good. Frozen pools keep them."""
     with read_lab() as lab:
         count = lab.evidence.drop(ids, window_id=window, undo=undo)
     verb = "restored" if undo else "dropped"
@@ -295,94 +293,3 @@ def diff(before: str, after: str, json: AsJson = False) -> None:
     display.table(f"only in {after}", difference["added"], compact=True)
     display.table(f"only in {before}", difference["removed"], compact=True)
     display.table("with another known answer", difference["truths_changed"], compact=True)
-
-
-# --- labels --------------------------------------------------------------------------------------
-
-labels_app = typer.Typer(help="People's labels of the evidence.", no_args_is_help=True)
-app.add_typer(labels_app, name="labels")
-
-
-@labels_app.command("import")
-def import_labels(
-    file: Annotated[
-        Path, typer.Argument(help="A CSV file with the columns item, rater and stage.")
-    ],
-    study: Annotated[
-        str | None, typer.Option(help="The study or tag whose items were labelled.")
-    ] = None,
-    concept: Annotated[str, typer.Option(help="The concept that was judged; default: any.")] = "",
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace earlier labels that differ.")
-    ] = False,
-    json: AsJson = False,
-) -> None:
-    """Import people's labels, all or none; an item is a number, a URL, an id or a title."""
-    with read_lab() as lab:
-        counts = lab.labels.import_file(file, target=study, concept=concept, replace=replace)
-    if json:
-        display.print_json(counts)
-    else:
-        typer.echo(", ".join(f"{count} {kind}" for kind, count in counts.items()) + " labels")
-
-
-@labels_app.command("split")
-def split_labels(
-    study: Annotated[str, typer.Argument(help="A study file, or a study's name.")],
-    test: Annotated[float, typer.Option(help="The share of clusters in test.")] = 0.5,
-    seed: Annotated[int, typer.Option(help="Decides which clusters are in test.")] = 0,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Draw an existing split anew; its uses stay counted.")
-    ] = False,
-    json: AsJson = False,
-) -> None:
-    """Split a study's items by cluster: train for choices, test for estimates alone."""
-    with read_lab() as lab:
-        split = lab.labels.split(study, test=test, seed=seed, replace=replace)
-    if json:
-        display.print_json(split)
-    else:
-        _show_split(split)
-
-
-@labels_app.command("status")
-def label_status(
-    study: Annotated[str, typer.Argument(help="A study file, or a study's name.")],
-    json: AsJson = False,
-) -> None:
-    """Show how many of a study's items are labelled, by whom, and how they are split."""
-    with read_lab() as lab:
-        status = lab.labels.status(study)
-    if json:
-        display.print_json(status)
-        return
-    raters = ", ".join(f"{rater} ({count})" for rater, count in sorted(status["raters"].items()))
-    display.text(
-        f"{status['labelled']} of {status['items']} items are labelled"
-        + (f", by {raters}" if raters else "")
-        + f"; {status['known_answers']} have a known answer"
-    )
-    if status["split"] is None:
-        typer.echo(f"no split; make one with: judge-gym labels split {study}")
-    else:
-        _show_split(status["split"])
-
-
-def _show_split(split: "LabelSplit") -> None:
-    """Prints the parts of a split, and how often its test part was used."""
-    train, test = split["train"], split["test"]
-    rows = [{"part": name, **part} for name, part in (("train", train), ("test", test))]
-    display.table("", rows, note="known: with labels or a known answer")
-    used = f"was used {display.times(split['uses'])}" if split["uses"] else "was never used"
-    typer.echo(f"the test part {used}")
-    if test["clusters"] < MIN_CLUSTERS:
-        notes(f"test has {test['clusters']} clusters; to compare setups, {MIN_CLUSTERS} are needed")
-
-
-@labels_app.command("list")
-def list_labels(json: AsJson = False) -> None:
-    """List people's labels."""
-    with read_lab() as lab:
-        rows = lab.labels.list()
-    empty = "no labels yet; import some with: judge-gym labels import FILE.csv"
-    display.show_rows(rows, json, empty=empty)

@@ -252,17 +252,17 @@ def read_recorded(file: Path, options: "FileOptions") -> "FileReading":
     """Reads a log or a table, and has what is uncertain about it confirmed."""
     from judge_gym.recorded.logs import read_verdicts
 
-    return _confirmed(read_verdicts(file, options))
+    return _confirm_or_refuse(read_verdicts(file, options))
 
 
 def read_table_file(file: Path, options: "FileOptions") -> "FileReading":
     """Reads a table, and has what is uncertain about it confirmed."""
     from judge_gym.recorded.file import read_file
 
-    return _confirmed(read_file(file, options))
+    return _confirm_or_refuse(read_file(file, options))
 
 
-def _confirmed(reading: "FileReading") -> "FileReading":
+def _confirm_or_refuse(reading: "FileReading") -> "FileReading":
     if reading.questions:
         confirm_reading(reading)
     return reading

@@ -37,7 +37,7 @@ def import_recorded(
     *,
     file_options: "FileOptions",
 ) -> None:
-    """Import verdicts and labels that others recorded, all or none; asks and pays nothing.
+    """Import verdicts and labels that others recorded, all or none, without paying.
 
     Then judges, report, export and the lab show them as they show own runs, and NAME.yaml asks
     other judges about the same items. The options are those of check, for tables.
@@ -49,12 +49,13 @@ def import_recorded(
             added = {name: value for name, value in imported._asdict().items() if name != "file"}
             display.print_json({**added, "file": None if file is None else str(file)})
             return
-        labels = f", {imported.labels:,} labels of {_listed(imported.raters)}" * bool(
+        labels = f", {imported.labels:,} labels of {_first_names(imported.raters)}" * bool(
             imported.labels
         )
         typer.echo(
-            f"{_listed(imported.sources)} ({imported.format}): {imported.verdicts:,} verdicts of "
-            f"{_listed(imported.judges)} on {imported.items:,} items{labels}"
+            f"{_first_names(imported.sources)} ({imported.format}): "
+            f"{imported.verdicts:,} verdicts of {_first_names(imported.judges)} "
+            f"on {imported.items:,} items{labels}"
         )
         added_words = ", ".join(
             plural(n, name.removesuffix("s")) for name, n in imported.new.items() if n
@@ -99,7 +100,7 @@ def _write_study(file: Path, text: str) -> Path | None:
     return file if text else None
 
 
-def _listed(names: tuple[str, ...], most: int = 5) -> str:
+def _first_names(names: tuple[str, ...], most: int = 5) -> str:
     """Lists the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -111,15 +111,15 @@ def fit(grid: Grid, width: int, *, one_line: bool = False) -> Layout:
         if one_line and step is _without_constants:
             continue
         grid = step(grid)
-        for wanted in (_natural, _headed):
-            widths = tuple(wanted(name, cells) for name, cells in _named(grid))
+        for wanted in (_natural, _width_of_head):
+            widths = tuple(wanted(name, cells) for name, cells in _columns_by_name(grid))
             if _total(widths) <= width:
                 return Layout(grid, widths)
     if one_line:
-        return _elided(grid, width)
-    shapes = [grid, _transposed(grid)] if len(grid.names) > 2 else [grid]
-    layouts = [layout for shape in shapes if (layout := _wrapped(shape, width)) is not None]
-    return min(layouts or [_narrowed(grid, width)], key=lambda layout: len(layout.lines()[1]))
+        return _elide_cells(grid, width)
+    shapes = [grid, _transpose(grid)] if len(grid.names) > 2 else [grid]
+    layouts = [layout for shape in shapes if (layout := _wrap_cells(shape, width)) is not None]
+    return min(layouts or [_narrow(grid, width)], key=lambda layout: len(layout.lines()[1]))
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -236,22 +236,22 @@ STEPS = (
 """What is tried, one after the other, until a table fits."""
 
 
-def _transposed(grid: Grid) -> Grid:
+def _transpose(grid: Grid) -> Grid:
     """Exchanges rows and columns."""
-    head, *body = [(name, *cells) for name, cells in _named(grid)]
+    head, *body = [(name, *cells) for name, cells in _columns_by_name(grid)]
     if len(grid.rows) == 1:  # names and values, without a head
         head, body = ("", ""), [head, *body]
     return Grid(tuple(head), tuple(body), tuple(False for _ in head), grid.notes)
 
 
-def _narrowed(grid: Grid, width: int) -> Layout:
+def _narrow(grid: Grid, width: int) -> Layout:
     """Keeps as many columns as fit, at least two, since longer words are cut."""
     return next(
-        layout for fewer in grid.narrower() if (layout := _wrapped(fewer, width)) is not None
+        layout for fewer in grid.narrower() if (layout := _wrap_cells(fewer, width)) is not None
     )
 
 
-def _elided(grid: Grid, width: int) -> Layout:
+def _elide_cells(grid: Grid, width: int) -> Layout:
     """Lays the table out in one line a row.
 
     Optional columns are left out first; then long cells are cut in the middle, and further columns
@@ -259,12 +259,12 @@ def _elided(grid: Grid, width: int) -> Layout:
     """
     cap = min(ELIDED, (width - GAP) // 2)
     for count, fewer in enumerate(grid.narrower()):
-        widths = [_headed(name, cells) for name, cells in _named(fewer)]
+        widths = [_width_of_head(name, cells) for name, cells in _columns_by_name(fewer)]
         if count >= len(set(grid.optional) & set(grid.names)):
             widths = [min(cap, wanted) for wanted in widths]
         if _total(widths) <= width:
             break
-    wanted = [_headed(name, cells) for name, cells in _named(fewer)]
+    wanted = [_width_of_head(name, cells) for name, cells in _columns_by_name(fewer)]
     lists = [at for at, cells in enumerate(fewer.columns()) if any(", " in cell for cell in cells)]
     for at in (*lists, 0):  # a list loses counts where it is cut, a tag only what others share
         widths[at] += max(0, min(width - _total(widths), wanted[at] - widths[at]))
@@ -296,13 +296,13 @@ def _elide(text: str, width: int) -> str:
     return "…".join(ends)
 
 
-def _wrapped(grid: Grid, width: int) -> Layout | None:
+def _wrap_cells(grid: Grid, width: int) -> Layout | None:
     """Shares the width out among columns, unless a word does not fit."""
-    widths = [_minimum(name, cells, width) for name, cells in _named(grid)]
+    widths = [_minimum(name, cells, width) for name, cells in _columns_by_name(grid)]
     if _total(widths) > width:
         return None
-    for wanted in (_headed, _natural):  # heads are wrapped before cells
-        wants = [wanted(name, cells) for name, cells in _named(grid)]
+    for wanted in (_width_of_head, _natural):  # heads are wrapped before cells
+        wants = [wanted(name, cells) for name, cells in _columns_by_name(grid)]
         for cap in range(1, width + 1):  # narrow columns get what they want, wide ones share
             wider = [max(now, min(want, cap)) for now, want in zip(widths, wants, strict=True)]
             if _total(wider) > width:
@@ -318,7 +318,7 @@ def _total(widths: Sequence[int]) -> int:
 # --- text ----------------------------------------------------------------------------------------
 
 
-def _named(grid: Grid) -> list[tuple[str, tuple[str, ...]]]:
+def _columns_by_name(grid: Grid) -> list[tuple[str, tuple[str, ...]]]:
     columns = grid.columns() or [()] * len(grid.names)
     return list(zip(grid.names, columns, strict=True))
 
@@ -329,7 +329,7 @@ def _natural(name: str, cells: Sequence[str]) -> int:
     return max(map(_length, lines), default=0)
 
 
-def _headed(name: str, cells: Sequence[str]) -> int:
+def _width_of_head(name: str, cells: Sequence[str]) -> int:
     """The width in which only the head of a column needs line breaks."""
     return max([_natural("", cells), *(_length(word) for word in name.split())])
 

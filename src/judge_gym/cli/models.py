@@ -43,7 +43,7 @@ def list_models(
         if provider not in choices:
             raise DesignError(unknown("provider", provider, choices), choices=choices)
         rows = [_row(registry.card(id)) for id in registry.priced(provider)]
-        display.show_rows(rows if json else _listed(rows), json)
+        display.show_rows(rows if json else _table_rows(rows), json)
         return
     providers = registry.providers()
     rows = [_row(registry.card(id)) for id in registry.known()]
@@ -53,7 +53,7 @@ def list_models(
         return
     display.table("providers and endpoints", providers)
     display.table(
-        "models", _listed(rows), note="Any other model of a provider works too: provider:name."
+        "models", _table_rows(rows), note="Any other model of a provider works too: provider:name."
     )
     _show_here(here)
 
@@ -198,7 +198,7 @@ def _show_here(rows: "list[ModelHere]") -> None:
     display.table("on this machine", listed)
 
 
-def _listed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _table_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     today = datetime.now(UTC).date()
     listed = [_with_free({name: row[name] for name in LISTED}) for row in rows]
     for row in listed:

@@ -8,9 +8,11 @@ from judge_gym.axes import ANY, PROTOCOLS, TASK, Design, Knob, aliases
 def levels(knob: Knob) -> str:
     """Lists the levels of a knob, default first."""
     if not knob.open:
-        return ", ".join(_shown(level) for level in knob.levels)
+        return ", ".join(_level_text(level) for level in knob.levels)
     default = (
-        "required" if knob.default is None and knob.path == "judge.model" else _shown(knob.default)
+        "required"
+        if knob.default is None and knob.path == "judge.model"
+        else _level_text(knob.default)
     )
     return f"{default}; {knob.choices}"
 
@@ -19,7 +21,7 @@ def _inactive(knob: Knob) -> str:
     """Says when a knob cannot act."""
     return "; ".join(
         ("tasks: " if name == TASK else f"`{name}` ")
-        + " or ".join("set" if level == ANY else _shown(level) for level in levels)
+        + " or ".join("set" if level == ANY else _level_text(level) for level in levels)
         for name, levels in knob.inactive.items()
     )
 
@@ -65,7 +67,7 @@ def axes_page() -> str:
         ]
         knobs = Design.knobs()
         lines += [
-            f"| `{path}` | {_shown(level)} |"
+            f"| `{path}` | {_level_text(level)} |"
             for path, level in replaced.items()
             if level != knobs[path].default
         ]
@@ -107,7 +109,7 @@ def cli_page() -> str:
     return f"{title}\n\n{question}\n\n{rest.rstrip()}\n"
 
 
-def _shown(level: object) -> str:
+def _level_text(level: object) -> str:
     if isinstance(level, bool):
         return str(level).lower()
     return "unset" if level is None else str(level) or "empty"

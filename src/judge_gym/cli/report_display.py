@@ -147,8 +147,8 @@ def _below(
         yield f"People with each other: {with_interval(people, FORMATS[column['unit']])}."
     if split := table["split"]:
         yield (
-            f"Chosen on {split['train']} items of train, estimated on {split['test']} of test, "
-            f"which was used {display.times(split['uses'])} so far."
+            f"Chosen on {split['choice']} items of {split['chosen_on']}, estimated on "
+            f"{split['test']} of test, which was used {display.times(split['uses'])} so far."
         )
     if is_corrected(table):
         yield CORRECTED
@@ -183,7 +183,7 @@ def print_chosen(table: "JudgeTable") -> None:
 def print_summary(report: "Report") -> None:
     """Prints which judge to use, what each knob does, and the checks of a protocol."""
     fact_names = ("experiments", "evidence items", "samples", "scored")
-    counts = [_counted(report.facts[name].split(" (")[0], name) for name in fact_names]
+    counts = [_count_with_name(report.facts[name].split(" (")[0], name) for name in fact_names]
     cost = report.facts.get("cost", FREE)
     display.text(f"{report.title}: {', '.join([*counts, *([cost] if cost != FREE else [])])}")
     if report.judge_table is not None:
@@ -201,7 +201,7 @@ def print_summary(report: "Report") -> None:
     notes(*first(report.warnings, SUMMARY_LINES))
 
 
-def _counted(count: str, name: str) -> str:
+def _count_with_name(count: str, name: str) -> str:
     """Writes a number with what it counts: `1 experiment`."""
     return f"{count} {name[:-1] if count == '1' and name.endswith('s') else name}"
 

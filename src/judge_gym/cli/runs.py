@@ -134,7 +134,7 @@ def pause(target: RunTarget, json: AsJson = False) -> None:
 
 @app.command()
 def cancel(target: RunTarget, json: AsJson = False) -> None:
-    """Cancel a study's unfinished runs; answers are kept."""
+    """Cancel a study's unfinished runs. Answers are kept."""
     with read_lab() as lab:
         _show_stopped("cancelled", target, lab.runs.cancel(target), json)
 
@@ -426,7 +426,7 @@ def cleanup(
     force: Annotated[bool, typer.Option("--force", help="Even if it may be running.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Delete an experiment's runs; its tag and all answers stay known."""
+    """Delete an experiment's runs. Its tag and all answers stay known."""
     with read_lab() as lab:
         counts = lab.experiments.cleanup(tag, ledger=ledger, forget=forget, force=force)
     if json:

@@ -56,7 +56,7 @@ def schedule(
     models and a budget; --write does that. Exit codes: 0 if nothing is due, 2 if nothing is
     scheduled, 3 if the budget is too small for what is due.
     """
-    from judge_gym.lab.suite_schedule import spent
+    from judge_gym.lab.suite_schedule import usd_spent
     from judge_gym.models import Registry
 
     registry, now = Registry(), datetime.now(UTC)
@@ -100,7 +100,7 @@ def schedule(
         if run:
             options = {"jobs": jobs, "allow_unisolated": allow_unisolated}
             due = [row for row in rows if row["due"]][:most]
-            left = entry.usd_per_month - spent(runs, scheduled, now)
+            left = entry.usd_per_month - usd_spent(runs, scheduled, now)
             of = f"of {entry.usd_per_month:g} USD per month"
             finished, skipped = _run(lab, remote, suite, due, left, of, options, quiet=json)
     if json:

@@ -500,7 +500,7 @@ def failed(
     with lab_or_remote(remote) as lab:
         rows = lab.suites.list_failed(run)
     columns = ("eval", "path", "replicate", "outcome", "why", "step", "reason")
-    listed = rows if json else [{**row, "reason": display.shortened(row["reason"])} for row in rows]
+    listed = rows if json else [{**row, "reason": display.shorten(row["reason"])} for row in rows]
     display.show_rows(listed, json, columns=columns)
     if not json:
         lab_option = f" --lab {remote}" if remote else ""

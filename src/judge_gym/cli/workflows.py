@@ -67,7 +67,7 @@ def make_views(
     set: Set = NONE,
     json: AsJson = False,
 ) -> None:
-    """Make the views that judges read; evidence of drafts is searched for first."""
+    """Make the views that judges read, after searching for evidence of drafts."""
     if (target is None) == (window is None):
         raise DesignError("name a study or an experiment, or a window with --window ID")
     if target is not None and limit is None:

@@ -102,7 +102,7 @@ class Connection:
             )
         except urllib3.exceptions.HTTPError as error:
             raise UnavailableError(
-                f"the lab at {self.url} {_lost(error)} (check the address, and that "
+                f"the lab at {self.url} {_describe_loss(error)} (check the address, and that "
                 "'judge-gym lab' runs there)"
             ) from error
         if answer.status >= 300:
@@ -133,7 +133,7 @@ def fields(stream: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, str]]:
             yield name, value.removeprefix(" ")
 
 
-def _lost(error: Exception) -> str:
+def _describe_loss(error: Exception) -> str:
     """Says how a request ended without an answer, in words that a person can act on."""
     cause: BaseException | None = getattr(error, "reason", None) or error
     kinds = urllib3.exceptions

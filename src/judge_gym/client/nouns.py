@@ -111,10 +111,34 @@ class Labels(Noun):
         return self._call("labels.status", locals())
 
     def split(
-        self, study: str, *, test: float = 0.5, seed: int = 0, replace: bool = False
+        self,
+        study: str,
+        *,
+        shares: Sequence[float] | None = None,
+        seed: int = 0,
+        replace: bool = False,
     ) -> responses.LabelSplit:
-        """Splits a study's items by cluster: train for choices, test for estimates alone."""
+        """Splits items by cluster: train for rubrics, dev for choices, test for estimates."""
         return self._call("labels.split", locals())
+
+    def ask(
+        self,
+        study: str,
+        raters: Sequence[str],
+        *,
+        items: int = 50,
+        by: Literal["random", "disagreement"] = "random",
+        core: float = 0.5,
+        overlap: float | None = None,
+        hard: int = 0,
+        seed: int = 0,
+    ) -> responses.LabelQueueRow:
+        """Draws items of a study for people to label, in a queue for each rater."""
+        return self._call("labels.ask", locals())
+
+    def list_queues(self, *, study: str | None = None) -> Sequence[responses.LabelQueueRow]:
+        """Lists the queues of items that people label, and how far each rater is."""
+        return self._call("labels.list_queues", locals())
 
 
 class Experiments(Noun):

@@ -19,6 +19,7 @@ from judge_gym.lab.drafts import Drafts
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
 from judge_gym.lab.items import StudyItems
+from judge_gym.lab.labelling import Labelling
 from judge_gym.lab.labels import Labels
 from judge_gym.lab.page_data import PageData
 from judge_gym.lab.recordings import Recordings
@@ -82,7 +83,9 @@ class Lab:
         """What pages of the web show beside the results of verbs."""
         self.benchmarks = Benchmarks(store, self.models, self.studies)
         """Judges on a benchmark, beside its known answers."""
-        self.labels = Labels(store, self.studies)
+        self.labelling = Labelling(store, self.studies, items)
+        """The pages on which people label items."""
+        self.labels = Labels(store, self.studies, self.labelling)
         self.recordings = Recordings(store)
         self.reports = Reports(store, self.studies, folder)
         self.results = StudyResults(store, self.reports)

@@ -120,7 +120,7 @@ class Admin:
     # --- ledger ----------------------------------------------------------------------------------
 
     def import_ledger(self, path: str | Path) -> Imported:
-        """Adds all calls of another lab's ledger, or none; existing answers are kept."""
+        """Adds all calls of another lab's ledger, or none, and keeps existing answers."""
         with self._engine.lock():
             return import_ledger(self._store.database, Path(path))
 

@@ -50,7 +50,7 @@ class LabSearch:
     """Whether loopback and private addresses may be fetched."""
 
     @classmethod
-    def configured(cls) -> "LabSearch":
+    def from_setting(cls) -> "LabSearch":
         """Opens the source that the lab's setting names."""
         words = os.environ.get(SEARCH, "").split() or [DEFAULT_SEARCH]
         origin, *addresses = [word for word in words if word != ALLOW_PRIVATE]
@@ -72,17 +72,17 @@ def window_of(spec: PoolSpec) -> Window | None:
         return None
     search = ""
     if spec.searched:
-        search = " ".join([str(spec.origin), *map(redacted, spec.addresses)])
+        search = " ".join([str(spec.origin), *map(redact_address, spec.addresses)])
         search += f": {spec.search_query}" if spec.search_query else ""
     return Window(spec.window.country, spec.window.start, spec.window.end, search)
 
 
-def redacted(url: str) -> str:
+def redact_address(url: str) -> str:
     """Removes secrets from an address, which still differs from other addresses.
 
-    >>> redacted("https://user:key@host/feed?token=abc")
+    >>> redact_address("https://user:key@host/feed?token=abc")
     'https://host/feed?~3c3c640d'
-    >>> redacted("https://host/feed")
+    >>> redact_address("https://host/feed")
     'https://host/feed'
     """
     bare = bare_endpoint(url)

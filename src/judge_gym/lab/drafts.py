@@ -99,7 +99,7 @@ class Drafts:
         if not pool.items:
             return draft
         task = replace(draft.task, pool=pool)
-        frozen = self._design_experiment(draft.tag, task, _chosen(draft), draft.seed)
+        frozen = self._design_experiment(draft.tag, task, _knobs_of_incomplete(draft), draft.seed)
         return self._replace(draft, frozen, "")
 
     def _design_experiment(
@@ -132,7 +132,7 @@ class Drafts:
         task = with_rubric(experiment.task, rubric)
         if (path.parent / "benchmark.toml").exists():  # it says how to ask
             task = replace(task, defaults=load_benchmark(path.parent).design)
-        levels = _chosen(experiment)
+        levels = _knobs_of_incomplete(experiment)
         design = self._design(task, levels)
         check_roles([design.judge.model], task, design, chosen=levels)
         new = replace(experiment, task=task, design=design)
@@ -203,7 +203,7 @@ class Drafts:
         Each concept has a window of its own, so that what was found for one is not judged for
         another.
         """
-        source = LabSearch.configured()
+        source = LabSearch.from_setting()
         spec = source.spec(concept, window, limit)
         check_pool(spec, ())
         searched = window_of(spec)
@@ -244,7 +244,7 @@ def _pool_name(window_id: int) -> str:
     return f"window-{window_id}"
 
 
-def _chosen(incomplete: Experiment) -> dict[str, Any]:
+def _knobs_of_incomplete(incomplete: Experiment) -> dict[str, Any]:
     """Lists the knobs that an incomplete experiment was created with.
 
     Its view was settled when it was created: here even the default is a choice.

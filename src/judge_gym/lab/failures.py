@@ -235,7 +235,7 @@ class Failures:
             offline: call no judge; every answer must be in the ledger.
             watch: called with the progress counters before the work starts.
         """
-        source = self._stored(run) if lab is None else RemoteRun(lab, str(run))
+        source = self._find_stored_run(run) if lab is None else RemoteRun(lab, str(run))
         work = self._prepare(
             source, judges, samples, overrides, budget, allow_self, reports, date, offline=offline
         )
@@ -257,7 +257,7 @@ class Failures:
         findings, report = self._conclude(work, cases, {run.tag: run.run for run in result.runs})
         return work.analysis(findings, result, report)
 
-    def _stored(self, run: int | str) -> StoredRun:
+    def _find_stored_run(self, run: int | str) -> StoredRun:
         return StoredRun(self._store, self._suites.find_run(run))
 
     def _prepare(
@@ -381,7 +381,7 @@ class Failures:
     def _read(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Converts a stored request to arguments of `_prepare`."""
         arguments = dict(request)
-        return {"source": self._stored(arguments.pop("run")), **arguments}
+        return {"source": self._find_stored_run(arguments.pop("run")), **arguments}
 
     def perform(self, number: int, stop: threading.Event) -> None:
         """Performs a queued analysis, and records how it ended.

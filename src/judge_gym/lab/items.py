@@ -108,13 +108,13 @@ class _Study:
 
     def disagreement(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
         """Measures how much setups disagree on every item."""
-        return self._cached("disagreement", setups)
+        return self._cached_values("disagreement", setups)
 
     def from_people(self, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
         """Measures how far setups' verdicts on every item are from people's labels."""
-        return self._cached("from_people", setups)
+        return self._cached_values("from_people", setups)
 
-    def _cached(self, name: str, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
+    def _cached_values(self, name: str, setups: tuple[int, ...]) -> "npt.NDArray[np.float64]":
         if (name, setups) not in self.values:
             self.values[name, setups] = getattr(self.grid, name)(setups)
         return self.values[name, setups]
@@ -231,6 +231,36 @@ class StudyItems:
         names = self._store.items.given_stages([tag]).get(tag, [])
         labels = self._store.items.labels_of(evidence, row["concept"])
         return [{"rater": rater, "label": _label_name(stage, names)} for rater, stage in labels]
+
+    def disagreements(self, study: str) -> dict[int, float]:
+        """Measures how much the setups of a study disagree on each item that two of them judged."""
+        known = self._read(study)
+        values = known.disagreement(tuple(range(len(known.setups))))
+        by_item: dict[int, float] = {}
+        for evidence, value in zip(known.evidence, values.tolist(), strict=True):
+            if value == value:  # NaN with fewer than two verdicts
+                by_item[evidence] = max(value, by_item.get(evidence, 0.0))
+        return by_item
+
+    def answers_on(self, study: str, evidence: int) -> list[dict[str, Any]]:
+        """Lists the first verdict of each setup on an item, in words, with what the judge wrote."""
+        known = self._read(study)
+        answers = []
+        for (task, item_id), item in known.items.items():
+            if item_id != evidence:
+                continue
+            for setup in self._answers(known, item, range(len(known.setups))):
+                for answer in setup["samples"][:1]:
+                    verdict = answer["stages"] or answer["status"]
+                    answers.append(
+                        {
+                            "setup": setup["setup"],
+                            "sample": answer["sample"],
+                            "verdict": known.words(task, verdict),
+                            "text": answer["text"] or "",
+                        }
+                    )
+        return answers
 
     def page(self, study: str, *, after: str | None, limit: int, **query: Any) -> Page:
         """Reads items after a position in their order."""

@@ -5,20 +5,29 @@ import io
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from judge_gym.analysis.judges.splits import cluster_name, split_parts
+from judge_gym.analysis.judges.label_draws import LabelDraw
+from judge_gym.analysis.judges.splits import (
+    DEFAULT_SHARES,
+    PARTS,
+    check_shares,
+    cluster_name,
+    split_parts,
+)
 from judge_gym.axes import RECORDED
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
+from judge_gym.lab.labelling import Labelling
 from judge_gym.lab.studies import Studies
 from judge_gym.lab.study_labels import stage_names
 from judge_gym.lab.texts import files_of
 from judge_gym.records import Evidence
-from judge_gym.records.requests import Label, Sent, TargetName
+from judge_gym.records.requests import Label, Name, Sent, TargetName
 from judge_gym.records.responses import (
     Counts,
+    LabelQueueRow,
     LabelRow,
     LabelSplit,
     LabelStatus,
@@ -34,9 +43,10 @@ CSV = "labels.csv"
 class Labels:
     """Imports and lists people's labels."""
 
-    def __init__(self, store: Store, studies: Studies) -> None:
+    def __init__(self, store: Store, studies: Studies, labelling: Labelling) -> None:
         self._store = store
         self._studies = studies
+        self._labelling = labelling
 
     def add(
         self,
@@ -70,7 +80,9 @@ class Labels:
             replace: accept a stage that differs from the rater's earlier one.
         """
         source = None if target is None else self._studies.read(target)
-        items, stages = self._labelled(None if source is None else self._studies.name(source))
+        items, stages = self._items_and_stages(
+            None if source is None else self._studies.name(source)
+        )
         labels = read_labels(path)
         recorded = source is not None and any(
             RECORDED in row["design"] for row in self._studies.find(source)
@@ -100,9 +112,9 @@ class Labels:
                     "stage": label.stage,
                 }
             )
-        return self._store.evidence.save_labels(rows, replace=replace)
+        return self._store.labels.save(rows, replace=replace)
 
-    def _labelled(self, name: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
+    def _items_and_stages(self, name: str | None) -> tuple[tuple[Evidence, ...], Sequence[str]]:
         """Finds the items that labels may be about, and the stages that they may name.
 
         Args:
@@ -119,66 +131,100 @@ class Labels:
         self,
         study: TargetName,
         *,
-        test: Annotated[
-            float, Field(gt=0, lt=1, description="The share of clusters in test.")
-        ] = 0.5,
+        shares: Annotated[
+            Sequence[float],
+            Field(min_length=3, max_length=3, description="Of train, dev and test."),
+        ] = DEFAULT_SHARES,
         seed: Annotated[int, Field(description="Decides which clusters.")] = 0,
         replace: Annotated[bool, Field(description="Draw an existing split anew.")] = False,
     ) -> LabelSplit:
-        """Splits a study's items by cluster: train for choices, test for estimates alone.
+        """Splits items by cluster: train for rubrics, dev for choices, test for estimates.
 
         Items that joined the study after a split are added to it; the others stay where they are.
 
         Args:
             study: its name or file.
-            test: the share of clusters in test.
+            shares: the shares of clusters in train, dev and test; without dev, choices use train.
             seed: decides which clusters.
             replace: draw a split anew; how often its test part was used stays counted.
         """
-        if not 0 < test < 1:
-            raise DesignError(f"a test part of {test}; choose a share between 0 and 1")
+        of_part = check_shares(shares)
         name = self._studies.name(study)
-        items, _ = self._labelled(name)
+        items, _ = self._items_and_stages(name)
         if not items:
             names = [row["study"] for row in self._store.studies.rows()]
             raise NotFoundError(unknown("study", name, names), choices=names)
         earlier = None if replace else self._store.splits.find(name)
-        if earlier and (earlier.seed, earlier.test_share) != (seed, test):
+        if earlier and (earlier.seed, dict(earlier.shares)) != (seed, of_part):
+            listed = ", ".join(f"{share:.0%} {part}" for part, share in earlier.shares.items())
             raise ConflictError(
-                f"{name} is split already, with seed {earlier.seed} and {earlier.test_share:g} of "
-                "the clusters in test; another split would put items into test on which choices "
-                "were made. If none was made, `replace` draws it anew"
+                f"{name} is split already, with seed {earlier.seed} into {listed}; another split "
+                "would put items into test on which choices were made. If none was made, "
+                "`replace` draws it anew"
             )
         before = {} if earlier is None else earlier.items
-        answered = self._answered(items)
-        parts = split_parts(items, before, answered, test, seed)
-        self._store.splits.save(name, seed, test, parts, replace=replace)
-        split = self._split(name, items, answered)
+        answers = self._answers(items)
+        parts = split_parts(items, before, answers, of_part, seed)
+        self._store.splits.save(name, seed, of_part, parts, replace=replace)
+        split = self._split(name, items, answers)
         assert split is not None
         return split
 
     def status(self, study: TargetName) -> LabelStatus:
         """Counts a study's labelled items, by rater and by part of its split."""
         name = self._studies.name(study)
-        items, _ = self._labelled(name)
-        labels = [
-            label
-            for label in self._store.evidence.labels()
-            if label["evidence"] in {item.id for item in items}
-        ]
+        items, _ = self._items_and_stages(name)
+        ids = {item.id for item in items}
+        labels = [label for label in self._store.labels.all() if label["evidence"] in ids]
         return {
             "study": name,
             "items": len(items),
             "labelled": len({label["evidence"] for label in labels}),
             "known_answers": sum(item.truth is not None for item in items),
             "raters": Counter(str(label["rater"]) for label in labels),
-            "split": self._split(name, items, self._answered(items)),
+            "queues": [*self._labelling.queues(name)],
+            "split": self._split(name, items, self._answers(items)),
         }
 
-    def _answered(self, items: Sequence[Evidence]) -> set[int]:
-        """Finds the numbers of the items with a label or a known answer."""
-        labels = {label["evidence"] for label in self._store.evidence.labels()}
-        return {item.id for item in items if item.truth is not None or item.id in labels}
+    def ask(
+        self,
+        study: TargetName,
+        raters: Annotated[Sequence[Name], Field(min_length=1, max_length=50)],
+        *,
+        items: Annotated[int, Field(ge=1, le=100_000, description="How many.")] = 50,
+        by: Annotated[
+            Literal["random", "disagreement"],
+            Field(description="disagreement: items that divide setups are drawn more often."),
+        ] = "random",
+        core: Annotated[
+            float, Field(gt=0, le=1, description="The share that is drawn at random all the same.")
+        ] = 0.5,
+        overlap: Annotated[
+            float | None, Field(ge=0, le=1, description="The share that two raters label.")
+        ] = None,
+        hard: Annotated[
+            int, Field(ge=0, le=10_000, description="Disputed items that enter no rate.")
+        ] = 0,
+        seed: Annotated[int, Field(description="Decides the draw.")] = 0,
+    ) -> LabelQueueRow:
+        """Draws items of a study for people to label, in a queue for each rater."""
+        draw = LabelDraw(items, by == "disagreement", core, hard, seed)
+        return self._labelling.ask(study, raters, draw, overlap)
+
+    def list_queues(self, *, study: TargetName | None = None) -> Sequence[LabelQueueRow]:
+        """Lists the queues of items that people label, and how far each rater is."""
+        name = None if study is None else self._studies.name(study)
+        return self._labelling.queues(name)
+
+    def _answers(self, items: Sequence[Evidence]) -> dict[int, str]:
+        """Finds the label, of several the last, or the known answer of items that have one."""
+        ids = {item.id for item in items}
+        answers = {
+            label["evidence"]: str(label["stage"])
+            for label in self._store.labels.all()
+            if label["evidence"] in ids
+        }
+        return {item.id: str(item.truth) for item in items if item.truth is not None} | answers
 
     def _split(
         self, study: str, items: Sequence[Evidence], answered: Collection[int]
@@ -187,26 +233,26 @@ class Labels:
         split = self._store.splits.find(study)
         if split is None:
             return None
-        parts: dict[bool, SplitPart] = {}
-        for test in (False, True):
-            part = [item for item in items if split.items.get(item.id) is test]
-            parts[test] = {
-                "items": len(part),
-                "clusters": len({cluster_name(item) for item in part}),
-                "known": sum(item.id in answered for item in part),
-            }
+        parts: list[SplitPart] = []
+        for name in PARTS:
+            part = [item for item in items if split.items.get(item.id) == name]
+            if part or split.shares.get(name):
+                clusters = len({cluster_name(item) for item in part})
+                known = sum(item.id in answered for item in part)
+                parts.append(
+                    {"part": name, "items": len(part), "clusters": clusters, "known": known}
+                )
         return {
             "study": study,
             "seed": split.seed,
-            "test_share": split.test_share,
-            "train": parts[False],
-            "test": parts[True],
+            "shares": dict(split.shares),
+            "parts": parts,
             "uses": split.uses,
         }
 
     def list(self) -> Sequence[LabelRow]:
         """Lists all labels, in the order in which they were given."""
-        return as_records(LabelRow, self._store.evidence.labels())
+        return as_records(LabelRow, self._store.labels.all())
 
 
 def _names(items: Sequence[Evidence], used: Collection[str] | None = None) -> dict[str, set[int]]:

@@ -195,13 +195,13 @@ def _arguments(verb: Verb) -> Iterator[tuple[str, tuple[Any, Any]]]:
             for option, hint in get_type_hints(options, include_extras=True).items():
                 if not _marks(hint, Local):
                     field = FieldInfo.from_annotation(hint)
-                    yield option, (_sent(hint), None if field.is_required() else field.default)
+                    yield option, (_sent_type(hint), None if field.is_required() else field.default)
         elif not _marks(hints[name], Local):
             required = parameter.default is parameter.empty or name in verb.path_arguments
-            yield name, (_sent(hints[name]), ... if required else parameter.default)
+            yield name, (_sent_type(hints[name]), ... if required else parameter.default)
 
 
-def _sent(hint: Any) -> Any:
+def _sent_type(hint: Any) -> Any:
     """The type of an argument in a request."""
     sent = _marks(hint, Sent)
     if not sent:

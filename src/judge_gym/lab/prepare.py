@@ -7,7 +7,7 @@ from typing import Any
 
 from judge_gym.axes import RECORDED, expand
 from judge_gym.errors import ConflictError, DesignError, Remedy
-from judge_gym.lab.collection import redacted
+from judge_gym.lab.collection import redact_address
 from judge_gym.lab.study_errors import missing_files_at
 from judge_gym.lab.study_evidence import read_benchmark, read_pool, with_draft_ids, with_truth
 from judge_gym.lab.study_files import StudySource
@@ -83,7 +83,7 @@ def prepare_study(file: StudySource, models: Registry, store: Store) -> Prepared
     if labels:
         raters = ", ".join(dict.fromkeys(label.rater for label in labels))
         warnings.append(f"{len(labels):,} labels of people: {raters}")
-    labelled = {label["evidence"] for label in store.evidence.labels()}
+    labelled = {label["evidence"] for label in store.labels.all()}
     warnings += other_rubric_warning(labels, labelled, sweep.experiments)
     prepared = prepare_sweep(study, _without_secrets(file), sweep, models, warnings)
     return replace(prepared, labels=labels)
@@ -125,9 +125,9 @@ def _without_secrets(file: StudySource) -> str:
     """The text of a study as it is stored, where addresses must not show keys or passwords."""
     text = file.text
     for address in (url for spec in file.study.evidence.values() for url in spec.addresses):
-        if address not in text and redacted(address) != address:
+        if address not in text and redact_address(address) != address:
             text = "# not kept: an address in it may hold a secret\n"
-        text = text.replace(address, redacted(address))
+        text = text.replace(address, redact_address(address))
     return text
 
 

@@ -228,7 +228,7 @@ class Recordings:
             )
         ]
         try:
-            new["labels"] = store.evidence.save_labels(labels, replace=False)["new"]
+            new["labels"] = store.labels.save(labels, replace=False)["new"]
         except ConflictError as error:
             raise ConflictError(
                 f"{recording.source}: {error.message.partition(';')[0]}; nothing was imported"
@@ -358,7 +358,7 @@ def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Eviden
             truth=stages[row["truth"]] if row["truth"] else None,
             metadata={
                 "id": row["item"],
-                **{n: _plain(row[n]) for n in fields if _given(row[n]) and n not in parts},
+                **{n: _plain(row[n]) for n in fields if _has_value(row[n]) and n not in parts},
                 **_facts(row["length"], absent),
             },
             responses=(row["response_a"], row["response_b"]) if paired else (),
@@ -373,7 +373,7 @@ def _items(recording: "Recording", stages: Mapping[str, int]) -> Iterator[Eviden
 
 def _facts(length: float, absent: bool) -> dict[str, Any]:
     """Collects what is known of an item in place of its text."""
-    facts = {"length": float(length)} if _given(length) else {}
+    facts = {"length": float(length)} if _has_value(length) else {}
     return {"recorded": {**facts, "text": not absent}} if facts or absent else {}
 
 
@@ -384,7 +384,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | list | dict) else str(value)
 
 
-def _given(value: Any) -> bool:
+def _has_value(value: Any) -> bool:
     """Whether a cell has a value: neither empty nor missing."""
     return value is not None and value != "" and value == value
 
@@ -442,7 +442,7 @@ def _orders(recording: "Recording") -> dict[str, str]:
 
 def _level_of(knob: str, value: Any) -> Any:
     """Converts a recorded level to that of its knob. None stands for an unrecorded one."""
-    if not _given(value):
+    if not _has_value(value):
         return None
     plain = value.item() if hasattr(value, "item") else value
     if not knob.startswith(FOREIGN):
@@ -508,8 +508,8 @@ def _verdicts(
             ),
             endpoint=endpoint,
             answer=said,
-            usd=float(usd) if _given(usd) else None,
-            seconds=float(seconds) if _given(seconds) else 0.0,
+            usd=float(usd) if _has_value(usd) else None,
+            seconds=float(seconds) if _has_value(seconds) else 0.0,
         )
 
 

@@ -87,7 +87,7 @@ def reparse(store: Store, tags: Sequence[str], *, write: bool) -> Reparsed:
             if old.call_id not in criticised
         ]
         criticised |= {old.call_id for old, _ in pairs}
-        critiques = _changed("critique", run, pairs, result)
+        critiques = _find_changes("critique", run, pairs, result)
         if write:
             store.completed.write([], [], critiques)
     return result
@@ -104,7 +104,7 @@ def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
         if recorded:
             _compare_recorded(run, pairs, found)
             continue
-        samples = _changed("sample", run, pairs, found)
+        samples = _find_changes("sample", run, pairs, found)
         found.probes_dropped += store.completed.count_probes(samples)
         answers = store.completed.probes([old for old, new in pairs if old == new])
         read = (prober.read(ProbeTarget(old.sample, ""), answer) for old, answer in answers)
@@ -112,7 +112,7 @@ def _reparse_samples(store: Store, run: Run, found: Reparsed) -> None:
             (old, replace(new, call_id=old.call_id))
             for (old, _), new in zip(answers, read, strict=True)
         ]
-        probes = _changed("probe", run, probe_pairs, found)
+        probes = _find_changes("probe", run, probe_pairs, found)
         if found.written:
             store.completed.write(samples, probes, [])
 
@@ -129,7 +129,7 @@ def _compare_recorded(run: Run, pairs: Sequence[tuple[Sample, Sample]], found: R
             found.examples.append(Change("sample", run.experiment.tag, old.call_id, *words))
 
 
-def _changed(kind: Kind, run: Run, pairs: Iterable[tuple[R, R]], found: Reparsed) -> list[R]:
+def _find_changes(kind: Kind, run: Run, pairs: Iterable[tuple[R, R]], found: Reparsed) -> list[R]:
     """Finds the records that read differently, as they read now."""
     changed = []
     for old, new in pairs:

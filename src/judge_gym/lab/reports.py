@@ -177,7 +177,7 @@ class Reports:
             label_frame(self._store, rows),
             preparation=pd.DataFrame(self._store.samples.preparation([row["tag"] for row in rows])),
             margin=self._store.studies.margin(study),
-            in_test=None if split is None else split.items,
+            parts=None if split is None else split.items,
             simulated=simulation_banner({*map(str, frame["judge.model"])}),
             measure=measure,
             loss=loss,
@@ -279,7 +279,7 @@ class Reports:
         """Summarizes the report on a study or an experiment, and names its tables."""
         from judge_gym.analysis.report.digest import digest as in_short
 
-        return as_record(ReportDigest, in_short(self._cached(target)))
+        return as_record(ReportDigest, in_short(self._build_if_changed(target)))
 
     def table(
         self,
@@ -293,7 +293,7 @@ class Reports:
         from judge_gym.analysis.report.digest import records
         from judge_gym.analysis.report.page import slug
 
-        report = self._cached(target)
+        report = self._build_if_changed(target)
         tables = [*map(slug, [each.title for each in report.tables] + [*report.further_tables])]
         if table not in tables:
             raise NotFoundError(unknown("table", table, tables, target), choices=tables)
@@ -302,12 +302,12 @@ class Reports:
     def write_file(self, target: TargetName, path: NewFile) -> WrittenFile:
         """Writes the report on a study or an experiment to a new file below the lab's folder."""
         file = new_file(path, self._folder, (".html", ".md"))
-        report = self._cached(target)
+        report = self._build_if_changed(target)
         save_report(report, file)
         rows = sum(len(table.frame) for table in report.tables)
         return {"path": path, "bytes": file.stat().st_size, "rows": rows}
 
-    def _cached(self, target: str) -> "Report":
+    def _build_if_changed(self, target: str) -> "Report":
         """Builds the report on a target, again only if its data have changed."""
         source = self._studies.read(target)  # once for the name and for what is built
         name = self._studies.name(source)
@@ -382,6 +382,7 @@ class Reports:
         return {
             "study": name,
             "sentence": decision.sentence(half_width),
+            "apart": decision.telling_apart(),
             "quantity": decision.quantity.name,
             "value": decision.value if finite else None,
             "half_width": decision.half if finite else None,

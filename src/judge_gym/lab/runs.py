@@ -296,7 +296,7 @@ class Runs:
             {"evidence_id": ids[hash], "concept": concept, "rater": rater, "stage": stage}
             for hash, concept, rater, stage in prepared.labels
         )
-        self._store.evidence.save_labels(labels, replace=True)
+        self._store.labels.save(labels, replace=True)
         return prepared, runs, notes
 
     # --- one verdict again, and experiments of a window ------------------------------------------

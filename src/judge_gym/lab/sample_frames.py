@@ -55,7 +55,7 @@ def stored_samples(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataF
     table = store.samples.table([row["tag"] for row in named.values()])
     frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
     del table  # the frame has taken its memory over
-    frame["truth"] = _decoded(frame["truth"])
+    frame["truth"] = _decode_truths(frame["truth"])
     if len({digest for digest, _ in named}) < len(named):
         frame = _without_shared(frame, {row["tag"]: row["digest"] for row in named.values()})
     lengths = store.samples.text_lengths([row["tag"] for row in named.values()])
@@ -139,7 +139,7 @@ def _answer_columns(
     names: Sequence[str],
     answer: str | None,
 ) -> dict[str, str | None]:
-    from judge_gym.stages.probe import prompted
+    from judge_gym.stages.probe import prompted_labels
     from judge_gym.stages.templates import read_template
     from judge_gym.stages.verdicts import verdict_line
 
@@ -152,7 +152,7 @@ def _answer_columns(
             "probe_label": "; ".join(names[stage - 1] for stage in stages) if probed else None,
             "probe_model": design.judge.model if probed else None,
         }
-    prompted_labels = prompted(display, stages, flipped=flipped)
+    probed_labels = prompted_labels(display, stages, flipped=flipped)
     strategy = design.verdict.resolve()
     labels = zip(display.labels, display.stages, strict=True)
     line = answer and verdict_line(
@@ -165,7 +165,7 @@ def _answer_columns(
     )
     return {
         "verdict_line": line or None,
-        "probe_label": "; ".join(names[stage - 1] for _, stage in prompted_labels)
+        "probe_label": "; ".join(names[stage - 1] for _, stage in probed_labels)
         if probed
         else None,
         "probe_model": design.judge.model if probed else None,
@@ -202,7 +202,7 @@ def _reference(truth: Mapping[str, Any] | None) -> float:
     return float(1 - value if truth.get("direction") == "down" else value)
 
 
-def _decoded(texts: "pd.Series") -> "pd.Series":
+def _decode_truths(texts: "pd.Series") -> "pd.Series":
     """Parses truths from JSON, each distinct text once."""
     import pandas as pd
 
@@ -226,7 +226,7 @@ def pull_experiment(tag: str, *, url: str | None = None) -> "pd.DataFrame":
 
         with Client(url) as lab:
             lab.experiments.show(tag)
-            return tidy(_downloaded(lab, tag), source=tag)
+            return tidy(_download(lab, tag), source=tag)
     with _reading(url) as store:
         return tidy(exported_samples(store, store.experiments.rows(tags=[tag])), source=tag)
 
@@ -239,20 +239,20 @@ def pull_study(name: str, *, url: str | None = None) -> "pd.DataFrame":
         from judge_gym.client import Client
 
         with Client(url) as lab:
-            _known(name, (row["study"] for row in lab.experiments.list_studies()))
-            return tidy(_downloaded(lab, name), source=name)
+            _refuse_unknown_study(name, (row["study"] for row in lab.experiments.list_studies()))
+            return tidy(_download(lab, name), source=name)
     with _reading(url) as store:
-        _known(name, (row["study"] for row in store.experiments.rows()))
+        _refuse_unknown_study(name, (row["study"] for row in store.experiments.rows()))
         return tidy(exported_samples(store, store.experiments.rows(study=name)), source=name)
 
 
-def _downloaded(lab: "Client", target: str) -> "pd.DataFrame":
+def _download(lab: "Client", target: str) -> "pd.DataFrame":
     import pandas as pd
 
     return pd.read_parquet(io.BytesIO(lab.samples_file(target, format="parquet")))
 
 
-def _known(name: str, studies: Iterable[str]) -> None:
+def _refuse_unknown_study(name: str, studies: Iterable[str]) -> None:
     names = sorted({*studies} - {""})
     if name not in names:
         choice_text = f"choose {', '.join(names)}" if names else "there is none yet"

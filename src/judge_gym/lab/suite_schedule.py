@@ -75,7 +75,7 @@ def due_rows(
     ]
 
 
-def spent(runs: Iterable[SuiteRunRow], models: Sequence[str], now: datetime) -> float:
+def usd_spent(runs: Iterable[SuiteRunRow], models: Sequence[str], now: datetime) -> float:
     """Sums the US dollars that the runs of some models have cost in the last 30 days."""
     recent = [run for run in runs if run["model"] in models and now - run["created"] < MONTH]
     return sum(run["cost"] or 0.0 for run in recent)

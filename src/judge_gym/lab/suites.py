@@ -269,7 +269,7 @@ class Suites:
         executions = self._engine.execute_suites(
             runs, command.work, suite=command.suite, watch=watch
         )
-        return self._executed(executions)
+        return self._reports_of(executions)
 
     def start(
         self,
@@ -295,7 +295,7 @@ class Suites:
             options: see `SuiteKeywords`.
         """
         selected = condition if guidelines is None else own_guidelines(condition, guidelines)
-        command = self._command(self._named(suite), [model], [selected], options)
+        command = self._command(self._find_by_name(suite), [model], [selected], options)
         self._refuse(command)
         before = self._same_run(command, *command.points[0])
         if before is not None:
@@ -308,7 +308,7 @@ class Suites:
         self._engine.start_suites([run], command.work)
         return _run_row(self.report(run.id))
 
-    def _named(self, suite: str) -> Suite:
+    def _find_by_name(self, suite: str) -> Suite:
         """Finds the shipped suite, or one in the working folder, by its name alone."""
         by_name = {loaded.name: loaded for loaded in self.list()}
         if suite not in by_name:
@@ -345,7 +345,7 @@ class Suites:
             options: see `SuiteKeywords`.
         """
         return self.estimate(
-            self._named(suite).folder,
+            self._find_by_name(suite).folder,
             models,
             conditions=conditions,
             ablate=ablate,
@@ -500,7 +500,7 @@ class Suites:
             for point in command.points
         ]
 
-    def _executed(self, executions: Sequence[SuiteExecution]) -> tuple[SuiteReport, ...]:
+    def _reports_of(self, executions: Sequence[SuiteExecution]) -> tuple[SuiteReport, ...]:
         """Builds the report of each run that a command just executed."""
         executed = tuple(
             report
@@ -534,7 +534,7 @@ class Suites:
         """Continues a run that was paused, interrupted or over its budget, and follows it."""
         suite_run = self.find_run(run)
         self._change_budget(suite_run.suite, budget)
-        [report] = self._executed(self._engine.execute_suites([suite_run], watch=watch))
+        [report] = self._reports_of(self._engine.execute_suites([suite_run], watch=watch))
         return report
 
     def budget(self, suite: str) -> Mapping[str, Any]:

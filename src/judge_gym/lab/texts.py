@@ -107,15 +107,15 @@ def _paths(study: Study) -> Iterator[str]:
     """Yields every path that a study names."""
     for pool in study.evidence.values():
         files = [pool.files] if isinstance(pool.files, str) else pool.files or []
-        yield from (*files, *_given(pool.benchmark, pool.judgebench))
+        yield from (*files, *_present_paths(pool.benchmark, pool.judgebench))
     prompts = [*study.vary.get(TEMPLATE, []), study.design.get(TEMPLATE, NONE)]
     yield from (path for path in prompts if path != NONE)
     for task in study.tasks:
         rubric = task.rubric if isinstance(task.rubric, str) else None
-        yield from _given(rubric, task.truth.vdem if task.truth else None)
+        yield from _present_paths(rubric, task.truth.vdem if task.truth else None)
 
 
-def _given(*paths: str | None) -> Iterable[str]:
+def _present_paths(*paths: str | None) -> Iterable[str]:
     return [path for path in paths if path is not None]
 
 

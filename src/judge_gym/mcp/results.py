@@ -38,12 +38,12 @@ def result(verb: Verb, value: Mapping[str, Any], columns: Sequence[str] = ()) ->
         answer = _table(verb, value["items"], columns)
         answer["next"] = value["next"]
     elif verb.result:
-        answer = {verb.result: marked(value[verb.result], response_type(verb))}
+        answer = {verb.result: mark_untrusted(value[verb.result], response_type(verb))}
     else:
-        answer = marked(dict(value), response_type(verb))
+        answer = mark_untrusted(dict(value), response_type(verb))
         if verb.columns:
             answer = {name: _main_columns(part, verb.columns) for name, part in answer.items()}
-    answer = truncate(rounded(answer))
+    answer = truncate(round_numbers(answer))
     return {"notice": NOTICE, **answer} if _has_untrusted(answer) else answer
 
 
@@ -54,7 +54,10 @@ def _table(
     [kind] = get_args(response_type(verb))
     if not is_typeddict(_plain(kind)):  # a list of names, or rows of any table
         table = _in_columns(items)
-        return {**table, "rows": marked(table["rows"], Annotated[Any, *get_args(kind)[1:], ""])}
+        return {
+            **table,
+            "rows": mark_untrusted(table["rows"], Annotated[Any, *get_args(kind)[1:], ""]),
+        }
     hints = _hints(kind)
     present = {name for row in items for name in row}
     names = [*hints, *sorted(present - {*hints})]
@@ -63,7 +66,7 @@ def _table(
             raise DesignError(unknown("column", name, names, verb.tool), choices=names)
     selected: Sequence[str] = columns or verb.columns or names
     selected = [name for name in (names if ALL in selected else selected) if name in present]
-    rows = [[marked(row.get(name), hints.get(name)) for name in selected] for row in items]
+    rows = [[mark_untrusted(row.get(name), hints.get(name)) for name in selected] for row in items]
     return {"columns": [*selected], "rows": rows}
 
 
@@ -80,10 +83,10 @@ def _main_columns(part: Any, columns: Sequence[str]) -> Any:
 # --- words of others -----------------------------------------------------------------------------
 
 
-def marked(value: Any, kind: Any) -> Any:
+def mark_untrusted(value: Any, kind: Any) -> Any:
     """Marks what others wrote in a value as `{"untrusted": ...}`, as its type says.
 
-    >>> marked(["hello", 3, ""], list[Annotated[Any, UNTRUSTED]])
+    >>> mark_untrusted(["hello", 3, ""], list[Annotated[Any, UNTRUSTED]])
     [{'untrusted': 'hello'}, 3, '']
     """
     if get_origin(kind) in (Union, UnionType):
@@ -97,13 +100,13 @@ def marked(value: Any, kind: Any) -> Any:
     match value:
         case Mapping() if is_typeddict(kind):
             hints = _hints(kind)
-            return {name: marked(part, hints.get(name)) for name, part in value.items()}
+            return {name: mark_untrusted(part, hints.get(name)) for name, part in value.items()}
         case Mapping():
             part_kind = (*get_args(kind), None, None)[1]
-            return {name: marked(part, part_kind) for name, part in value.items()}
+            return {name: mark_untrusted(part, part_kind) for name, part in value.items()}
         case list() | tuple():
             part_kind = (*get_args(kind), None)[0]
-            parts = [marked(part, part_kind) for part in value]
+            parts = [mark_untrusted(part, part_kind) for part in value]
             return _in_columns(parts) if is_typeddict(_plain(part_kind)) else parts
     return value
 
@@ -137,15 +140,15 @@ def _has_untrusted(value: Any) -> bool:
     return False
 
 
-def rounded(value: Any) -> Any:
+def round_numbers(value: Any) -> Any:
     """Rounds the numbers in a value to six digits, which is more than any estimate is worth."""
     match value:
         case float():
             return float(f"{value:.6g}")
         case dict():
-            return {name: rounded(part) for name, part in value.items()}
+            return {name: round_numbers(part) for name, part in value.items()}
         case list():
-            return [rounded(part) for part in value]
+            return [round_numbers(part) for part in value]
     return value
 
 

@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from judge_gym.errors import DesignError, JudgeGymError, NotFoundError, Remedy, unknown
 from judge_gym.lab.nouns import canonical
 from judge_gym.mcp.results import NOTICE, compact_json, result
-from judge_gym.mcp.tools import TOOLS, arguments_schema, not_found, offered, summaries
+from judge_gym.mcp.tools import TOOLS, arguments_schema, list_tools, not_found, summaries
 from judge_gym.records.actors import for_agent
 from judge_gym.verbs import HttpRequest, Verb, as_tool_call
 from judge_gym.web import App
@@ -59,7 +59,7 @@ class AgentServer:
         self.http = httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1")
         """Calls the API in this process; to be closed."""
         self._token = token
-        self._tools = {tool.name: tool for tool in offered()}
+        self._tools = {tool.name: tool for tool in list_tools()}
 
     def server(self) -> Server[Any]:
         """Builds a server of the SDK that answers from the lab."""
@@ -100,8 +100,8 @@ class AgentServer:
                 case name:
                     raise not_found("tool", name, [*self._tools, *TOOLS])
         except (JudgeGymError, _Refused) as refusal:
-            return _sent({"error": _error(refusal)}, failed=True)
-        return _sent(value)
+            return _encode({"error": _error(refusal)}, failed=True)
+        return _encode(value)
 
     async def _result(
         self, ctx: Context, verb: Verb, arguments: Mapping[str, Any]
@@ -267,7 +267,7 @@ def _inner_arguments(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return arguments
 
 
-def _sent(value: dict[str, Any], *, failed: bool = False) -> types.CallToolResult:
+def _encode(value: dict[str, Any], *, failed: bool = False) -> types.CallToolResult:
     """Encodes a result once, as one line of JSON."""
     content: list[types.ContentBlock] = [types.TextContent(text=compact_json(value))]
     return types.CallToolResult(content=content, is_error=failed)

@@ -55,7 +55,7 @@ def is_tool(verb: Verb) -> bool:
     return verb.effect != "reads" or verb.tool in LISTED_READS
 
 
-def offered() -> list[types.Tool]:
+def list_tools() -> list[types.Tool]:
     """Lists a tool for each verb that has one, and two that find and read the others."""
     readable = sorted(verb.tool for verb in TOOLS.values() if not is_tool(verb))
     name = {"name": {"type": "string"}}

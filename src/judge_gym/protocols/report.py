@@ -65,7 +65,7 @@ def questions(thresholds: Thresholds = DEFAULTS) -> report.Questions:
     """
     more: Mapping[str, report.Sections] = {
         report.QUALITY: (reference_values,),
-        report.BIASES: (folded(overconfidence),),
+        report.BIASES: (fold_text(overconfidence),),
         report.DETAILS: (rubric_author, conflicts, decisiveness),
     }
     instead: Mapping[SectionOf, SectionOf] = {
@@ -78,7 +78,7 @@ def questions(thresholds: Thresholds = DEFAULTS) -> report.Questions:
     }
 
 
-def folded(part: SectionOf) -> SectionOf:
+def fold_text(part: SectionOf) -> SectionOf:
     """Returns a section whose tables are shown when a reader opens them."""
 
     def folded_section(given: ReportInput) -> Section | None:

@@ -14,13 +14,15 @@ import pandas as pd
 
 from judge_gym.analysis.belief.masses import FloatArray
 from judge_gym.analysis.frames import JUDGE, knob_columns, own_rows, tidy
+from judge_gym.analysis.judges.beside_people import judged_units
+from judge_gym.analysis.judges.compared import label_scale
 from judge_gym.analysis.judges.quantities import as_quantity
-from judge_gym.analysis.judges.rate import judged_items
 from judge_gym.analysis.judges.setups import Setup, setups_of
 from judge_gym.analysis.judges.systems import SystemDifference, SystemItems, system_difference
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.analysis.measures.scales import propose_positive
 from judge_gym.analysis.report.page import simulation_banner
+from judge_gym.analysis.verdicts import of_setups
 from judge_gym.errors import DesignError
 from judge_gym.recorded.check_sentences import (
     answer,
@@ -243,7 +245,7 @@ def check_reading(
     first = setups[table["chosen"]] if table["chosen"] else ranked[0]
     ranked = [first, *(setup for setup in ranked if setup is not first)]
     differing, cases = _disagreements(recording, own, ranked, people, table)
-    systems = [*_systems(recording, own.iloc[first.index], people, table)]
+    systems = [*_systems(recording, own, first, people, table)]
     sentences = [
         *answer(table),
         *people_sentences(table),
@@ -386,7 +388,11 @@ def _scale(scale: LabelScale, table: JudgeTable) -> Any:
 
 
 def _systems(
-    recording: Recording, rows: pd.DataFrame, people: pd.DataFrame, table: JudgeTable
+    recording: Recording,
+    own: pd.DataFrame,
+    setup: Setup,
+    people: pd.DataFrame,
+    table: JudgeTable,
 ) -> list[tuple[str, CheckedSystems]]:
     """Compares each further system with the first one by name, by the verdicts of one judge."""
     if "system" not in recording.items or table["rate"] is None:
@@ -395,18 +401,21 @@ def _systems(
     systems = sorted({*named["system"]} - {""})
     if len(systems) < 2:
         return []
-    scale, labels = recording.scale, _reference_labels(recording, people, table)
-    positive = [scale.labels.index(scale.positive) + 1] if scale.positive in scale.labels else []
-    judged = next(judged_items(rows, labels, positive), None)
+    # The setup stands alone here, so that its units are those that it judged.
+    verdicts = of_setups(own, [setup], people)
+    reference = verdicts.references[table["kind"] or "agreement"]
+    positive = None if table["scale"] is None else table["scale"]["positive"]
+    scale = label_scale(verdicts, reference, positive)
+    judged = None if scale is None else judged_units(verdicts, 0, scale, reference.labels)
     if judged is None:
         return []
-    about = named.loc[judged.evidence]
+    about = named.loc[[verdicts.units[unit][1] for unit in judged.units]]
     question = pd.factorize(_without_system(about))[0].astype(np.int64)
     whole = SystemItems(
         items=question,
-        labels=judged.labels,
-        shares=judged.shares,
-        clusters=judged.codes,
+        labels=judged.label,
+        shares=judged.verdict,
+        clusters=verdicts.clusters[judged.units],
         lengths=about["length"].to_numpy(dtype=float),
     )
     of = about["system"].to_numpy()

@@ -41,7 +41,7 @@ from judge_gym.records.rubrics import (
     OrdinalRubric,
     Rubric,
     RubricStage,
-    graded,
+    grade_items,
     provided_rubric,
 )
 from judge_gym.records.samples import Probe, Sample
@@ -89,7 +89,7 @@ __all__ = [
     "content_hash",
     "digest",
     "find_origin",
-    "graded",
+    "grade_items",
     "provided_rubric",
     "render_fields",
     "render_messages",

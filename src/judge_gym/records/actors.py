@@ -9,12 +9,18 @@ _actor: ContextVar[str] = ContextVar("actor")
 _agent: ContextVar[bool] = ContextVar("agent", default=False)
 
 
-def machine_user() -> str:
-    """The user of this machine under whom the process runs."""
+def user_name() -> str:
+    """The name of the user of this machine under whom the process runs; empty if unknown."""
     try:
-        return f"user {getpass.getuser()}"
+        return getpass.getuser()
     except (KeyError, OSError):  # a container may have no entry for its user
-        return "the user of this machine"
+        return ""
+
+
+def machine_user() -> str:
+    """Describes the user of this machine under whom the process runs."""
+    name = user_name()
+    return f"user {name}" if name else "the user of this machine"
 
 
 def current_actor() -> str:

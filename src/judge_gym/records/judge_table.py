@@ -215,10 +215,12 @@ class KnobEffect(Quantity):
 
 
 class SplitUse(TypedDict):
-    """The split that a table used: the choice is made on train, estimates are of test."""
+    """The split that a table used: estimates are of test."""
 
-    train: int
-    """The number of items with a known answer or labels in train."""
+    chosen_on: Literal["train", "dev", "test"]
+    """The part on which the setup was chosen."""
+    choice: int
+    """The number of items with a known answer or labels in that part."""
     test: int
     uses: int
     """How many different estimates were read from test so far, this one among them."""
@@ -338,15 +340,17 @@ def answer(table: JudgeTable) -> tuple[str, str]:
     >>> row = {"setup": "gpt-4o, labels fixed"}
     >>> answer({"sentence": "Use gpt-4o, labels fixed: 82 %. Worse: a.", "rows": [row]})
     ('Use gpt-4o, labels fixed', '82 %. Worse: a.')
+    >>> answer({"sentence": "Use “gpt-4o, labels fixed”: 82 %.", "rows": [row]})
+    ('Use gpt-4o, labels fixed', '82 %.')
     >>> answer({"sentence": "Accuracy unknown: no labels.", "rows": [row]})
     ('Accuracy unknown', 'no labels.')
     """
     sentence = table["sentence"]
     for row in sorted(table["rows"], key=lambda row: -len(row["setup"])):
         for start in ("Use ", "Highest estimate: "):
-            head = start + row["setup"]
-            if sentence.startswith((f"{head}: ", f"{head}, ")):
-                return head, sentence[len(head) + 2 :]
+            for name in (row["setup"], f"“{row['setup']}”"):
+                if sentence.startswith((f"{start}{name}: ", f"{start}{name}, ")):
+                    return start + row["setup"], sentence[len(start + name) + 2 :]
     head, _, details = sentence.partition(": ")
     return (head, details) if ". " not in head else (sentence, "")
 

@@ -27,6 +27,8 @@ class NextPurchase(TypedDict):
 
     study: str
     sentence: UntrustedText
+    apart: UntrustedText
+    """How many more items would tell two judges apart; empty where that is not the question."""
     quantity: UntrustedText
     value: float | None
     half_width: float | None

@@ -153,22 +153,42 @@ class LabelRow(TypedDict):
     stage: UntrustedText
 
 
+class QueueRater(TypedDict):
+    """How far a rater of a queue is."""
+
+    rater: UntrustedText
+    items: int
+    labelled: int
+
+
+class LabelQueueRow(TypedDict):
+    """Items that people are asked to label, and how far each of them is."""
+
+    queue: int
+    study: str
+    question: str
+    draw: dict[str, Any]
+    """How items were drawn: by, items, core, overlap, hard, seed."""
+    created: datetime
+    raters: list[QueueRater]
+
+
 class SplitPart(TypedDict):
     """One part of a split. Its `known` items have labels or a known answer."""
 
+    part: str
     items: int
     clusters: int
     known: int
 
 
 class LabelSplit(TypedDict):
-    """The split of a study's items: choices are made on train, estimates read test."""
+    """The split of a study's items: choices are made on dev, estimates read test."""
 
     study: str
     seed: int
-    test_share: float
-    train: SplitPart
-    test: SplitPart
+    shares: dict[str, float]
+    parts: list[SplitPart]
     uses: int
     """How many different estimates were read from test."""
 
@@ -181,6 +201,7 @@ class LabelStatus(TypedDict):
     labelled: int
     known_answers: int
     raters: Annotated[Counts, UNTRUSTED]
+    queues: list[LabelQueueRow]
     split: LabelSplit | None
 
 

@@ -108,7 +108,7 @@ def provided_rubric(data: Any, concept: str, country: str) -> OrdinalRubric | No
     )
 
 
-def graded(items: Sequence[Evidence], rubric: Rubric) -> tuple[Evidence, ...]:
+def grade_items(items: Sequence[Evidence], rubric: Rubric) -> tuple[Evidence, ...]:
     """Converts the truths of items, numbers or labels, to stage numbers of a rubric."""
     numbers = {stage.label: number for number, stage in enumerate(rubric.stages, 1)}
     number_of = {str(number): number for number in numbers.values()} | numbers

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from judge_gym.errors import DesignError, MissingFileError, unknown
-from judge_gym.records import Benchmark, Evidence, NominalRubric, RubricStage, graded
+from judge_gym.records import Benchmark, Evidence, NominalRubric, RubricStage, grade_items
 from judge_gym.sources.files import errors_in, load_rubric, read_items
 from judge_gym.sources.judgebench import read_pairs
 from judge_gym.studies import read_knobs
@@ -50,7 +50,7 @@ def load_benchmark(folder: Path) -> Benchmark:
     if all(item.truth is None for item in items):
         raise DesignError(f"{folder / ITEMS}: no item has a truth; a benchmark knows its answers")
     with errors_in(folder / ITEMS):
-        items = graded(items, rubric)
+        items = grade_items(items, rubric)
     with errors_in(folder / SETTINGS):
         design = read_knobs(settings.get("design", {}))
         if "judge.model" in design:

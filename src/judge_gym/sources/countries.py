@@ -70,7 +70,7 @@ def find_country(name: str) -> Country | None:
     >>> find_country("Valdoria") is None
     True
     """
-    return _index().get(_folded(name))
+    return _index().get(_fold(name))
 
 
 def names_country(text: str, country: Country) -> bool:
@@ -117,10 +117,10 @@ def _index() -> dict[str, Country]:
     atlas = {country.alpha_2: country for country in _atlas()}
     for code, country in atlas.items():
         for name in (code, *country.names, INFORMAL.get(code, "")):
-            index[_folded(name)] = country
+            index[_fold(name)] = country
     for row in pycountry.countries:
         for name in (row.alpha_3, *_iso_names(row)):
-            index.setdefault(_folded(name), atlas[row.alpha_2])
+            index.setdefault(_fold(name), atlas[row.alpha_2])
     index.pop("", None)
     return index
 
@@ -153,7 +153,7 @@ def _whole(name: str) -> str:
     return rf"(?<!\w)(?:{spaced}|{capitals})(?!\w)"
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     """Folds case, accents, dots, article and extra spaces of a name."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     words = plain.casefold().replace(".", "").replace("’", "'").split()

@@ -64,7 +64,7 @@ def keys(item: Evidence) -> Iterator[str]:
     yield f"text {content_hash(' '.join(item.body.split()))}"
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Removes differences of case and Unicode form from a text."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
@@ -134,7 +134,7 @@ def _signature(shingles: Hashes) -> Hashes:
 
 def _shingles(text: str) -> Hashes:
     """Hashes runs of words, or of characters in scripts without spaces."""
-    plain = folded(text)
+    plain = fold_text(text)
     words = re.findall(r"\w+", plain) or list(plain)
     letters = "".join(words)
     if len(UNSPACED.findall(letters)) * 2 > len(letters):

@@ -392,7 +392,8 @@ def private_socket(info: tuple[Any, ...]) -> socket.socket:
     family, kind, protocol, _, address = info
     ip = ipaddress.ip_address(address[0].partition("%")[0])
     if any(
-        candidate.is_link_local or candidate in METADATA for candidate in (ip, _embedded(ip) or ip)
+        candidate.is_link_local or candidate in METADATA
+        for candidate in (ip, _embedded_ipv4(ip) or ip)
     ):
         raise PrivateAddressError(PRIVATE)
     return socket.socket(family, kind, protocol)
@@ -410,11 +411,13 @@ def is_public(address: str) -> bool:
         return False
     if isinstance(ip, ipaddress.IPv4Address):
         return ip.is_global and not ip.is_multicast
-    inner = _embedded(ip)
+    inner = _embedded_ipv4(ip)
     return is_public(str(inner)) if inner else ip in GLOBAL_IPV6 and ip.is_global
 
 
-def _embedded(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+def _embedded_ipv4(
+    ip: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> ipaddress.IPv4Address | None:
     """Extracts the IPv4 address embedded in an IPv6 address, if any."""
     if isinstance(ip, ipaddress.IPv4Address):
         return None

@@ -90,7 +90,7 @@ class FileSource:
         for pattern in self.patterns:
             named = self.folder / pattern
             if named.is_dir():
-                inside = [path for path in sorted(named.rglob("*")) if not _hidden(path, named)]
+                inside = [path for path in sorted(named.rglob("*")) if not _is_hidden(path, named)]
                 matching = [path for path in inside if path.suffix in READERS and path.is_file()]
                 unreadable += sum(path.is_file() for path in inside) - len(matching)
                 kinds = f"; a file is {', '.join(READERS)}"
@@ -106,7 +106,7 @@ class FileSource:
         return paths, unreadable
 
 
-def _hidden(path: Path, folder: Path) -> bool:
+def _is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 

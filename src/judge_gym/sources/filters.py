@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window
 from judge_gym.sources.countries import Country, find_country, names_country, outlet_country
-from judge_gym.sources.deduplication import UNSPACED, NearDuplicates, canonical_url, folded, keys
+from judge_gym.sources.deduplication import UNSPACED, NearDuplicates, canonical_url, fold_text, keys
 from judge_gym.sources.search import OnItem, SearchResult
 
 
@@ -214,7 +214,7 @@ class Query:
         """Tells whether a text matches, in whole words and regardless of case."""
         if not self.text:
             return True
-        plain = folded(text)
+        plain = fold_text(text)
         return all(
             any(_contains(plain, term) for term in group) for group in self.groups
         ) and not any(_contains(plain, term) for term in self.excluded)
@@ -226,7 +226,7 @@ class Query:
 
 
 def _contains(plain: str, term: str) -> bool:
-    words = folded(term).replace('"', " ").split()
+    words = fold_text(term).replace('"', " ").split()
     phrase = r"\s+".join(re.escape(word) for word in words)
     pattern = phrase if UNSPACED.search(phrase) else rf"(?<!\w){phrase}(?!\w)"
     return bool(words) and re.search(pattern, plain) is not None

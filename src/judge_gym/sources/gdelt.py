@@ -86,10 +86,10 @@ class GdeltSource:
         try:
             answer = json.loads(text, strict=False)  # titles may have control characters
         except json.JSONDecodeError:
-            return _shortened(text)
+            return _shorten(text)
         articles = answer.get("articles", []) if isinstance(answer, dict) else None
         if not isinstance(articles, list):
-            return _shortened(text)
+            return _shorten(text)
         return [_hit(row) for row in articles if isinstance(row, dict) and row.get("url")]
 
 
@@ -140,7 +140,7 @@ def _hit(row: dict[str, Any]) -> SearchHit:
     )
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """Shortens GDELT's message, which is plain text or HTML with status 200."""
     words = " ".join(re.sub(r"(?s)<(script|style).*?</\1>|<[^>]*>", " ", text[:5000]).split())
     return f"it answers {words[:200]!r}" if words else "its answer is empty"

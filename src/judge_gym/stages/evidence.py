@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from judge_gym.axes import Design
 from judge_gym.records import Completion, Draw, Evidence, Message, Request, View
 from judge_gym.stages.fidelity import check_view
-from judge_gym.stages.prompts import failure, instructions, tagged
+from judge_gym.stages.prompts import enclose_in_tags, failure, instructions
 
 MAX_WORDS = 150
 INSTRUCTIONS = "You reduce a text to its facts and leave its style and rhetoric behind."
@@ -41,7 +41,9 @@ class Neutralizer:
                 model=editor,
                 messages=(
                     system,
-                    Message("user", (tagged(item.text, slots.material.upper()), "\n\n", task)),
+                    Message(
+                        "user", (enclose_in_tags(item.text, slots.material.upper()), "\n\n", task)
+                    ),
                 ),
                 draw=Draw("view"),
             )

@@ -90,15 +90,15 @@ def check_view(text: str, source: str, max_words: int) -> dict[str, Any]:
     }
 
 
-def flagged(checks: Mapping[str, Any]) -> bool:
+def needs_review(checks: Mapping[str, Any]) -> bool:
     """Whether a view should be reviewed."""
     return bool(checks["too_long"] or checks["numbers"] or checks["names"])
 
 
-def marked(text: str, checks: Mapping[str, Any]) -> list[tuple[str, bool]]:
+def split_at_flags(text: str, checks: Mapping[str, Any]) -> list[tuple[str, bool]]:
     """Splits a view into pieces, each with whether it is a number or name that is flagged.
 
-    >>> marked("In Oslo 1,200 met.", {"numbers": ["1200"], "names": ["Oslo"]})
+    >>> split_at_flags("In Oslo 1,200 met.", {"numbers": ["1200"], "names": ["Oslo"]})
     [('In ', False), ('Oslo', True), (' ', False), ('1,200', True), (' met.', False)]
     """
     names = sorted(checks["names"], key=len, reverse=True)
@@ -106,7 +106,7 @@ def marked(text: str, checks: Mapping[str, Any]) -> list[tuple[str, bool]]:
     pieces: list[tuple[str, bool]] = []
     end = 0
     for match in re.finditer(words + NUMBER.pattern, text):
-        stated = set(_written(_latin_digits(match[0])))
+        stated = set(_digits_in(_latin_digits(match[0])))
         if match[0] in names or stated & set(checks["numbers"]):
             pieces += [(text[end : match.start()], False), (match[0], True)]
             end = match.end()
@@ -119,7 +119,7 @@ def marked(text: str, checks: Mapping[str, Any]) -> list[tuple[str, bool]]:
 def _source_numbers(text: str) -> set[str]:
     """Collects every number of a text, however it is written, in a normalised form."""
     text = _latin_digits(text)
-    numbers = set(_written(text)) | {str(number) for number in _spelled(text)}
+    numbers = set(_digits_in(text)) | {str(number) for number in _numbers_in_words(text)}
     numbers |= {_plain(match[0].replace(" ", "")) for match in SPACED.finditer(text)}
     months = [month[:3].casefold() for month in MONTHS]
     return numbers | {str(months.index(m[0][:3].casefold()) + 1) for m in MONTH.finditer(text)}
@@ -134,10 +134,10 @@ def _view_numbers(text: str, codes: Mapping[int, re.Match[str]], known: set[str]
         end = match.end()
     plain = NUMBERING.sub(" ", _latin_digits("".join([*parts, text[end:]])))
     joined = SPACED.sub(lambda m: " " if _plain(m[0].replace(" ", "")) in known else m[0], plain)
-    return set(_written(joined))
+    return set(_digits_in(joined))
 
 
-def _written(text: str) -> Iterator[str]:
+def _digits_in(text: str) -> Iterator[str]:
     for match in NUMBER.finditer(POINT_FIRST.sub("0.", text)):
         marks = re.findall(r"\D", match[0])
         if len(marks) > 1 and not THOUSANDS.fullmatch(match[0]):  # a date: 03.05.2024
@@ -162,7 +162,7 @@ def _plain(number: str) -> str:
     return (before.lstrip("0") or "0") + (f".{after}" if after else "")
 
 
-def _spelled(text: str) -> Iterator[int]:
+def _numbers_in_words(text: str) -> Iterator[int]:
     """Yields the numbers that a text writes in words: two hundred and fifty."""
     total = current = 0
     open_ = False
@@ -202,7 +202,7 @@ def _codes(text: str) -> Iterator[re.Match[str]]:
 def _unknown_codes(
     codes: Iterable[re.Match[str]], source: str, known: set[str], numbers: set[str]
 ) -> list[str]:
-    chunks = {_folded(chunk.strip(AROUND)) for chunk in source.split()}
+    chunks = {_fold(chunk.strip(AROUND)) for chunk in source.split()}
     codes_found: dict[str, None] = {}
     for match in codes:
         parts = re.findall(r"\d+|[^\W\d_]+", _latin_digits(match[0]))
@@ -210,7 +210,7 @@ def _unknown_codes(
             _plain(part) in numbers if part.isdecimal() else _occurs_in(part, known)
             for part in parts
         )
-        if _folded(match[0]) not in chunks and not apart:
+        if _fold(match[0]) not in chunks and not apart:
             codes_found.setdefault(match[0])
     return list(codes_found)
 
@@ -256,12 +256,12 @@ def _occurs_in(word: str, known: set[str]) -> bool:
 @lru_cache(maxsize=8192)
 def _forms(word: str) -> frozenset[str]:
     """Lists the possible spellings of a word, without case, accents and dots."""
-    spelled = _folded(unicodedata.normalize("NFC", word).casefold().translate(SPELLED))
-    forms = {_folded(word), spelled}
+    spelled = _fold(unicodedata.normalize("NFC", word).casefold().translate(SPELLED))
+    forms = {_fold(word), spelled}
     return frozenset(forms | {form.replace(".", "") for form in forms})
 
 
-def _folded(word: str) -> str:
+def _fold(word: str) -> str:
     if word.isascii():
         return word.lower()
     plain = unicodedata.normalize("NFKD", word).casefold().translate(PLAIN)

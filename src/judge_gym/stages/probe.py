@@ -24,7 +24,9 @@ End your response exactly like this:
 PROBABILITY: a number from 0 to 1"""
 
 
-def prompted(display: Display, stages: Sequence[int], *, flipped: bool) -> list[tuple[str, int]]:
+def prompted_labels(
+    display: Display, stages: Sequence[int], *, flipped: bool
+) -> list[tuple[str, int]]:
     """Lists the labels and stages that a probe of a verdict names, as they were shown.
 
     They are in display order, so that the list does not reveal the order of the scale.
@@ -62,7 +64,7 @@ class Prober:
         sample, slots, judge = target.sample, self.design.prompt.slots.prober, self.design.judge
         decoded = self._display(sample)
         prompt_display = decoded.flipped() if sample.flipped else decoded
-        labelled = prompted(decoded, sample.stages, flipped=sample.flipped)
+        labelled = prompted_labels(decoded, sample.stages, flipped=sample.flipped)
         noun = "stage" if sample.rubric.kind == "ordinal" else "option"
         labels = [label for label, _ in labelled]
         named = ", ".join(

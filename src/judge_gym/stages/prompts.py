@@ -39,9 +39,9 @@ SECTIONS_HEAD = (
 NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
-def tagged(text: str, heading: str, tag: str = "evidence") -> str:
+def enclose_in_tags(text: str, heading: str, tag: str = "evidence") -> str:
     """Encloses untrusted text in tags that it cannot close."""
-    return _enclosed(text, f"{heading}\n{EVIDENCE_HEAD}", tag)
+    return _enclose(text, f"{heading}\n{EVIDENCE_HEAD}", tag)
 
 
 def evidence_block(
@@ -53,14 +53,14 @@ def evidence_block(
     the order shown.
     """
     if fields:
-        sections = [_enclosed(part, name.upper()) for name, part in fields.items()]
+        sections = [_enclose(part, name.upper()) for name, part in fields.items()]
         return "\n\n".join(["EVIDENCE", SECTIONS_HEAD, *sections])
     if not item.responses:
-        return tagged(text, "EVIDENCE")
+        return enclose_in_tags(text, "EVIDENCE")
     # "First" and "second", not letters: those are the labels of the rubric.
     first, second = reversed(item.responses) if flipped else item.responses
     parts = {"PROMPT": text, "FIRST RESPONSE": first, "SECOND RESPONSE": second}
-    blocks = [_enclosed(part, heading) for heading, part in parts.items()]
+    blocks = [_enclose(part, heading) for heading, part in parts.items()]
     return "\n\n".join(["EVIDENCE", PAIR_HEAD, *blocks])
 
 
@@ -70,7 +70,7 @@ def shown_evidence(design: Design, item: Evidence, text: str, *, flipped: bool) 
     return evidence_block(item, text, fields=fields, flipped=flipped)
 
 
-def _enclosed(text: str, heading: str, tag: str = "evidence") -> str:
+def _enclose(text: str, heading: str, tag: str = "evidence") -> str:
     nonce = content_hash(text)[:12]
     return f"{heading}\n<{tag}-{nonce}>\n{text}\n</{tag}-{nonce}>"
 
@@ -93,7 +93,7 @@ def instructions(design: Design, stage: StageName, persona: str, text: str) -> M
     return Message("system", (" ".join(sentences),))
 
 
-def numbered(steps: Sequence[str]) -> str:
+def number_steps(steps: Sequence[str]) -> str:
     """Writes the steps of a task as a numbered list."""
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
 

@@ -21,7 +21,7 @@ from judge_gym.stages.prompts import (
     display,
     failure,
     instructions,
-    numbered,
+    number_steps,
     rubric_block,
     shown_evidence,
 )
@@ -67,7 +67,7 @@ class Scorer:
         persona = self.design.prompt.slots.scorer.persona
         system = instructions(self.design, "scorer", persona, INSTRUCTIONS)
         verdict = self.design.verdict.resolve()
-        task = f"TASK\n{numbered(verdict.steps)}"
+        task = f"TASK\n{number_steps(verdict.steps)}"
         return [self._request(target, system, task, verdict) for target in targets]
 
     def _request(

@@ -124,14 +124,14 @@ class PromptTemplate:
 
     def check(self, pool: Pool, rubric: Rubric | None, *, neutralized: bool = False) -> None:
         """Refuses placeholders that the items cannot fill, and labels that the rubric lacks."""
-        if neutralized and not self._used.isdisjoint(pool.field_names):
+        if neutralized and not self._placeholders.isdisjoint(pool.field_names):
             raise DesignError(
                 f"{self.name} shows named parts of items, which no editor neutralizes; leave "
                 "evidence.view out, or show {text}"
             )
         choices = (*_item_names(pool), "rubric", "labels")
         for name in PLACEHOLDERS:
-            if name in self._used and name not in choices:
+            if name in self._placeholders and name not in choices:
                 placeholders = [f"{{{choice}}}" for choice in choices]
                 raise DesignError(
                     f"{self.name}: these items have no {name} for {{{name}}}; choose "
@@ -159,7 +159,7 @@ class PromptTemplate:
 
     def doubts(self, pool: Pool, rubric: Rubric | None) -> Iterator[str]:
         """Yields what is missing in the prompt, for a plan."""
-        used = self._used
+        used = self._placeholders
         judged = [name for name in _item_names(pool) if name in JUDGED_PARTS] or pool.field_names
         if used.isdisjoint(["text", *judged]):
             placeholders = " or ".join(f"{{{name}}}" for name in judged)
@@ -172,7 +172,7 @@ class PromptTemplate:
                 yield f"{{{name}}} is empty for {lacking} of {len(pool.items)} items"
         if "{{" in self.body:
             yield "contains {{, which is sent as it stands; in a format string it means one brace"
-        said = self._said(rubric)
+        said = self._own_words(rubric)
         exits = [word for word, label in self.labels.items() if label == ABSTAIN] or [ABSTAIN]
         if not any(_names(said, word) for word in exits):
             yield (
@@ -191,11 +191,11 @@ class PromptTemplate:
             yield f"does not name the JSON key {self.key!r} from which the verdict is read"
 
     @property
-    def _used(self) -> frozenset[str]:
+    def _placeholders(self) -> frozenset[str]:
         """The placeholders of the prompt."""
         return frozenset(PLACEHOLDER.findall(f"{self.system}\n{self.body}"))
 
-    def _said(self, rubric: Rubric | None) -> str:
+    def _own_words(self, rubric: Rubric | None) -> str:
         """Joins the words of the prompt, without any item."""
         values = self._rubric_values(rubric) if rubric else {}
         return "\n".join("".join(self.fill(text, values)) for text in (self.system, self.body))
@@ -283,7 +283,7 @@ def _check_pattern(pattern: str, name: str) -> None:
     if len(pattern) > MAX_PATTERN:
         raise DesignError(f"{name}: a pattern has at most {MAX_PATTERN} characters")
     try:
-        compiled = _compiled(pattern)
+        compiled = _compile(pattern)
     except regex.error as error:
         raise DesignError(f"{name}: broken pattern {pattern!r}: {error}") from error
     if compiled.groups != 1:
@@ -305,14 +305,14 @@ def _check_pattern(pattern: str, name: str) -> None:
 def _last_group(pattern: str, text: str) -> str | None:
     """Finds the group of a pattern's last match. None means no match in time."""
     try:
-        matches = [*_compiled(pattern).finditer(text, timeout=SECONDS)]
+        matches = [*_compile(pattern).finditer(text, timeout=SECONDS)]
     except TimeoutError:
         return None
     return matches[-1][1] if matches else None
 
 
 @lru_cache(maxsize=64)
-def _compiled(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     return regex.compile(pattern)
 
 

@@ -318,7 +318,7 @@ def _read_value(value: Any, choices: Choices, method: Method, abstain: bool) -> 
             ]
             if any(verdict.status != "scored" for verdict in singles):
                 return ABSTAINED if singles == [ABSTAINED] else FAILED
-            return _chosen([verdict.labels[0] for verdict in singles], choices.labels, method)
+            return _verdict_of([verdict.labels[0] for verdict in singles], choices.labels, method)
         case _:
             return FAILED
 
@@ -380,7 +380,7 @@ def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verd
         return FAILED
     if ABSTAIN in labels:
         return ABSTAINED if abstain and set(labels) == {ABSTAIN} else FAILED
-    return _chosen(labels, choices.labels, method)
+    return _verdict_of(labels, choices.labels, method)
 
 
 def _beside(
@@ -399,7 +399,7 @@ def _beside(
     return _plain(gloss["name"]) == choices.names[label], gloss.end()
 
 
-def _chosen(chosen: Sequence[str], labels: Sequence[str], method: Method) -> Verdict:
+def _verdict_of(chosen: Sequence[str], labels: Sequence[str], method: Method) -> Verdict:
     """Orders distinct labels as displayed. A single verdict must have exactly one."""
     ordered = tuple(label for label in labels if label in chosen)
     if not ordered or (method == "single" and len(ordered) > 1):

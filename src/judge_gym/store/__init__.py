@@ -11,6 +11,7 @@ from judge_gym.store.experiments import Experiments, Page, Studies
 from judge_gym.store.identity import Identity
 from judge_gym.store.in_flight import Claims, InFlight
 from judge_gym.store.items import Items
+from judge_gym.store.labels import LabelQueues, Labels
 from judge_gym.store.leases import Leases
 from judge_gym.store.ledger import Answer, Attempt, Ledger, Payer
 from judge_gym.store.ledger_export import Exported, export_ledger
@@ -99,6 +100,8 @@ class Store:
         self.usage = Usage(database)
         self.in_flight = InFlight(database)
         self.usage_totals = UsageTotals(database)
+        self.labels = Labels(database)
+        self.label_queues = LabelQueues(database)
         self.splits = Splits(database)
         self.study_results = StudyResults(database)
         self.suites = Suites(database, self.ledger)

@@ -30,11 +30,11 @@ from judge_gym.records.environment import DATABASE_URL, PROFILE
 from judge_gym.store import tables as t
 from judge_gym.store.unused_file import folder_lock
 
-HEAD = "0026"
+HEAD = "0027"
 """The newest schema revision, as a test checks."""
-NEEDED = "0026"
+NEEDED = "0027"
 """The oldest schema revision that this version works with."""
-OLDEST = "0026"
+OLDEST = "0027"
 """The oldest schema revision that can be upgraded; those before it were never released."""
 REVISION = re.compile(r"\d{4}")
 """What a revision looks like; another application's migrations name theirs differently."""

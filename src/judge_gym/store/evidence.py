@@ -1,4 +1,4 @@
-"""Evidence: windows, items, pools, views by editors, and people's labels."""
+"""Evidence: windows, items, pools and views by editors."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,8 +22,7 @@ from judge_gym.records import (
 )
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
-from judge_gym.store.ledger import CHUNK, Ledger, by_key
-from judge_gym.store.study_results import record_correction
+from judge_gym.store.ledger import Ledger, by_key
 
 UNSCORED = tuple(status for status in STATUSES if status != "scored")
 """The statuses of a failed view, rubric or critique, which a later one replaces."""
@@ -384,68 +383,9 @@ class EvidenceRecords:
         found = {row["id"]: row for tag in tags for row in self._database.rows(query, {"tag": tag})}
         return list(found.values())
 
-    # --- labels ----------------------------------------------------------------------------------
-
-    def save_labels(self, rows: Iterable[Mapping[str, Any]], *, replace: bool) -> dict[str, int]:
-        """Saves labels; one that differs from the rater's earlier label needs `replace`."""
-        label = t.labels.c
-        counts = {"new": 0, "same": 0, "changed": 0}
-        given = [dict(row) for row in rows]
-        new: dict[tuple[Any, ...], dict[str, Any]] = {}
-        with self._database.begin() as connection:
-            before = _labels_of(connection, {row["evidence_id"] for row in given})
-            for row in given:
-                key = tuple(row[name] for name in KEY)
-                stage = before.get(key)
-                kind = "new" if stage is None else "same" if stage == row["stage"] else "changed"
-                counts[kind] += 1
-                if kind == "changed" and not replace:
-                    raise ConflictError(
-                        f"{row['rater']} gave evidence {row['evidence_id']} the stage {stage!r}, "
-                        f"now {row['stage']!r}; nothing was imported; `replace` takes the new ones"
-                    )
-                if kind == "new" or key in new:
-                    new[key] = row
-                elif kind == "changed":
-                    mine = sa.and_(*(label[name] == row[name] for name in KEY))
-                    connection.execute(t.labels.update().where(mine).values(stage=row["stage"]))
-                before[key] = row["stage"]
-            if new:
-                connection.execute(t.labels.insert(), [*new.values()])
-            if counts["changed"]:
-                record_correction(connection, "labels")
-        return counts
-
-    def labels(self) -> list[dict[str, Any]]:
-        """Returns all labels, in the order in which they were given."""
-        label = t.labels.c
-        evidence = label.evidence_id.label("evidence")
-        query = sa.select(
-            evidence, t.evidence.c.title, label.concept, label.rater, label.stage
-        ).join(t.evidence, t.evidence.c.id == label.evidence_id)
-        return self._database.rows(query.order_by(label.id))
-
     def all_evidence(self) -> tuple[Evidence, ...]:
         """Returns every item of the lab."""
         return self._evidence(_items(sa.null().label("truth")).order_by(t.evidence.c.id))
-
-
-KEY = ("evidence_id", "concept", "rater")
-
-
-def _labels_of(
-    connection: sa.Connection, evidence_ids: Collection[int]
-) -> dict[tuple[Any, ...], str]:
-    """Returns the stored labels of items, by `KEY`."""
-    label, ids = t.labels.c, sorted(evidence_ids)
-    query = sa.select(*(label[name] for name in KEY), label.stage)
-    return {
-        tuple(key): stage
-        for start in range(0, len(ids), CHUNK)
-        for *key, stage in connection.execute(
-            query.where(label.evidence_id.in_(ids[start : start + CHUNK]))
-        )
-    }
 
 
 def _row(text: str, item: Evidence) -> dict[str, Any]:

@@ -409,6 +409,7 @@ class Studies:
         queries += [
             sa.select(sa.func.count()).select_from(mine.subquery()),
             sa.select(sa.func.count()).select_from(t.labels),
+            sa.select(sa.func.count()).select_from(t.label_queues),
             sa.select(sa.func.count()).select_from(_versions(study).subquery()),
             sa.select(sa.func.count()).select_from(t.corrections),
         ]

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from judge_gym.store import tables as t
 from judge_gym.store.database import Database
+from judge_gym.store.labels import latest_labels
 from judge_gym.store.ledger import latest_attempt
 from judge_gym.store.samples import PARAMETERS
 
@@ -107,6 +108,7 @@ class Items:
         query = (
             sa.select(label.evidence_id, label.stage, sa.func.count(label.rater.distinct()))
             .where(label.evidence_id.in_(items), label.concept.in_(["", concept]))
+            .where(latest_labels())
             .group_by(label.evidence_id, label.stage)
         )
         with self._database.read() as connection:
@@ -119,6 +121,7 @@ class Items:
         query = (
             sa.select(label.evidence_id, label.rater, label.stage)
             .where(label.evidence_id.in_(items), label.concept.in_(["", concept]))
+            .where(latest_labels())
             .order_by(label.id)
         )
         with self._database.read() as connection:
@@ -128,7 +131,8 @@ class Items:
         """Returns the people who labelled items of pools, by name."""
         member = t.pool_items.c
         items = sa.select(member.evidence_id).where(member.pool_id.in_([*pools]))
-        query = sa.select(t.labels.c.rater).where(t.labels.c.evidence_id.in_(items)).distinct()
+        named = sa.select(t.labels.c.rater).where(t.labels.c.evidence_id.in_(items))
+        query = named.where(latest_labels()).distinct()
         return sorted(self._database.scalars(query))
 
     def has_pairs(self, pools: Iterable[int]) -> bool:
@@ -157,6 +161,7 @@ class Items:
         query = (
             sa.select(label.rater, label.stage)
             .where(label.evidence_id == evidence, label.concept.in_(["", concept]))
+            .where(latest_labels())
             .order_by(label.rater, label.id)
         )
         with self._database.read() as connection:

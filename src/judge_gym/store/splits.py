@@ -1,4 +1,4 @@
-"""Splits of studies into train and test, and how often each test part was read."""
+"""Splits of studies into train, dev and test, and how often each test part was read."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,9 +18,10 @@ class Split:
     """The split of a study's items."""
 
     seed: int
-    test_share: float
-    items: Mapping[int, bool]
-    """Whether each item is in the test part, by its number."""
+    shares: Mapping[str, float]
+    """The share of clusters in each part."""
+    items: Mapping[int, str]
+    """The part of each item, by its number."""
     uses: int
     """How many different estimates were read from the test part."""
 
@@ -37,21 +38,27 @@ class Splits:
         if stored is None:
             return None
         i, u = t.split_items.c, t.split_uses.c
-        items = self._database.pairs(sa.select(i.evidence_id, i.test).where(i.study == study))
+        items = self._database.pairs(sa.select(i.evidence_id, i.part).where(i.study == study))
         uses = self._database.scalar(sa.select(sa.func.count()).where(u.study == study))
-        return Split(stored.seed, stored.test_share, items, uses)
+        return Split(stored.seed, stored.shares, items, uses)
 
     def save(
-        self, study: str, seed: int, test_share: float, items: Mapping[int, bool], *, replace: bool
+        self,
+        study: str,
+        seed: int,
+        shares: Mapping[str, float],
+        items: Mapping[int, str],
+        *,
+        replace: bool,
     ) -> None:
         """Saves a split, or adds items to it; with `replace`, instead of the one before."""
         row = {
             "study": study,
             "seed": seed,
-            "test_share": test_share,
+            "shares": dict(shares),
             "created": datetime.now(UTC),
         }
-        rows = [{"study": study, "evidence_id": id, "test": test} for id, test in items.items()]
+        rows = [{"study": study, "evidence_id": id, "part": part} for id, part in items.items()]
         with self._database.begin() as connection:
             if replace:
                 for table in (t.splits, t.split_items):  # uses stay: what was seen stays seen

@@ -200,21 +200,66 @@ pool_names = _table(
     sa.Column("frozen", UtcDateTime, nullable=False),
 )
 
-labels = _table(
+labels = _table(  # append-only: of a rater's labels of an item the latest counts
     "labels",
     _id(),
-    sa.Column("evidence_id", _to("evidence.id"), nullable=False, index=True),
+    sa.Column("evidence_id", _to("evidence.id"), nullable=False),
     sa.Column("concept", sa.String, nullable=False),  # empty: any concept
     sa.Column("rater", sa.String, nullable=False),
-    sa.Column("stage", sa.String, nullable=False),  # a number, or a label of the rubric
-    sa.UniqueConstraint("evidence_id", "concept", "rater"),
+    # A number, or a label of the rubric; null where the person cannot judge the item.
+    sa.Column("stage", sa.String),
+    sa.Column("kind", sa.String, nullable=False),  # imported, given or adjudicated
+    sa.Column("confidence", sa.String),
+    sa.Column("note", sa.Text),
+    sa.Column("queue_id", _to("label_queues.id")),
+    sa.Column("shown", sa.String(64)),  # a hash of the item and the rubric that the person saw
+    sa.Column("given", UtcDateTime, nullable=False),
+    sa.Index("ix_labels_rater", "evidence_id", "concept", "rater", "id"),
 )
 
-splits = _table(  # of a study's items into train and test
+label_queues = _table(  # which items of a study people were asked to label, and how
+    "label_queues",
+    _id(),
+    sa.Column("study", sa.String, nullable=False, index=True),
+    sa.Column("concept", sa.String, nullable=False),
+    sa.Column("tag", sa.String),  # the experiment whose wording and view people see
+    sa.Column("rubric", JSON, nullable=False),  # {"kind", "stages": [[label, criteria, ...], ...]}
+    sa.Column("draw", JSON, nullable=False),  # how items were drawn: seed, items, core, overlap
+    sa.Column("created", UtcDateTime, nullable=False),
+)
+
+label_queue_items = _table(
+    "label_queue_items",
+    sa.Column("queue_id", _to("label_queues.id"), primary_key=True),
+    sa.Column("evidence_id", _to("evidence.id"), primary_key=True),
+    # The chance with which it was drawn; null for a disputed item that enters no rate.
+    sa.Column("probability", sa.Float),
+)
+
+label_assignments = _table(
+    "label_assignments",
+    sa.Column("queue_id", _to("label_queues.id"), primary_key=True),
+    sa.Column("rater", sa.String, primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("evidence_id", _to("evidence.id"), nullable=False),
+    sa.Column("flipped", sa.Boolean, nullable=False),  # a pair in reverse order
+)
+
+label_reviews = _table(  # append-only: what a rater says of a judge's reasoning, after the queue
+    "label_reviews",
+    _id(),
+    sa.Column("queue_id", _to("label_queues.id"), nullable=False),
+    sa.Column("rater", sa.String, nullable=False),
+    sa.Column("sample_id", sa.Integer, nullable=False),
+    sa.Column("sound", sa.Boolean, nullable=False),
+    sa.Column("given", UtcDateTime, nullable=False),
+)
+
+splits = _table(  # of a study's items into train, dev and test
     "splits",
     sa.Column("study", sa.String, primary_key=True),
     sa.Column("seed", sa.Integer, nullable=False),
-    sa.Column("test_share", sa.Float, nullable=False),
+    sa.Column("shares", JSON, nullable=False),  # of clusters, by part
     sa.Column("created", UtcDateTime, nullable=False),
 )
 
@@ -222,7 +267,7 @@ split_items = _table(
     "split_items",
     sa.Column("study", sa.String, primary_key=True),
     sa.Column("evidence_id", _to("evidence.id"), primary_key=True),
-    sa.Column("test", sa.Boolean, nullable=False),
+    sa.Column("part", sa.String, nullable=False),
 )
 
 split_uses = _table(  # append-only: the estimates that were read from a test part
@@ -422,6 +467,10 @@ tokens = _table(  # for access over the network; only a hash of the secret is st
     sa.Column("created", UtcDateTime, nullable=False),
     sa.Column("used", UtcDateTime),
     sa.Column("revoked", UtcDateTime),
+    sa.Column("expires", UtcDateTime),
+    # Of a token with the scope `label`: the one queue and rater that it is for.
+    sa.Column("queue_id", _to("label_queues.id")),
+    sa.Column("rater", sa.String),
     _unique_where("revoked IS NULL", "uq_tokens_live", "name"),
 )
 

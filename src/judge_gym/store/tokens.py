@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -15,8 +15,9 @@ from judge_gym.errors import ConflictError, DesignError, NotFoundError, ReadOnly
 from judge_gym.store.database import Database
 from judge_gym.store.tables import tokens
 
-Scope = Literal["read", "write"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
+Scope = Literal["read", "write", "label"]
+SCOPES: tuple[Scope, ...] = ("read", "write")
+"""The scopes of tokens that users create; a link to label items creates its own."""
 PREFIX = "jg_"
 """The prefix by which scanners of logs and repositories recognise a secret."""
 FRESH = timedelta(minutes=1)
@@ -33,6 +34,10 @@ class Token:
     created: datetime
     used: datetime | None
     revoked: datetime | None
+    expires: datetime | None = None
+    queue: int | None = None
+    """The queue that a token with the scope `label` is for."""
+    rater: str | None = None
 
 
 class Tokens:
@@ -58,6 +63,24 @@ class Tokens:
         assert inserted is not None
         return Token(inserted[0], name, scope, now, None, None), secret
 
+    def create_link(self, queue: int, rater: str, expires: datetime) -> str:
+        """Creates the token of a rater's link in place of an earlier one; returns its secret."""
+        secret, now = new_secret(), datetime.now(UTC)
+        row = {
+            "name": f"label {queue} {rater}",
+            "scope": "label",
+            "hash": hash_of(secret),
+            "created": now,
+            "expires": expires,
+            "queue_id": queue,
+            "rater": rater,
+        }
+        earlier = sa.and_(tokens.c.name == row["name"], tokens.c.revoked.is_(None))
+        with self._database.begin() as connection:
+            connection.execute(tokens.update().where(earlier).values(revoked=now))
+            connection.execute(tokens.insert(), row)
+        return secret
+
     def find(self, secret: str) -> Token | None:
         """Returns the valid token of a secret and records its use; None if there is none."""
         hashed = hash_of(secret)
@@ -66,6 +89,8 @@ class Tokens:
         if row is None or not hmac.compare_digest(row.hash, hashed):
             return None
         token, now = _token(row), datetime.now(UTC)
+        if token.expires is not None and token.expires <= now:
+            return None
         stale = token.used is None or token.used < now - FRESH
         if stale and self._database.may_write:  # reading needs no profile
             with suppress(ReadOnlyDatabase), self._database.begin() as connection:
@@ -105,4 +130,14 @@ def hash_of(secret: str) -> str:
 
 
 def _token(row: sa.Row[Any]) -> Token:
-    return Token(row.id, row.name, row.scope, row.created, row.used, row.revoked)
+    return Token(
+        id=row.id,
+        name=row.name,
+        scope=row.scope,
+        created=row.created,
+        used=row.used,
+        revoked=row.revoked,
+        expires=row.expires,
+        queue=row.queue_id,
+        rater=row.rater,
+    )

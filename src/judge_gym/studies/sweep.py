@@ -18,7 +18,7 @@ from judge_gym.records import (
     TaskType,
     content_hash,
     digest,
-    graded,
+    grade_items,
 )
 from judge_gym.studies.file import Study, TaskSpec
 from judge_gym.studies.yaml_lines import errors_at
@@ -275,7 +275,7 @@ def with_rubric(task: Task, rubric: Rubric | None) -> Task:
     if rubric is None:
         return task
     task_rubric = replace(rubric, concept=task.concept, country=task.country)
-    pool = replace(task.pool, items=graded(task.pool.items, task_rubric))
+    pool = replace(task.pool, items=grade_items(task.pool.items, task_rubric))
     return replace(task, rubric=task_rubric, pool=pool)
 
 

@@ -156,7 +156,7 @@ def ablate(
     # Every command knows conditions; what compares them costs a second to load.
     from judge_gym.analysis.stats import comparisons, paired_tests
 
-    def corrected(p: Sequence[float]) -> list[float]:
+    def correct_p_values(p: Sequence[float]) -> list[float]:
         adjusted: list[float] = paired_tests.among_known(
             paired_tests.benjamini_hochberg, p
         ).tolist()
@@ -166,7 +166,7 @@ def ablate(
     sides = {name: counts(results) for name, results in under.items()}
     tested = {name: _changes(ours, theirs) for name, theirs in sides.items()}
     every = [change for changes in tested.values() for change in changes]
-    q = iter(corrected([change.p for change in every]))
+    q = iter(correct_p_values([change.p for change in every]))
     effects = []
     for name, theirs in sides.items():
         evals = sorted(ours.keys() | theirs.keys())
@@ -178,7 +178,7 @@ def ablate(
         compared = {change.eval for change in changes}
         unpaired = tuple(path for path in evals if path not in compared)
         effects.append(Effect(name, difference, paired.p, paired.test, nan, changes, unpaired))
-    q = iter(corrected([effect.p for effect in effects]))
+    q = iter(correct_p_values([effect.p for effect in effects]))
     return tuple(replace(effect, q=next(q)) for effect in effects)
 
 

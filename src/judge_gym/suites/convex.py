@@ -73,7 +73,7 @@ def import_convex(source: Path, folder: Path) -> Imported:
     imported = Imported(folder, packages=dict(PACKAGES))
     for eval_folder in folders:
         path = f"{eval_folder.parent.name}/{eval_folder.name}"
-        reason = _unmapped(eval_folder)
+        reason = _reason_not_to_run(eval_folder)
         if reason:
             imported.skipped[path] = reason
         else:
@@ -86,7 +86,7 @@ def import_convex(source: Path, folder: Path) -> Imported:
     return imported
 
 
-def _unmapped(place: Path) -> str:
+def _reason_not_to_run(place: Path) -> str:
     """Why an eval cannot run here, empty if it can."""
     for name in (place.parent.name, place.name):
         if not NAME.fullmatch(name):

@@ -42,7 +42,7 @@ def requests(
     system = prompts.SYSTEM + f" {prompts.WEB_SEARCH}" * condition.web_search
     shared = [prompts.FORMAT]
     if guidelines := condition.kept(suite.guidelines):
-        shared.append(_shown(guidelines))
+        shared.append(_guideline_text(guidelines))
     if condition.extra:
         shared.append(condition.extra)
     head = "\n\n".join(shared)
@@ -62,7 +62,7 @@ def requests(
     )
 
 
-def _shown(guidelines: Mapping[str, str]) -> str:
+def _guideline_text(guidelines: Mapping[str, str]) -> str:
     sections = "\n\n".join(f"## {name}\n{text}" for name, text in guidelines.items())
     return f"{prompts.GUIDELINES}\n\n{sections}"
 
@@ -76,7 +76,7 @@ def own_guidelines(name: str, text: str) -> Condition:
     sections = read_guidelines(text, name)
     if not sections:
         raise DesignError(f"the guidelines {name!r} are empty")
-    guidelines = _shown(sections)
+    guidelines = _guideline_text(sections)
     return Condition(f"{name}@{content_hash(guidelines)[:8]}", guidelines=False, extra=guidelines)
 
 

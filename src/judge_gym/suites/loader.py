@@ -179,7 +179,7 @@ def load_suite(path: Path | str) -> Suite:
         raise NotFoundError(f"no suite in {str(path)!r}: a suite is a folder with a suite.toml")
     about = _toml(file)
     valid_keys = ("name", "summary", "in_process", "limits", "steps", "tools", "conditions")
-    _known(about, valid_keys, "key", file)
+    _refuse_unknown_keys(about, valid_keys, "key", file)
     limits = _limits(Limits(), about.get("limits", {}), file)
     name = about.get("name")
     if not isinstance(name, str) or not name.strip():
@@ -233,7 +233,7 @@ def _evals(folder: Path, limits: Limits, steps: Iterable[str]) -> tuple[CodeTask
 def _eval(place: Path, category: str, name: str, limits: Limits, steps: Iterable[str]) -> CodeTask:
     file = place / "eval.toml"
     about = _toml(file) if file.is_file() else {}
-    _known(about, ("pipeline", "tests", "limits", "difficulty"), "key", file)
+    _refuse_unknown_keys(about, ("pipeline", "tests", "limits", "difficulty"), "key", file)
     pipeline = about.get("pipeline", "full")
     if pipeline not in PIPELINES:
         raise DesignError(unknown("pipeline", pipeline, PIPELINES, str(file)), choices=PIPELINES)
@@ -296,12 +296,12 @@ def _wrong_answers(
             )
         if parts[1] not in steps:
             raise DesignError(unknown("step", parts[1], steps, f"{name} in {file}"), choices=steps)
-        files = _edited(answer, edits, f"{name} in {file}")
+        files = _apply_edits(answer, edits, f"{name} in {file}")
         wrong_answers.append(WrongAnswer(name, parts[1], files))
     return tuple(wrong_answers)
 
 
-def _edited(answer: Mapping[str, str], edits: Any, where: str) -> dict[str, str]:
+def _apply_edits(answer: Mapping[str, str], edits: Any, where: str) -> dict[str, str]:
     """Replaces the one place of each edit's old text in an answer."""
     files = dict(answer)
     for edit in edits if isinstance(edits, list) else [edits]:
@@ -356,7 +356,7 @@ def _toml(path: Path) -> dict[str, Any]:
         raise DesignError(f"{path}: broken TOML: {error}") from error
 
 
-def _known(table: Any, known: Sequence[str], what: str, file: Path) -> None:
+def _refuse_unknown_keys(table: Any, known: Sequence[str], what: str, file: Path) -> None:
     if not isinstance(table, dict):
         raise DesignError(f"{table!r} in {file} is no table of {', '.join(known)}")
     for key in table:
@@ -373,7 +373,7 @@ def _words(value: Any, key: str, file: Path) -> tuple[str, ...]:
 
 def _limits(base: Limits, table: Any, file: Path) -> Limits:
     names = [field.name for field in fields(Limits)]
-    _known(table, names, "limit", file)
+    _refuse_unknown_keys(table, names, "limit", file)
     for name, value in table.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise DesignError(f"limit {name} in {file} is above 0; it has {value!r}")
@@ -383,12 +383,12 @@ def _limits(base: Limits, table: Any, file: Path) -> Limits:
 
 
 def _steps(table: Any, file: Path) -> dict[str, Step]:
-    _known(table, COMMANDS, "step", file)
+    _refuse_unknown_keys(table, COMMANDS, "step", file)
     if "tests" not in table:
         raise DesignError(f"{file} has no step 'tests'; steps are {', '.join(COMMANDS)}")
     steps = {}
     for name in (name for name in COMMANDS if name in table):
-        _known(table[name], ("command", "seconds"), "key", file)
+        _refuse_unknown_keys(table[name], ("command", "seconds"), "key", file)
         seconds = table[name].get("seconds", 60.0)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
             raise DesignError(f"seconds of step {name} in {file} is above 0; it has {seconds!r}")
@@ -420,7 +420,7 @@ def _conditions(table: Any, guidelines: Mapping[str, str], file: Path) -> dict[s
     conditions = dict(CONDITIONS)
     valid_keys = ("guidelines", "without", "web_search", "extra")
     for name, about in table.items():
-        _known(about, valid_keys, f"key of the condition {name!r}", file)
+        _refuse_unknown_keys(about, valid_keys, f"key of the condition {name!r}", file)
         settings: dict[str, Any] = {**about, "without": tuple(about.get("without", ()))}
         condition = Condition(name, **settings)
         for section in condition.without:

@@ -188,8 +188,8 @@ def _run(
     spec = {
         "isolation": isolation,
         "view": seen,
-        "command": [_filled(word, names) for word in job.command],
-        "env": {**_environment(job), **{k: _filled(v, names) for k, v in job.env.items()}},
+        "command": [_fill_in(word, names) for word in job.command],
+        "env": {**_environment(job), **{k: _fill_in(v, names) for k, v in job.env.items()}},
         "files": {f"work/{path}": text for path, text in job.files.items()}
         | {f"kit/{path}": text for path, text in job.kit.items()},
         "stdin": job.stdin,
@@ -246,7 +246,7 @@ def _others(isolation: Isolation) -> int:
     return count
 
 
-def _filled(word: str, names: Mapping[str, str]) -> str:
+def _fill_in(word: str, names: Mapping[str, str]) -> str:
     for name, path in names.items():
         word = word.replace(f"{{{name}}}", path)
     return word

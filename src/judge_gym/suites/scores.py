@@ -56,7 +56,7 @@ class RunScore:
     @property
     def estimate(self) -> "Estimate":
         """The score with its interval over evals: Clopper and Pearson's without replicates."""
-        return pooled([self])
+        return pool_runs([self])
 
     def within(self, category: str) -> "RunScore":
         """The score over the evals of a category."""
@@ -105,7 +105,7 @@ def run_score(
     )
 
 
-def pooled(runs: Iterable[RunScore]) -> "Estimate":
+def pool_runs(runs: Iterable[RunScore]) -> "Estimate":
     """Estimates the mean score of runs with an interval clustered by eval.
 
     The contribution of an eval to the mean, over all runs, is one value; for a single run without
@@ -185,7 +185,7 @@ def _row(model: str, condition: str, version: str, runs: list[RunScore]) -> Lead
         condition,
         version,
         runs=len(last),
-        score=pooled(last),
+        score=pool_runs(last),
         sd=float(np.std(scores)) if scores else float("nan"),
         evals=len({path for run in last for path, (_, n) in run.evals.items() if n}),
         passed=sum(run.passed for run in last),

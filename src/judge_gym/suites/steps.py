@@ -111,7 +111,7 @@ def run_reply(suite: Suite, task: CodeTask, text: str, sandbox: Sandbox) -> Eval
         step = StepResult(FILESYSTEM, "failed", 0.0, "; ".join(errors), output=text)
     else:
         return run_eval(suite, task, reply.files, sandbox)
-    skipped = [_skipped(name, FILESYSTEM) for name in COMMANDS if name in suite.steps]
+    skipped = [_skip(name, FILESYSTEM) for name in COMMANDS if name in suite.steps]
     return _result(suite, task, reply.files, [step, *skipped], sandbox)
 
 
@@ -138,7 +138,7 @@ def run_eval(
             reason = "the eval is static" if name in suite.steps else "the suite has no such step"
             results.append(StepResult(name, "skipped", 0.0, reason))
         elif stopped := next((r.name for r in results if _stops(r)), None):
-            results.append(_skipped(name, stopped))
+            results.append(_skip(name, stopped))
         elif name == "install":
             results.append(install(suite, sandbox.installed))
         else:
@@ -251,7 +251,7 @@ def _stops(result: StepResult) -> bool:
     return result.name in STOPPING and result.status in ("failed", "inconclusive")
 
 
-def _skipped(name: str, after: str) -> StepResult:
+def _skip(name: str, after: str) -> StepResult:
     return StepResult(name, "skipped", 0.0, f"{after} did not pass")
 
 

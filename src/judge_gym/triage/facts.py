@@ -283,7 +283,7 @@ def _earlier(
         steps=tuple(dict.fromkeys(failure.step for failure in failures)),
         fix=next((action for action in report.actions if names_eval(action, result, *rules)), None),
         version_changed=report.version != version,
-        changed_files=_changed(then, source) if then is not None else None,
+        changed_files=_changed_files(then, source) if then is not None else None,
     )
 
 
@@ -293,7 +293,7 @@ def names_eval(text: str, result: EvalResult, *others: str) -> bool:
     return any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) for name in names)
 
 
-def _changed(before: EvalSource, after: EvalSource) -> tuple[str, ...]:
+def _changed_files(before: EvalSource, after: EvalSource) -> tuple[str, ...]:
     """Names the files of an eval that differ."""
     old, new = _files(before), _files(after)
     return tuple(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))

@@ -146,10 +146,10 @@ def make_finding(case: Case, verdicts: Sequence[JudgeVerdict]) -> Finding:
         judges=judges,
         conflict=between,
         own_conflict=within,
-        explanations=_shown(explanations, counts, judges),
+        explanations=_choose_explanations(explanations, counts, judges),
         quotes=len(quotes),
         missing_quotes=sum(quote.part is None for quote in quotes),
-        supported=_supported(case, explanations) if known_gap else None,
+        supported=_is_on_record(case, explanations) if known_gap else None,
     )
 
 
@@ -235,7 +235,7 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _shown(
+def _choose_explanations(
     explanations: Sequence[Explanation],
     counts: VerdictCounts,
     judges: Mapping[str, VerdictCounts],
@@ -274,7 +274,7 @@ def _shown(
     )
 
 
-def _supported(case: Case, explanations: Sequence[Explanation]) -> bool:
+def _is_on_record(case: Case, explanations: Sequence[Explanation]) -> bool:
     """Tells whether a gap is on record for this failure, not only in a judge's opinion."""
     gaps = case.parts["gaps"] if case.facts.gap_entries else ""
     quoted = [
@@ -334,8 +334,8 @@ def read_remarks(reply: str) -> Remarks:
     reasoning = parts.get("reasoning") or parts[""]
     return Remarks(
         "\n".join(reasoning).strip(),
-        _quoted(parts.get("model code", [])),
-        _quoted(parts.get("expected code", [])),
+        _quote_of(parts.get("model code", [])),
+        _quote_of(parts.get("expected code", [])),
     )
 
 
@@ -375,7 +375,7 @@ def _free_text(reply: str) -> str:
     return reasoning if isinstance(reasoning, str) else reply
 
 
-def _quoted(lines: Sequence[str]) -> str:
+def _quote_of(lines: Sequence[str]) -> str:
     """Extracts a part's first fenced block, or all of it, or nothing for `NONE`."""
     if _NOTHING.fullmatch(next((line for line in lines if line.strip()), "")):
         return ""

@@ -331,7 +331,7 @@ def _conflicts(rows: ReportRows) -> Iterator[str]:
         [
             (
                 code(row.eval),
-                *(_judged(row.judges.get(name)) for name in judges),
+                *(_judges_cell(row.judges.get(name)) for name in judges),
                 *("none" if k is None else f"{k:.2f}" for k in (row.conflict, row.own_conflict)),
                 "**yes**" if row.disputed else "no",
             )
@@ -340,7 +340,7 @@ def _conflicts(rows: ReportRows) -> Iterator[str]:
     )
 
 
-def _judged(counts: VerdictCounts | None) -> str:
+def _judges_cell(counts: VerdictCounts | None) -> str:
     if counts is None or counts.share is None:
         return NO_VERDICT
     return f"{counts.label} {percent(counts.share)}"

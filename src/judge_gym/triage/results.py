@@ -145,7 +145,9 @@ def plain(text: str) -> str:
 def signatures(result: EvalResult) -> tuple[Signature, ...]:
     """Lists what the failed steps' reasons and outputs name, each once, ordered by kind."""
     steps = failed_steps(result)
-    text = "\n".join(line for step in steps for line in [*_reason(step), *_lines(printed(step))])
+    text = "\n".join(
+        line for step in steps for line in [*_reason(step), *_lines(printed_text(step))]
+    )
     names: dict[Signature, None] = {}
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
@@ -153,14 +155,14 @@ def signatures(result: EvalResult) -> tuple[Signature, ...]:
     return tuple(names)
 
 
-def printed(step: StepResult) -> str:
+def printed_text(step: StepResult) -> str:
     """What a step's tool printed. `filesystem` has no tool, and its output is the reply."""
     return "" if step.name == FILESYSTEM else step.output
 
 
 def error_lines(step: StepResult) -> list[str]:
     """Selects a failed step's lines that report errors, or else its last lines."""
-    lines = [line for line in _lines(printed(step)) if line.strip()]
+    lines = [line for line in _lines(printed_text(step)) if line.strip()]
     errors = [line for line in lines if re.match(r"E\s|FAILED\b|.*(?i:\berror\b)", line)]
     errors = errors or [line for line in lines if _PATTERNS[0][1].search(line)]
     return errors[:SHOWN_LINES] or lines[-SHOWN_LINES:]

@@ -245,10 +245,10 @@ def _texts(finding: Finding, steps: Sequence[StepResult]) -> Iterator[str]:
     for step in steps:
         if lines := error_lines(step):
             yield f"From the output of {code(step.name)}:"
-            yield fence("\n".join(map(_bounded, lines)))
+            yield fence("\n".join(map(_cut_line, lines)))
     if reply := plain(reply_of(finding.case.result)).strip():
         yield "The reply begins:"
-        yield fence("\n".join(map(_bounded, reply.splitlines()[:SHOWN_LINES])))
+        yield fence("\n".join(map(_cut_line, reply.splitlines()[:SHOWN_LINES])))
     if finding.supported is False:
         yield "No known gap of this eval matches the error, so nothing on record supports this."
     for explanation in finding.explanations:
@@ -273,10 +273,10 @@ def _snippet(title: str, quote: Quote) -> Iterator[str]:
     yield f"{title} ({where}):"
     lines = quote.text.splitlines()
     cut = [f"[{len(lines) - SNIPPET_LINES} lines left out]"] * (len(lines) > SNIPPET_LINES)
-    yield fence("\n".join([*map(_bounded, lines[:SNIPPET_LINES]), *cut]))
+    yield fence("\n".join([*map(_cut_line, lines[:SNIPPET_LINES]), *cut]))
 
 
-def _bounded(line: str) -> str:
+def _cut_line(line: str) -> str:
     return line if len(line) <= SNIPPET_WIDTH else f"{line[: SNIPPET_WIDTH - 1]}…"
 
 

@@ -19,7 +19,7 @@ from judge_gym.triage.results import (
     OVERLY_STRICT,
     failed_steps,
     plain,
-    printed,
+    printed_text,
     reply_of,
     result_name,
 )
@@ -112,7 +112,7 @@ def make_case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
     """Writes the evidence of one failure, bounded in length."""
     steps = failed_steps(result)
     files_by_part: dict[str, dict[str, str]] = {
-        "error": {step.name: f"{step.reason}\n\n{printed(step)}".strip() for step in steps},
+        "error": {step.name: f"{step.reason}\n\n{printed_text(step)}".strip() for step in steps},
         "task": {"": source.task},
         "candidate": {**({"": reply} if (reply := reply_of(result)) else {}), **result.files},
         "answer": dict(source.answer),
@@ -121,7 +121,7 @@ def make_case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
     }
     # The code of the tags hashes all of the material, so no part of it can hold its own tags.
     nonce = digest([result.path, files_by_part])[:12]
-    parts = {name: _shown(files, LIMITS[name], nonce) for name, files in files_by_part.items()}
+    parts = {name: _join_files(files, LIMITS[name], nonce) for name, files in files_by_part.items()}
     blocks = [
         f"EVAL {source.category}/{source.name}, failed at the step{'s' * (len(steps) > 1)} "
         + ", ".join(repr(plain(step.name)) for step in steps),
@@ -133,7 +133,7 @@ def make_case(result: EvalResult, source: EvalSource, facts: Facts) -> Case:
     return Case(result, facts, parts, evidence)
 
 
-def _shown(files: Mapping[str, str], limit: int, nonce: str) -> str:
+def _join_files(files: Mapping[str, str], limit: int, nonce: str) -> str:
     """Joins files, each cut to a fair share of the limit."""
     texts = {name: plain(text).strip("\n") for name, text in sorted(files.items())}
     shares = _shares({name: len(text) for name, text in texts.items()}, limit)

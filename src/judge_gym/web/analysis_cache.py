@@ -13,6 +13,7 @@ from judge_gym.errors import BusyError, ConflictError, DesignError, NotFoundErro
 from judge_gym.lab import Lab
 from judge_gym.lab.imports import load_analysis
 from judge_gym.lab.study_results import StudyResults
+from judge_gym.records import palette
 from judge_gym.web.api.parameters import from_app
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ MAX_ENTRIES, MAX_AGE = 24, 120.0
 """Analyses that are kept, and their age in seconds: `reparse` may change verdicts in place."""
 PATIENCE = 60.0
 """Seconds that a request waits while another analysis is computed."""
-INKS = {"light": "#1c1f24", "dark": "#e6e9ee"}
+INKS = {"light": palette.LIGHT["ink"], "dark": palette.DARK["ink"]}
 """The colour of text in figures by colour scheme, as in the style sheet."""
 
 

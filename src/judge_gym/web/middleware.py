@@ -33,6 +33,8 @@ READS = {
     *((verb.http_method, f"/api{verb.path}") for verb in VERBS if verb.effect == "reads"),
 }
 """Requests that change nothing, such as POST /api/plan: a reading token is enough."""
+LABELS = "/label"
+"""The pages on which raters label items; all that the token of a rater's link opens."""
 AGENTS = "/mcp"
 """The endpoint for agents, which calls the API with the token of each request."""
 HEADERS = {
@@ -176,8 +178,10 @@ class AccessMiddleware:
         agent = path == AGENTS
         api = path.startswith("/api") or agent
         cookies = headers.get("cookie", "") if not agent else ""  # no browser calls it
+        labels = _is_labelling(path)
+        authorization = headers.get("authorization", "")
         caller = await anyio.to_thread.run_sync(
-            self._auth.authenticate, headers.get("authorization", ""), cookies
+            lambda: self._auth.authenticate(authorization, cookies, labels=labels)
         )
         # A client that presents an invalid token may be guessing: it counts as anonymous.
         tokenless = "authorization" not in headers and "token" not in query
@@ -204,6 +208,7 @@ class AccessMiddleware:
                 caller,
                 "GET" if agent else method,
                 writes=method not in READ_METHODS and (method, path) not in READS,
+                labels=labels,
                 csrf=headers.get("x-csrf-token", ""),
                 origin=headers.get("origin", ""),
                 host=host,
@@ -224,9 +229,21 @@ class AccessMiddleware:
         response = RedirectResponse(target, 303)
         # A proxy's header may be forged; that only harms the sender's own session.
         https = "https" in (scope["scheme"], Headers(scope=scope).get("x-forwarded-proto"))
-        response.set_cookie(
-            self._auth.cookie, session, httponly=True, samesite="strict", secure=https
-        )
+        if _is_labelling(scope["path"]):
+            # A rater opens the link in a mail: a strict cookie would not be sent after the
+            # redirect. Whatever writes needs the value of X-CSRF-Token all the same.
+            response.set_cookie(
+                self._auth.label_cookie,
+                session,
+                path=LABELS,
+                httponly=True,
+                samesite="lax",
+                secure=https,
+            )
+        else:
+            response.set_cookie(
+                self._auth.cookie, session, httponly=True, samesite="strict", secure=https
+            )
         return response
 
     def _limited(self, receive: Receive) -> Receive:
@@ -261,6 +278,10 @@ def _is_score(path: str) -> bool:
     So does `/`, which without a token shows nothing else.
     """
     return path == "/" or any(path == prefix or path.startswith(f"{prefix}/") for prefix in SCORES)
+
+
+def _is_labelling(path: str) -> bool:
+    return path == LABELS or path.startswith(f"{LABELS}/")
 
 
 def _client_left(error: Exception) -> bool:

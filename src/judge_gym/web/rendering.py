@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from judge_gym.records import numbers
 from judge_gym.records.forest import Axis, row_svg
+from judge_gym.records.judge_table import answer
 from judge_gym.records.numbers import FORMATS, difference_with_interval, with_interval
 from judge_gym.web.markdown import markdown, rich_text
 from judge_gym.web.navigation import navigation, operators
@@ -88,7 +89,7 @@ def environment() -> "Environment":
     env.filters.update(duration=duration, markdown=markdown, rich_text=rich_text, signed=signed)
     env.filters.update(quantity=quantity, difference=difference_with_interval, initial=initial)
     env.filters.update(forest=forest, axis=axis)
-    env.filters.update(estimate=estimate, interval=interval, plain=plain)
+    env.filters.update(estimate=estimate, interval=interval, plain=plain, answer=answer)
     return env
 
 

@@ -33,6 +33,9 @@ class Caller:
 
     user: str = ""
     """The token's name in words; of the server's own token, who started the server."""
+    queue: int | None = None
+    """The queue that a rater labels, whose token can do nothing else."""
+    rater: str | None = None
 
     @property
     def actor(self) -> str:
@@ -85,12 +88,25 @@ class Authenticator:
             return name in self._hosts
         return True
 
-    def authenticate(self, authorization: str, cookies: str) -> Caller | None:
-        """Returns the caller that the headers name, or None if they name none."""
+    @property
+    def label_cookie(self) -> str:
+        """The cookie of a rater's session, beside which the user's own stays."""
+        return f"{self.cookie}-label"
+
+    def authenticate(
+        self, authorization: str, cookies: str, *, labels: bool = False
+    ) -> Caller | None:
+        """Returns the caller that the headers name, or None if they name none.
+
+        Args:
+            authorization: the header.
+            cookies: the header.
+            labels: whether a page is asked for on which raters label items.
+        """
         kind, _, secret = authorization.partition(" ")
         if authorization:
             return self._caller(secret.strip()) if kind.lower() in ("bearer", "token") else None
-        session = cookie_parser(cookies).get(self.cookie)
+        session = cookie_parser(cookies).get(self.label_cookie if labels else self.cookie)
         kept = self._sessions.get(hash_of(session)) if session else None
         return self._caller(kept, csrf=self._csrf(session)) if kept and session else None
 
@@ -110,18 +126,31 @@ class Authenticator:
         method: str,
         *,
         writes: bool,
+        labels: bool,
         csrf: str,
         origin: str,
         host: str,
     ) -> None:
-        """Raises an error if the caller may not make this request."""
+        """Raises an error if the caller may not make this request.
+
+        Args:
+            caller: who asks.
+            method: of the request.
+            writes: whether it changes something.
+            labels: whether it belongs to the pages on which raters label items.
+            csrf: the header that a page must send to write.
+            origin: the header that names the site of the page.
+            host: the header that names this server.
+        """
         if caller is None:
             raise TokenError(
                 "a token is needed: Authorization: Bearer TOKEN; see 'judge-gym token'"
             )
+        if caller.scope == "label" and not labels:
+            raise ScopeError("this link is for labelling items, and opens nothing else")
         if method in READ_METHODS:
             return
-        if writes and caller.scope != "write":
+        if writes and caller.scope != ("label" if labels else "write"):
             raise ScopeError(
                 f"the token {caller.name!r} may only read; this request needs one that may write"
             )
@@ -138,7 +167,10 @@ class Authenticator:
         if self.local is not None and hmac.compare_digest(secret.encode(), self.local.encode()):
             return Caller("local", "write", csrf, machine_user())
         token = self._find_token(secret)
-        return Caller(token.name, token.scope, csrf, f"token {token.name}") if token else None
+        if token is None:
+            return None
+        user = f"token {token.name}"
+        return Caller(token.name, token.scope, csrf, user, token.queue, token.rater)
 
     def _csrf(self, session: str) -> str:
         return hmac.digest(self._key, session.encode(), "sha256").hex()

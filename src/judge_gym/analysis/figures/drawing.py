@@ -297,6 +297,12 @@ def ordinal_colours(column: str, title: str, values: Iterable[Any]) -> Any:
     )
 
 
+def percent_axis(count: int) -> Any:
+    """Returns an axis of shares with about so many numbers, in percent as tables write it."""
+    # The format is that of the labels that screen readers speak.
+    return alt.Axis(format="%", labelExpr="round(100 * datum.value) + ' %'", tickCount=count)
+
+
 def named_colours(
     column: str,
     names: Sequence[str],
@@ -314,17 +320,20 @@ def named_colours(
     )
 
 
-def by_judge(column: str, judges: Iterable[str], of: Iterable[str] = ()) -> Any:
+def by_judge(
+    column: str, judges: Iterable[str], of: Iterable[str] = (), *, channel: str = "Color"
+) -> Any:
     """Colours marks by their judge, without a legend, since names are written beside them.
 
     Args:
         column: which names the judge.
         judges: that are drawn.
         of: all judges of the study, if more than those that are drawn.
+        channel: what is coloured: `Color`, `Fill` or `Stroke`.
     """
     colours = judge_colours(of or judges)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{field(column)}:N", scale=scale, legend=None)
+    return getattr(alt, channel)(f"{field(column)}:N", scale=scale, legend=None)
 
 
 def gradient(column: str, title: str, low: float, high: float) -> Any:

@@ -1,4 +1,4 @@
-"""Accuracy, quality for money, and spending."""
+"""Accuracy, and quality for money."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from judge_gym.analysis.figures import drawing
-from judge_gym.analysis.figures.drawing import BLUE, INK, MAX_ROWS, alt
+from judge_gym.analysis.figures.drawing import INK, MAX_ROWS, alt
 from judge_gym.analysis.frames import JUDGE
 from judge_gym.records.numbers import dollars, fine_percent, percent
 
@@ -38,7 +38,7 @@ def accuracy_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
         "accuracy:Q",
         title="accuracy, 95 % interval",
         scale=drawing.SHARE,
-        axis=alt.Axis(format="%", tickCount=5),
+        axis=drawing.percent_axis(5),
     )
     colour = drawing.by_judge(JUDGE, shown[JUDGE], judges)
     points = base.mark_point(filled=True, size=70).encode(x=x, color=colour)
@@ -62,14 +62,16 @@ def _price_finding(prices: pd.DataFrame) -> str:
 
 
 @drawing.figure(
-    ["setup", "usd", "quality", "low", "high"],
+    ["setup", JUDGE, "usd", "quality", "low", "high"],
     known=["usd", "quality"],
     finding=_price_finding,
+    by_judge=True,
 )
-def price_figure(data: pd.DataFrame) -> drawing.Drawn:
+def price_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
     """Shows quality against price; a line joins the setups that none cheaper is better than.
 
-    Names are written beside their points if there is room, those on the line first.
+    Points on the line are filled. Names are written beside their points if there is room, those
+    on the line first.
     """
     width, height = 620, 340
     usd, right = (data[column].to_numpy(dtype=float) for column in ("usd", "quality"))
@@ -105,15 +107,18 @@ def price_figure(data: pd.DataFrame) -> drawing.Drawn:
         "quality:Q",
         title="quality, 95 % interval",
         scale=alt.Scale(domain=[foot, top]),
-        axis=alt.Axis(format="%", tickCount=6),
+        axis=drawing.percent_axis(6),
     )
-    kinds = [(_BEST, "circle", BLUE, True), (_DOMINATED, "circle", INK, False)]
     rules = drawing.interval_rules(base.transform_filter("!datum.bare"), y, opacity=0.4)
     base = base.encode(y=y)
     line = base.transform_filter("datum.best").mark_line(
-        interpolate="step-after", color=BLUE, strokeDash=[4, 3], strokeWidth=1
+        interpolate="step-after", color=INK, strokeDash=[4, 3], strokeWidth=1
     )
-    points = base.mark_point(size=70).encode(**drawing.symbols("kind", kinds))
+    points = base.mark_point(size=70).encode(
+        stroke=drawing.by_judge(JUDGE, shown[JUDGE], judges, channel="Stroke"),
+        fill=drawing.by_judge(JUDGE, shown[JUDGE], judges, channel="Fill"),
+        fillOpacity=alt.condition("datum.best", alt.value(1), alt.value(0)),
+    )
     words = [
         base.transform_filter(f"datum.fits && {'' if side else '!'}datum.left")
         .mark_text(align="right" if side else "left", dx=-9 if side else 9, dy=-7)
@@ -122,7 +127,8 @@ def price_figure(data: pd.DataFrame) -> drawing.Drawn:
     ]
     chart = alt.layer(rules, line, points, *words).properties(width=width, height=height)
     hidden = int((~fits).sum())
-    return chart, [f"{hidden} of {len(data)} points have no room for a name." if hidden else ""]
+    left_out = f"{hidden} of {len(data)} points have no room for a name." if hidden else ""
+    return chart, [f"Filled: {_BEST}.", left_out]
 
 
 def _frontier(usd: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> np.ndarray:

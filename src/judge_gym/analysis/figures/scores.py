@@ -39,7 +39,7 @@ def history_figure(data: pd.DataFrame) -> drawing.Drawn:
         "score:Q",
         title="pass rate, 95 % interval",
         scale=drawing.SHARE,
-        axis=alt.Axis(format="%", tickCount=5),
+        axis=drawing.percent_axis(5),
     )
     base = alt.Chart(shown).encode(x=x, color=colour)
     band = base.mark_area(opacity=0.1).encode(

@@ -67,7 +67,7 @@ def distribution_figure(data: pd.DataFrame) -> drawing.Drawn:
 
 def _share_bars(shown: pd.DataFrame, title: str) -> Any:
     """Returns stacked bars of shares, a row per judge."""
-    axis = alt.Axis(format="%", tickCount=5)
+    axis = drawing.percent_axis(5)
     return (
         alt.Chart(shown[shown["share"] > 0])  # the outline of an empty bar would look like a share
         .mark_bar(**OUTLINE)

@@ -5,18 +5,28 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from judge_gym.analysis.belief.masses import FloatArray, IntArray
-from judge_gym.analysis.judges.compared import verdict_distributions
-from judge_gym.analysis.judges.length import column_effect, effect_sentence
+from judge_gym.analysis.frames import own_rows
+from judge_gym.analysis.judges.compared import label_scale, verdict_distributions
+from judge_gym.analysis.judges.length import (
+    LENGTH,
+    ColumnEffect,
+    column_effect,
+    effect_sentence,
+)
 from judge_gym.analysis.judges.people import MIN_RATERS, alternative_annotator_test
 from judge_gym.analysis.judges.quantities import as_quantity
 from judge_gym.analysis.judges.rate import PeopleRate as PeopleEstimates
-from judge_gym.analysis.judges.rate import people_rate, rate_sentence
+from judge_gym.analysis.judges.rate import mean_scores, people_rate, rate_sentence
+from judge_gym.analysis.judges.setups import setups_of
 from judge_gym.analysis.measures import Compared, LabelScale
 from judge_gym.analysis.measures.confusion import UNSCORED
 from judge_gym.analysis.stats.intervals import Estimate
-from judge_gym.analysis.verdicts import Verdicts
+from judge_gym.analysis.verdicts import UNIT, Verdicts, of_setups
+from judge_gym.errors import DesignError
 from judge_gym.records.judge_table import (
     LengthEffect,
     PeopleRate,
@@ -28,7 +38,7 @@ from judge_gym.studies.declarations import Epsilon
 
 
 class JudgedUnits(NamedTuple):
-    """All units that a setup was asked about, with its verdicts and people's labels."""
+    """The units of labelled concepts, with the verdicts of one setup and people's labels."""
 
     units: IntArray
     verdict: FloatArray
@@ -43,35 +53,36 @@ class JudgedUnits(NamedTuple):
 
 
 def judged_units(
-    verdicts: Verdicts, index: int, compared: Compared, scale: LabelScale, labels: FloatArray
+    verdicts: Verdicts, index: int, scale: LabelScale, labels: FloatArray
 ) -> JudgedUnits | None:
     """Puts the verdicts of a setup beside labels; None where labels have no mean.
 
-    Of two labels the share of the positive one is meant, of ordered stages their mean. Units whose
-    calls all failed have their label too.
+    Of two labels the share of the positive one is meant, of ordered stages their mean. All units of
+    the labelled concepts are included: those whose calls failed, and those that only another setup
+    was asked about, have their label too.
 
     Args:
         verdicts: the verdicts of setups.
         index: the setup.
-        compared: its verdicts on units with labels.
         scale: the scale of the labels.
         labels: the share of each label by row of the verdicts; zeros without a label.
     """
     if scale.kind == "nominal" or (scale.kind == "binary" and scale.positive is None):
         return None
-    units, verdict = verdict_distributions(verdicts, index, scale.stages)
+    labelled_rows = np.flatnonzero(labels.any(axis=1))
+    labelled_units = verdicts.unit[labelled_rows]
     # Labels say nothing about the items of another concept.
-    concepts = np.array([verdicts.units[unit][0] for unit in units])
-    labelled = {verdicts.units[unit][0] for unit in compared.units}
-    about = np.isin(concepts, [*labelled])
-    units, verdict = units[about], verdict[about]
+    concepts = {verdicts.units[unit][0] for unit in labelled_units}
+    units = np.array(
+        [unit for unit in np.unique(verdicts.unit) if verdicts.units[unit][0] in concepts],
+        dtype=int,
+    )
+    verdict = verdict_distributions(verdicts, index, units, scale.stages)
     values = np.arange(scale.stages) / (scale.stages - 1)
     if scale.kind == "binary":
         values = (np.arange(2) == scale.positive).astype(float)
-    own = (verdicts.setup == index) & np.isin(verdicts.unit, units)
-    rows = np.flatnonzero(own & labels.any(axis=1))
     label = np.full(len(units), np.nan)
-    label[np.searchsorted(units, verdicts.unit[rows])] = labels[rows, : scale.stages] @ values
+    label[np.searchsorted(units, labelled_units)] = labels[labelled_rows, : scale.stages] @ values
     is_rate = scale.kind == "binary"
     # What cannot be read is not positive, but is no stage either.
     unscored = np.full(len(UNSCORED), 0.0 if is_rate else np.nan)
@@ -79,13 +90,23 @@ def judged_units(
     return JudgedUnits(units, verdict, label, scores, is_rate)
 
 
-def rate_of(setup: str, judged: JudgedUnits, clusters: IntArray, scale: LabelScale) -> PeopleRate:
-    """Estimates what people would say of all items that a setup was asked about."""
+def rate_of(
+    setup: str,
+    judged: JudgedUnits,
+    clusters: IntArray,
+    scale: LabelScale,
+    weights: FloatArray | None = None,
+) -> PeopleRate:
+    """Estimates what people would say of all items.
+
+    `weights` has the inverse of each unit's chance to be labelled, where chances differ.
+    """
     rate = people_rate(
         judged.label,
         judged.verdict,
         judged.scores,
         clusters[judged.units],
+        inclusion=None if weights is None else 1 / weights[judged.units],
         is_rate=judged.is_rate,
     )
     positive = "" if scale.positive is None else scale.names[scale.positive]
@@ -145,25 +166,12 @@ def length_of(
     kind: TruthKind,
 ) -> LengthEffect | None:
     """Estimates whether a setup prefers long texts; None where lengths are not known or equal."""
-    rows = verdicts.rows.loc[verdicts.setup == index, ["length", "unit"]]
-    lengths = rows["length"].groupby(rows["unit"]).mean().reindex(judged.units).to_numpy(float)
-    known = lengths[~np.isnan(lengths)]
-    if not len(known) or np.ptp(known) == 0:
+    rows = verdicts.rows.loc[verdicts.setup == index, [LENGTH, "unit"]]
+    lengths = rows[LENGTH].groupby(rows["unit"]).mean().reindex(judged.units).to_numpy(float)
+    finite_lengths = lengths[~np.isnan(lengths)]
+    if not len(finite_lengths) or np.ptp(finite_lengths) == 0:
         return None
-    # A rate counts what is no score as not positive; a mean stage has none.
-    scores = np.nan_to_num(judged.scores) if judged.is_rate else judged.scores
-    answered = judged.verdict[:, :-1].sum(axis=1)
-    weights = judged.verdict * ~np.isnan(scores)
-    total = answered if judged.is_rate else weights.sum(axis=1)
-    outcome = np.full(len(judged.units), np.nan)
-    np.divide(weights @ np.nan_to_num(scores), total, out=outcome, where=total > 0)
-    effect = column_effect(
-        outcome,
-        lengths,
-        judged.label,
-        verdicts.clusters[judged.units],
-        is_rate=judged.is_rate,
-    )
+    effect = _column_effect(judged, lengths, verdicts.clusters, LENGTH)
     positive = "positive" if scale.positive is None else scale.names[scale.positive]
     return {
         "setup": setup,
@@ -177,6 +185,59 @@ def length_of(
     }
 
 
+def column_effects(
+    frame: pd.DataFrame,
+    people: pd.DataFrame,
+    *,
+    column: str = LENGTH,
+    positive: str | None = None,
+) -> dict[str, ColumnEffect]:
+    """Estimates how each setup's verdicts depend on a numeric column of its items.
+
+    Pairs are left out: what counts there is the difference of two responses, which a frame does not
+    have. A number that differs between the rows of an item, as of views, is averaged.
+
+    Args:
+        frame: a tidy frame with the column.
+        people: people's stages of some items.
+        column: the name of the column.
+        positive: the positive one of two labels; by default one is proposed by its meaning.
+    """
+    if column not in frame:
+        raise DesignError(f"samples have no column {column!r}")
+    if not is_numeric_dtype(frame[column]):
+        raise DesignError(f"the column {column!r} is not of numbers")
+    own = own_rows(frame[~frame["pair"].to_numpy(dtype=bool)])
+    setups = setups_of(own) if len(own) else []
+    verdicts = of_setups(own, setups, people)
+    reference = verdicts.references.get("agreement")
+    scale = None if reference is None else label_scale(verdicts, reference, positive)
+    if reference is None or scale is None:
+        return {}
+    by_unit = own.groupby(UNIT, observed=True)[column].mean()
+    effects = {}
+    for index, setup in enumerate(setups):
+        judged = judged_units(verdicts, index, scale, reference.labels)
+        if judged is not None:
+            names = pd.MultiIndex.from_tuples([verdicts.units[unit] for unit in judged.units])
+            numbers = by_unit.reindex(names).to_numpy(float)
+            effects[setup.name] = _column_effect(judged, numbers, verdicts.clusters, column)
+    return effects
+
+
+def _column_effect(
+    judged: JudgedUnits, numbers: FloatArray, clusters: IntArray, column: str
+) -> ColumnEffect:
+    return column_effect(
+        mean_scores(judged.verdict, judged.scores),
+        numbers,
+        judged.label,
+        clusters[judged.units],
+        column=column,
+        is_rate=judged.is_rate,
+    )
+
+
 def replacement_test(
     setup: str,
     compared: Compared,
@@ -188,15 +249,11 @@ def replacement_test(
     raters = verdicts.raters.drop_duplicates(["unit", "rater"])
     if raters["rater"].nunique() < MIN_RATERS:
         return None
-    wide = raters.pivot(index="unit", columns="rater", values="stage")
-    stage = _usual_stages(compared.verdict[:, : scale.stages], ordered=scale.kind != "nominal")
-    answered = ~np.isnan(stage)
-    units = compared.units[answered]
-    stages = wide.reindex(units).to_numpy(dtype=float)
+    by_rater = raters.pivot(index="unit", columns="rater", values="stage")
     test = alternative_annotator_test(
-        stages,
-        stage[answered],
-        verdicts.clusters[units],
+        by_rater.reindex(compared.units).to_numpy(dtype=float),
+        compared.verdict[:, : scale.stages],
+        verdicts.clusters[compared.units],
         ordered=scale.kind != "nominal",
         epsilon=epsilon,
     )
@@ -205,17 +262,6 @@ def replacement_test(
         for name, value in test.row().items()
     }
     return {"setup": setup, **row, "sentence": test.sentence(setup)}  # type: ignore[return-value]  # keys of `row` are not checked
-
-
-def _usual_stages(shares: FloatArray, *, ordered: bool) -> FloatArray:
-    """Chooses the median stage of each unit, or the most frequent; NaN where there is none."""
-    total = shares.sum(axis=1)
-    if ordered:
-        reached = shares.cumsum(axis=1) >= total[:, None] / 2 - 1e-9
-        return np.where(total > 0, reached.argmax(axis=1) + 1.0, np.nan)
-    top = shares >= shares.max(axis=1, keepdims=True) - 1e-9
-    alone = (top.sum(axis=1) == 1) & (total > 0)
-    return np.where(alone, shares.argmax(axis=1) + 1.0, np.nan)
 
 
 def _known(estimate: Estimate) -> Quantity | None:

@@ -139,24 +139,24 @@ def _verdict_columns(verdicts: Verdicts, rows: BoolArray, stages: int) -> Iterat
 
 
 def verdict_distributions(
-    verdicts: Verdicts, index: int, stages: int
-) -> tuple[IntArray, FloatArray]:
-    """Lists the units of a setup, with the distribution of its verdicts.
+    verdicts: Verdicts, index: int, units: IntArray, stages: int
+) -> FloatArray:
+    """Computes the distribution of a setup's verdicts on each of some units, which are in order.
 
-    Columns are the stages, the statuses without a score, and one for units whose calls all failed.
+    Columns are the stages, the statuses without a score, and one for units without an answer: all
+    calls failed, or none was made.
     """
-    own = verdicts.setup == index
-    asked = own & verdicts.rows["asked"].to_numpy()
-    units = np.unique(verdicts.unit[own])
-    cell = np.searchsorted(units, verdicts.unit[asked])
-    mean = _mean_by_cell(cell, verdicts.rows["flipped"].to_numpy(dtype=bool)[asked])
+    answered_rows = (verdicts.setup == index) & verdicts.rows["asked"].to_numpy()
+    answered_rows &= np.isin(verdicts.unit, units)
+    cell = np.searchsorted(units, verdicts.unit[answered_rows])
+    mean = _mean_by_cell(cell, verdicts.rows["flipped"].to_numpy(dtype=bool)[answered_rows])
     answered = np.unique(cell)
     table = np.zeros((len(units), stages + len(UNSCORED) + 1))
     table[:, -1] = 1.0
     table[answered, -1] = 0.0
-    for column, values in enumerate(_verdict_columns(verdicts, asked, stages)):
+    for column, values in enumerate(_verdict_columns(verdicts, answered_rows, stages)):
         table[answered, column] = mean(values)
-    return units, table
+    return table
 
 
 def people_with_each_other(

@@ -4,21 +4,15 @@ Better texts may be longer, so that length is judged at equal label of people: w
 cannot be told from quality.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from pandas.api.types import is_numeric_dtype
 from scipy import special
 
-from judge_gym.analysis.frames import ITEM, PANEL
-from judge_gym.analysis.judges.rate import judged_items, mean_scores
 from judge_gym.analysis.stats.clusters import MIN_FREEDOM, Codes, cluster_robust
 from judge_gym.analysis.stats.intervals import Estimate, Floats, seeded, t_quantile, undefined
-from judge_gym.errors import DesignError
 from judge_gym.records.numbers import points, signed_points
 
 LENGTH = "length"
@@ -112,51 +106,6 @@ def column_effect(
         is_rate=is_rate,
         withheld=withheld,
     )
-
-
-def column_effects(
-    frame: pd.DataFrame,
-    labels: pd.DataFrame,
-    *,
-    column: str = LENGTH,
-    positive: Collection[int] = (),
-) -> dict[tuple[str, ...], ColumnEffect]:
-    """Estimates how each configured judge's verdicts depend on a numeric column of its items.
-
-    Pairs are left out: what counts there is the difference of two responses, which a frame does not
-    have. A number that differs between the rows of an item, as of views, is averaged.
-
-    Args:
-        frame: a tidy frame with the column.
-        labels: people's stages of some items.
-        column: the name of the column.
-        positive: the stages that count as positive; see `people_rates`.
-
-    Returns:
-        The effects by task, variant and judge.
-    """
-    if column not in frame:
-        raise DesignError(f"samples have no column {column!r}")
-    if not is_numeric_dtype(frame[column]):
-        raise DesignError(f"the column {column!r} is not of numbers")
-    single = frame[~frame["pair"].to_numpy(dtype=bool)]
-    if single.empty:
-        return {}
-    numbers = single.groupby(ITEM, observed=True)[column].mean()
-    by_item = single.groupby([*PANEL, "evidence"], observed=True)[column].mean()
-    effects = {}
-    for judged in judged_items(single, labels, positive):
-        # An item that the judge did not answer has the number that other judges saw.
-        own = numbers.loc[judged.key].reindex(judged.evidence)
-        effects[judged.key] = column_effect(
-            mean_scores(judged.shares, judged.scores),
-            own.fillna(by_item.loc[judged.key[:2]]).to_numpy(float),
-            judged.labels,
-            judged.codes,
-            column=column,
-            is_rate=judged.is_rate,
-        )
-    return effects
 
 
 def effect_sentence(

@@ -1,19 +1,15 @@
-"""Judges compared with people: agreement, and whether a judge can replace a rater.
+"""Whether a judge can replace a rater: the alternative annotator test.
 
-Labels have columns tag, evidence, rater and stage. A judge's rating of an item summarises its
-replicates; swaps are left out.
+Calderon, Reichart and Dror (2025); where items are in clusters, errors are by cluster.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy import special
 
-from judge_gym.analysis.frames import CELL, ITEM
-from judge_gym.analysis.stats.agreement import ratings
 from judge_gym.analysis.stats.clusters import (
     Codes,
     grouped_codes,
@@ -22,42 +18,13 @@ from judge_gym.analysis.stats.intervals import (
     Floats,
     item_error,
 )
-from judge_gym.analysis.verdicts import panels
 from judge_gym.errors import DesignError, unknown
 from judge_gym.studies.declarations import EPSILON, Epsilon, epsilon_name
 
-COLUMNS = ("tag", "evidence", "rater", "stage")
 FALSE_DISCOVERIES = 0.05
 WINNING_RATE = 0.5
 MIN_ITEMS = 30
 MIN_RATERS = 3
-
-
-def labelled(frame: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Returns people's stages with the cells that judged the same items.
-
-    A stage outside the scale of its experiment is refused. Columns: CELL, evidence, rater, stage,
-    n_stages, cluster.
-    """
-    for column in COLUMNS:
-        if column not in labels:
-            raise DesignError(
-                f"labels have no column {column!r}; they need {', '.join(COLUMNS)}", choices=COLUMNS
-            )
-    cells = frame.groupby(["tag", *CELL], observed=True)["n_stages"].max().reset_index()
-    found = labels.merge(cells, on="tag")
-    outside = found[(found["stage"] < 1) | (found["stage"] > found["n_stages"])]
-    if len(outside):
-        row = outside.iloc[0]
-        raise DesignError(
-            f"stage {row['stage']} by rater {row['rater']!r}; choose 1 to {row['n_stages']}"
-        )
-    clusters = frame[["task", "evidence", "cluster"]].drop_duplicates()
-    found = found.drop_duplicates([*ITEM, "rater"]).merge(clusters, on=["task", "evidence"])
-    return found[[*ITEM, "rater", "stage", "n_stages", "cluster"]]
-
-
-# --- the alternative annotator test (Calderon, Reichart and Dror 2025) ---------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +101,7 @@ _VERDICTS = {True: "passes", False: "fails", None: "is not tested"}
 
 def alternative_annotator_test(
     stages: Floats,
-    judge: Floats,
+    verdicts: Floats,
     clusters: Codes | None = None,
     *,
     ordered: bool,
@@ -142,14 +109,22 @@ def alternative_annotator_test(
 ) -> AltTest:
     """Tests whether a judge represents the raters as well as most of them represent each other.
 
+    One rater at a time is left out. Whichever of judge and rater is closer to the remaining raters
+    wins an item; both win a tie. On ordinal scales closeness is the root mean squared distance, on
+    nominal ones the share of equal labels. The judge's wins are averaged over its repeats; a repeat
+    without a score is as far from every label as the scale allows.
+
     Args:
         stages: raters' stages by item and rater; NaN where a rater gave none.
-        judge: the judge's stage of each item.
+        verdicts: the share of the judge's repeats at each stage, by item; what lacks to 1 has no
+            score.
         clusters: the number of each item's cluster.
         ordered: whether stages have an order, which decides what is close.
         epsilon: how far the judge may be behind a rater.
     """
-    wins = _wins(stages, judge[:, None], ordered)
+    if isinstance(epsilon, str) and epsilon not in EPSILON:
+        raise DesignError(unknown("epsilon", epsilon, list(EPSILON)), choices=list(EPSILON))
+    wins = _wins(stages, verdicts, ordered)
     return _test_of(
         epsilon, _rater_tests(wins, epsilon, clusters), _rater_tests(wins, epsilon, None)
     )
@@ -175,100 +150,6 @@ def _test_of(
             omega = float(np.mean([bool(test.beaten) for test in tested]))
         advantage = float(np.mean([test.advantage for test in tested or enough]))
     return AltTest(epsilon, len(enough), omega, advantage, published_omega, missing)
-
-
-def alt_tests(
-    frame: pd.DataFrame, labels: pd.DataFrame, epsilon: Epsilon = "expert"
-) -> dict[tuple[str, ...], AltTest]:
-    """Makes the alternative annotator test of each configured judge with labels."""
-    return {
-        key: alternative_annotator_test(
-            data.stages, data.judge, data.codes, ordered=data.ordered, epsilon=epsilon
-        )
-        for key, data in _rated_items(frame, labels, epsilon)
-    }
-
-
-def alt_test(
-    frame: pd.DataFrame, labels: pd.DataFrame, epsilon: Epsilon = "expert"
-) -> pd.DataFrame:
-    """Lists the alternative annotator tests of `alt_tests`, a row per configured judge.
-
-    Returns:
-        Columns CELL, epsilon, raters (with enough items), omega (the share of them that the judge
-        beats), advantage (how often it is at least as close to the others as a rater), passed,
-        published_omega and published_passed (where items are taken as independent), and missing:
-        what the test lacks, in words. In that case omega and passed are null.
-    """
-    rows = [
-        {**dict(zip(CELL, key, strict=True)), **test.row()}
-        for key, test in alt_tests(frame, labels, epsilon).items()
-    ]
-    columns = ["epsilon", "raters", "omega", "advantage", "passed"]
-    columns += ["published_omega", "published_passed", "missing"]
-    return pd.DataFrame(rows, columns=[*CELL, *columns])
-
-
-def alt_test_raters(
-    frame: pd.DataFrame, labels: pd.DataFrame, epsilon: Epsilon = "expert"
-) -> pd.DataFrame:
-    """Runs the alternative annotator test for each rater, left out in turn.
-
-    Whichever of judge and rater is closer to the remaining raters wins an item; both win a tie. On
-    ordinal rubrics closeness is the root mean squared distance, on nominal ones the share of equal
-    stages; the judge's rating is its median or its most frequent stage.
-
-    Returns:
-        Columns CELL, rater, items, advantage (the judge's mean win), difference (the rater's mean
-        win minus the judge's), p (one-sided, difference below epsilon), adjusted (Benjamini and
-        Yekutieli), beaten. The last three are null with fewer than 30 items or too few clusters.
-    """
-    rows = []
-    for key, data in _rated_items(frame, labels, epsilon):
-        wins = _wins(data.stages, data.judge[:, None], data.ordered)
-        tests = _rater_tests(wins, epsilon, data.codes)
-        rows += [[*key, rater, *test] for rater, test in zip(data.raters, tests, strict=True)]
-    columns = ["rater", "items", "advantage", "difference", "p", "adjusted", "beaten"]
-    return pd.DataFrame(rows, columns=[*CELL, *columns])
-
-
-class _RatedItems(NamedTuple):
-    stages: Floats
-    """By item and rater; NaN where a rater gave none."""
-    judge: Floats
-    codes: Codes
-    ordered: bool
-    raters: list[str]
-
-
-def _rated_items(
-    frame: pd.DataFrame, labels: pd.DataFrame, epsilon: Epsilon
-) -> Iterator[tuple[tuple[str, ...], _RatedItems]]:
-    """Yields the items that each configured judge and some rater rated."""
-    if isinstance(epsilon, str) and epsilon not in EPSILON:
-        raise DesignError(unknown("epsilon", epsilon, list(EPSILON)), choices=list(EPSILON))
-    people = {key: part for key, part in labelled(frame, labels).groupby(CELL, observed=True)}
-    kinds = frame.groupby(CELL, observed=True)["rubric_kind"].first()
-    for verdicts in panels(frame):
-        evidence = pd.Index(verdicts.units)
-        for setup, judge in enumerate(verdicts.setups):
-            key = (*verdicts.key.values(), judge)
-            if key not in people:
-                continue
-            table = people[key].pivot(index="evidence", columns="rater", values="stage")
-            ordered = kinds[key] != "nominal"
-            rated = ratings(verdicts, "median" if ordered else "most")[:, setup]
-            both = np.isin(evidence, table.index) & ~np.isnan(rated)
-            yield (
-                tuple(map(str, key)),
-                _RatedItems(
-                    stages=table.reindex(evidence[both]).to_numpy(float),
-                    judge=rated[both],
-                    codes=verdicts.clusters[both],
-                    ordered=ordered,
-                    raters=[str(rater) for rater in table.columns],
-                ),
-            )
 
 
 class _RaterTest(NamedTuple):
@@ -304,24 +185,32 @@ class _Test(NamedTuple):
     p: float
 
 
-def _wins(given: Floats, judge: Floats, ordered: bool) -> Floats:
-    """Returns wins by item and rater: the rater's win, then the judge's.
+def _wins(stages: Floats, verdicts: Floats, ordered: bool) -> Floats:
+    """Computes the wins by item and rater: those of the rater, then those of the judge.
 
-    They are NaN if the rater gave no stage, or no other rater did.
+    Both are means over the judge's repeats; NaN if the rater gave no stage, or no other rater did.
     """
-    other = given[:, None, :]  # items, the rater left out, the remaining raters
-    remain = ~np.isnan(other) & ~np.eye(given.shape[1], dtype=bool)
+    others = stages[:, None, :]  # items, the rater left out, the remaining raters
+    is_compared = ~np.isnan(others) & ~np.eye(stages.shape[1], dtype=bool)
 
-    def loss(stage: Floats) -> Floats:
-        apart = stage[:, :, None] - other
-        each = apart**2 if ordered else (apart != 0).astype(float)
-        lost: Floats = np.where(remain, each, 0.0).sum(axis=-1)
-        return lost
+    def loss(distances: Floats) -> Floats:
+        each = distances**2 if ordered else (distances != 0).astype(float)
+        total: Floats = np.where(is_compared, each, 0.0).sum(axis=-1)
+        return total
 
-    rater, judged = loss(given), loss(np.broadcast_to(judge, given.shape))
-    won = np.stack([rater <= judged, judged <= rater], axis=-1).astype(float)
-    defined = ~np.isnan(given) & remain.any(axis=-1)
-    return np.where(defined[..., None], won, np.nan)
+    rater_loss = loss(stages[:, :, None] - others)
+    highest = verdicts.shape[1]
+    # An unscored repeat is no rater's label: on a scale it lies at the end that is farther away.
+    candidates = [stage - others for stage in range(1, highest + 1)]
+    candidates.append(np.maximum(np.maximum(others - 1, highest - others), 1))
+    weights = np.column_stack([verdicts, 1 - verdicts.sum(axis=1)])
+    wins = np.zeros((*stages.shape, 2))
+    for weight, distances in zip(weights.T, candidates, strict=True):
+        judge_loss = loss(distances)
+        won = np.stack([rater_loss <= judge_loss, judge_loss <= rater_loss], axis=-1)
+        wins += weight[:, None, None] * won
+    is_defined = ~np.isnan(stages) & is_compared.any(axis=-1)
+    return np.where(is_defined[..., None], wins, np.nan)
 
 
 def _test(wins: Floats, epsilon: float, clusters: Codes) -> _Test:

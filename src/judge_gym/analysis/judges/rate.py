@@ -5,16 +5,12 @@ an ordinal scale from 0 to 1. Four estimates of it stand side by side: predictio
 Rogan and Gladen, from the labels alone, and from the judge alone.
 """
 
-from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy import special
 
-from judge_gym.analysis.frames import CELL, JUDGE, PANEL, cluster_codes, own_rows
-from judge_gym.analysis.judges.people import labelled
 from judge_gym.analysis.stats.clusters import (
     MIN_FREEDOM,
     Codes,
@@ -140,111 +136,6 @@ def mean_scores(shares: Floats, scores: Floats) -> Floats:
     return means
 
 
-def people_rates(
-    frame: pd.DataFrame,
-    labels: pd.DataFrame,
-    *,
-    positive: Collection[int] = (),
-    inclusion: pd.Series | None = None,
-) -> dict[tuple[str, ...], PeopleRate]:
-    """Estimates what people would say of all items, for each configured judge with labels.
-
-    Args:
-        frame: a tidy frame; its items are those of any judge of the task under the design.
-        labels: people's stages of some items.
-        positive: the stages whose share is estimated. By default it is the second of two stages;
-            on longer ordinal scales the mean from 0 to 1 is estimated, and nothing on nominal ones.
-        inclusion: each item's chance of being labelled, by evidence, where chances differ.
-
-    Returns:
-        The estimates by task, variant and judge.
-    """
-    rates = {}
-    for judged in judged_items(frame, labels, positive):
-        if np.isnan(judged.labels).all():
-            continue
-        chances = None if inclusion is None else inclusion.reindex(judged.evidence).to_numpy(float)
-        rates[judged.key] = people_rate(
-            judged.labels,
-            judged.shares,
-            judged.scores,
-            judged.codes,
-            inclusion=chances,
-            is_rate=judged.is_rate,
-        )
-    return rates
-
-
-class JudgedItems(NamedTuple):
-    """The items of a task, with the verdicts of one configured judge and people's labels."""
-
-    key: tuple[str, ...]
-    """Task, variant and judge."""
-    evidence: pd.Index
-    labels: Floats
-    """The mean label of each item over its raters; NaN without one."""
-    shares: Floats
-    """The share of each item's repeats in each verdict category."""
-    scores: Floats
-    """The label that each category stands for; NaN for none."""
-    codes: Codes
-    """The number of each item's cluster."""
-    is_rate: bool
-    """Whether labels are positive or not; else they are stages from 0 to 1."""
-
-
-def judged_items(
-    frame: pd.DataFrame, labels: pd.DataFrame, positive: Collection[int] = ()
-) -> Iterator[JudgedItems]:
-    """Yields the items of each configured judge, those included that it did not answer.
-
-    What is positive by default is told at `people_rates`; nominal scales without it are left out.
-    """
-    people = labelled(frame, labels)
-    for panel, rows in own_rows(frame).groupby(PANEL, observed=True):
-        items = rows[["evidence", "cluster"]].drop_duplicates("evidence")
-        codes, evidence = cluster_codes(items), pd.Index(items["evidence"])
-        stages, kind = int(rows["n_stages"].max()), rows["rubric_kind"].iloc[0]
-        if kind == "nominal" and not positive:
-            continue
-        chosen = set(positive) or ({2} if stages == 2 else set())
-        values = np.array(
-            [
-                float(stage in chosen) if chosen else (stage - 1) / (stages - 1)
-                for stage in range(1, stages + 1)
-            ]
-        )
-        for judge, part in rows.groupby(JUDGE, observed=True):
-            key = tuple(map(str, (*panel, judge)))
-            rated = people[(people[CELL] == list(key)).all(axis=1)]
-            by_item = pd.Series(values[rated["stage"].astype(int) - 1], rated["evidence"])
-            mean = by_item.groupby(level=0).mean().reindex(evidence).to_numpy(float)
-            shares, masks = _verdict_shares(part, evidence)
-            unscored = 0.0 if chosen else np.nan
-            scores = np.array([_score(mask, values, unscored) for mask in masks])
-            yield JudgedItems(key, evidence, mean, shares, scores, codes, bool(chosen))
-
-
-def rate_table(rates: Mapping[tuple[str, ...], PeopleRate]) -> pd.DataFrame:
-    """Lists estimates of `people_rates`, a row per configured judge.
-
-    Columns: CELL; value, low and high (corrected); weight; labelled and items; people, judge and
-    rogan_gladen, each with its ends; warning and withheld, in words.
-    """
-    columns = [*CELL, "value", "low", "high", "weight", "labelled", "items"]
-    beside = ("people", "judge", "rogan_gladen")
-    columns += [end for name in beside for end in (name, f"{name}_low", f"{name}_high")]
-    rows = [
-        (
-            *(*key, *rate.corrected[:3], rate.weight, rate.labels, rate.items),
-            *(*rate.labels_alone[:3], *rate.judge[:3], *rate.rogan_gladen[:3]),
-            *(rate.warning, rate.withheld),
-        )
-        for key, rate in rates.items()
-    ]
-    return pd.DataFrame(rows, columns=[*columns, "warning", "withheld"])
-
-
 def rate_sentence(rate: PeopleRate, quantity: str, *, percent: bool = True) -> str:
     """Says what judge and people say of all items: 'Pass rate: judge 68 %, corrected 63 % ...'.
 
@@ -266,29 +157,6 @@ def rate_sentence(rate: PeopleRate, quantity: str, *, percent: bool = True) -> s
     notes = [f"No interval: {rate.withheld}."] if rate.withheld else []
     notes += [f"{rate.warning[0].upper()}{rate.warning[1:]}."] if rate.warning else []
     return " ".join([text, *notes])
-
-
-def _verdict_shares(rows: pd.DataFrame, evidence: pd.Index) -> tuple[Floats, list[int]]:
-    """Returns the share of each item's repeats in each category, and the stages of categories.
-
-    Provider errors are no verdicts; an item without any other row has the category of missing
-    verdicts. Categories without a stage have the mask 0.
-    """
-    answered = rows[rows["status"] != "provider_error"]
-    category = answered["mask"].astype(str).where(answered["mask"] != 0, answered["status"])
-    counts = pd.crosstab(answered["evidence"], category, normalize="index").reindex(evidence)
-    missing = counts.isna().all(axis=1)
-    table = counts.fillna(0.0).assign(missing=missing.astype(float))
-    if not missing.any():
-        table = table.drop(columns="missing")
-    masks = [int(name) if name.isdecimal() else 0 for name in table.columns]
-    return table.to_numpy(float), masks
-
-
-def _score(mask: int, values: Floats, unscored: float) -> float:
-    """Returns the mean value of the stages of a verdict."""
-    stages = [stage for stage in range(len(values)) if mask >> stage & 1]
-    return float(values[stages].mean()) if stages else unscored
 
 
 # --- the prediction-powered mean (Angelopoulos, Duchi and Zrnic 2023; Zrnic and Candès 2024) -----

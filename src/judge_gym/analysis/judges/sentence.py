@@ -65,10 +65,11 @@ def _answer(table: JudgeTable) -> str:
     worse = [other for other in others if other["standing"] == "worse"]
     # Differences are from the compared setup with the best estimate, which has none.
     top = next(row for row in rows if row["difference"] is None and row["standing"] != "unknown")
-    if row["standing"] == "worse":  # chosen on train, and test disagrees
+    split = table["split"]
+    if row["standing"] == "worse" and split is not None:  # test disagrees with the choice
         gap = gap_text(table["measure"], _distance(row))
         return (
-            f"{_named(row)} is best on train, but not on test: {number} there; "
+            f"{_named(row)} is best on {split['chosen_on']}, but not on test: {number} there; "
             f"{_named(top)} is better by {gap}."
         )
     if constant:

@@ -31,6 +31,7 @@ from judge_gym.analysis.judges.compared import (
 from judge_gym.analysis.judges.quantities import as_quantity
 from judge_gym.analysis.judges.sentence import reason, sentence
 from judge_gym.analysis.judges.setups import Setup, setups_of, usual_level
+from judge_gym.analysis.judges.splits import Part, choice_part
 from judge_gym.analysis.measures import Compared, LabelScale, Measure, registered
 from judge_gym.analysis.measures.confusion import UNSCORED
 from judge_gym.analysis.measures.consistency import ALIKE, independence
@@ -90,6 +91,8 @@ NOT_AMONG_PEOPLE = ("tau_b", "spearman", "bias")
 """Measures that are not those of random pairs of raters: correlations have their own rule, and the
 bias of raters against each other is 0 by definition."""
 OTHER: Mapping[TruthKind, TruthKind] = {"accuracy": "agreement", "agreement": "accuracy"}
+WEIGHT = "weight"
+"""The column of people's labels with the inverse of the item's chance to be labelled."""
 Column = Mapping[int, Terms]
 """The terms of a measure by setup."""
 
@@ -100,7 +103,7 @@ def judge_table(
     *,
     preparation: pd.DataFrame | None = None,
     margin: float | None = None,
-    in_test: Mapping[Any, bool] | None = None,
+    parts: Mapping[Any, str] | None = None,
     simulated: str = "",
     measure: MeasureName | None = None,
     loss: Mapping[str, float] | None = None,
@@ -111,12 +114,13 @@ def judge_table(
 
     Args:
         frame: the tidy samples; a column `seconds` is the time of each call.
-        people: raters' stages, with columns tag, evidence, rater, stage.
+        people: raters' stages, with columns tag, evidence, rater, stage; with `weight`, the inverse
+            of each item's chance to be labelled.
         preparation: the calls for views and rubrics, with columns tag, evidence (of a view) or
             rubric, usd, seconds. They count in full for each setup that needs them.
         margin: the difference below which the study calls two setups equally good.
-        in_test: which items of a split are in its test part. The choice of a setup is then made on
-            the others, and quality is estimated on these.
+        parts: the part of each item of a split. The choice of a setup is then made on dev, or on
+            train without one, and quality is estimated on test.
         simulated: the warning that judges were simulated.
         measure: which measure decides; by default the one that fits the scale of the labels.
         loss: what a `miss` and a `false_alarm` cost; expected loss then decides.
@@ -126,9 +130,9 @@ def judge_table(
     own = own_rows(frame)
     setups = setups_of(own)
     verdicts = of_setups(own, setups, people, preparation)
-    test, train = _parts(verdicts, in_test)
-    kind = _leading_kind(verdicts, test)
-    basis = None if kind is None else _Basis(verdicts, kind, test, train, loss, positive)
+    test, train = _parts(verdicts, parts)
+    kind, weights = _leading_kind(verdicts, test), _unit_weights(verdicts, people)
+    basis = None if kind is None else _Basis(verdicts, kind, test, train, loss, positive, weights)
     decider = _decider(basis, measure)
     columns = _columns(verdicts, basis)
     quantities = {
@@ -167,7 +171,7 @@ def judge_table(
         "compared_items": len(compared.units),
         "clusters": compared.clusters,
         "margin": margin,
-        "split": _split(verdicts, test, train) if in_test else None,
+        "split": _split(verdicts, test, train, choice_part(parts)) if parts else None,
         "simulated": simulated,
         "notes": [],
         "columns": _heads(columns, basis, decider),
@@ -180,7 +184,7 @@ def judge_table(
             None if table["people"] is None else table["people"]["measures"].get("exact")
         )
     table["notes"] = [
-        *_notes(rows, compared, repeating, basis, _unsplit(verdicts, in_test)),
+        *_notes(rows, compared, repeating, basis, _unsplit(verdicts, parts)),
         *sticky,
     ]
     declared = measure is not None or loss is not None
@@ -194,17 +198,33 @@ def judge_table(
 # --- what verdicts are compared with ------------------------------------------------------------
 
 
-def _parts(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> tuple[BoolArray, BoolArray]:
-    """Says of each row whether its item is in test, and in train; without a split in test."""
-    if not in_test:
+def _parts(verdicts: Verdicts, parts: Mapping[Any, str] | None) -> tuple[BoolArray, BoolArray]:
+    """Says of each row whether its item is in test, and in the part on which setups are chosen.
+
+    Without a split every item is in test.
+    """
+    if not parts:
         every = np.full(len(verdicts.rows), True)
         return every, ~every
-    part = verdicts.rows["evidence"].map(in_test)
-    return part.eq(True).to_numpy(), part.eq(False).to_numpy()
+    part = verdicts.rows["evidence"].map(parts)
+    return part.eq("test").to_numpy(), part.eq(choice_part(parts)).to_numpy()
 
 
-def _unsplit(verdicts: Verdicts, in_test: Mapping[Any, bool] | None) -> int:
-    return int(verdicts.rows["evidence"].map(in_test).isna().sum()) if in_test else 0
+def _unsplit(verdicts: Verdicts, parts: Mapping[Any, str] | None) -> int:
+    return int(verdicts.rows["evidence"].map(parts).isna().sum()) if parts else 0
+
+
+def _unit_weights(verdicts: Verdicts, people: pd.DataFrame | None) -> FloatArray | None:
+    """Finds the inverse of each unit's chance to be labelled; None where all had the same.
+
+    They are divided by their mean, so that sums of weights count units.
+    """
+    if people is None or WEIGHT not in people or people[WEIGHT].nunique() < 2:
+        return None
+    of_item = people.drop_duplicates("evidence").set_index("evidence")[WEIGHT]
+    weights = pd.Series([unit[1] for unit in verdicts.units]).map(of_item).fillna(0.0).to_numpy()
+    scaled: FloatArray = weights / weights[weights > 0].mean()
+    return np.where(scaled > 0, scaled, 1.0)
 
 
 def _leading_kind(verdicts: Verdicts, test: BoolArray) -> TruthKind | None:
@@ -228,8 +248,11 @@ class _Basis:
         train: BoolArray,
         loss: Mapping[str, float] | None,
         positive: str | None,
+        weights: FloatArray | None,
     ) -> None:
         self.verdicts, self.kind, self.test = verdicts, kind, test
+        self.weights = weights if kind == "agreement" else None
+        """By unit, the inverse of its chance to be labelled; None where all had the same."""
         self.reference: Reference = verdicts.references[kind]
         self.scale: LabelScale | None = label_scale(verdicts, self.reference, positive)
         self.loss = None if loss is None else _loss(loss, self.scale)
@@ -273,7 +296,26 @@ class _Basis:
         chosen = self.loss if decider == "loss" and self.loss is not None else decider
         if chosen == "loss":
             return None
-        return best_constant(chosen, labels, positive=positive, concepts=concept)
+        weights = None if self.weights is None else self.weights[units]
+        return best_constant(chosen, labels, positive=positive, concepts=concept, weights=weights)
+
+    def quality(self, measure: Measure, compared: Mapping[int, Compared]) -> dict[int, Terms]:
+        """Computes the terms of a measure of quality, by setup."""
+        assert measure.quality is not None
+        terms = {
+            index: self.weighted(measure.quality(of_setup)) for index, of_setup in compared.items()
+        }
+        return {
+            index: of_setup
+            for index, of_setup in terms.items()
+            if of_setup is not None and not np.isnan(of_setup.value)
+        }
+
+    def weighted(self, terms: Terms | None) -> Terms | None:
+        """Weights units by the inverse of their chance to be labelled, where chances differ."""
+        if terms is None or self.weights is None:
+            return terms
+        return terms.weighted(self.weights[terms.units])
 
     def people_measures(self) -> PeopleMeasures | None:
         """Computes every measure for people with each other."""
@@ -284,14 +326,14 @@ class _Basis:
         for measure in registered():
             if measure.quality is None or measure.name in (*OWN_KEYS, *NOT_AMONG_PEOPLE):
                 continue
-            terms = measure.quality(people)
+            terms = self.weighted(measure.quality(people))
             if terms is not None and not np.isnan(terms.value):
                 measures[measure.name] = as_quantity(terms.estimate(clusters))
         return {"measures": measures | self._people_ranks()}
 
     def _people_ranks(self) -> dict[str, Quantity]:
         """Correlates each rater with the mean of the others."""
-        if self.scale is None or self.scale.kind != "ordinal":
+        if self.scale is None or self.scale.kind != "ordinal" or self.weights is not None:
             return {}
         labels = self.verdicts.raters
         labels = labels[labels["unit"].isin(self.units)].drop_duplicates(["unit", "rater"])
@@ -347,20 +389,10 @@ def _columns(verdicts: Verdicts, basis: _Basis | None) -> dict[str, Column]:
         if measure.column is not None:
             columns[measure.name] = measure.column(verdicts)
         if measure.quality is not None and basis is not None:
-            columns[measure.name] = _quality_terms(measure, basis.on_test)
+            columns[measure.name] = basis.quality(measure, basis.on_test)
     if basis is not None:
         columns["other"] = basis.other()
     return columns
-
-
-def _quality_terms(measure: Measure, compared: Mapping[int, Compared]) -> dict[int, Terms]:
-    assert measure.quality is not None
-    terms = {index: measure.quality(of_setup) for index, of_setup in compared.items()}
-    return {
-        index: of_setup
-        for index, of_setup in terms.items()
-        if of_setup is not None and not np.isnan(of_setup.value)
-    }
 
 
 def _quantities(column: Column, setups: int, clusters: IntArray) -> list[Quantity | None]:
@@ -481,7 +513,7 @@ def _compared(
 def _train_terms(basis: _Basis, name: str, indexes: Sequence[int]) -> list[Terms]:
     """Computes the deciding measure on train, for the setups that have it there."""
     measure = next(one for one in registered() if one.name == name)
-    terms = _quality_terms(measure, basis.on_train)
+    terms = basis.quality(measure, basis.on_train)
     return [terms[index] for index in indexes if index in terms]
 
 
@@ -705,8 +737,10 @@ def _confusion(
     """Crosses verdicts and labels of the chosen setup."""
     if basis is None or basis.scale is None or compared.chosen is None:
         return None
-    tables, stages = basis.on_test[compared.chosen].tables, basis.scale.stages
-    shares = tables.mean(axis=0)
+    chosen, stages = basis.on_test[compared.chosen], basis.scale.stages
+    tables = chosen.tables
+    weights = None if basis.weights is None else basis.weights[chosen.units]
+    shares = np.average(tables, axis=0, weights=weights)
     statuses = [name for name, row in zip(UNSCORED, shares[stages:], strict=True) if row.any()]
     rows = [*range(stages), *(stages + UNSCORED.index(name) for name in statuses)]
     return {
@@ -734,14 +768,16 @@ def _beside_people(
         return entries
     verdicts, scale = basis.verdicts, basis.scale
     labels = np.where(basis.test[:, None], basis.reference.labels, 0.0)
-    judged = judged_units(verdicts, chosen, basis.on_test[chosen], scale, labels)
+    judged = judged_units(verdicts, chosen, scale, labels)
     if judged is not None:
         name = setups[chosen].name
         # Where all answers are known there is no rate to estimate.
         if basis.kind == "agreement" or np.isnan(judged.label).any():
-            entries["rate"] = rate_of(name, judged, verdicts.clusters, scale)
+            entries["rate"] = rate_of(name, judged, verdicts.clusters, scale, basis.weights)
+        if basis.weights is not None:  # neither is a function of weighted sums
+            return entries
         entries["length"] = length_of(name, chosen, verdicts, judged, scale, basis.kind)
-    if basis.kind == "agreement":
+    if basis.kind == "agreement" and basis.weights is None:
         tests = [
             replacement_test(setups[index].name, of_setup, verdicts, scale, epsilon)
             for index, of_setup in basis.on_test.items()
@@ -758,14 +794,15 @@ def _known_items(verdicts: Verdicts) -> int:
     return int(verdicts.rows.loc[known, "evidence"].nunique())
 
 
-def _split(verdicts: Verdicts, test: BoolArray, train: BoolArray) -> SplitUse:
+def _split(verdicts: Verdicts, test: BoolArray, train: BoolArray, chosen_on: Part) -> SplitUse:
     """Counts the items with known answers or labels in each part of a split."""
     known = np.zeros(len(verdicts.rows), dtype=bool)
     for reference in verdicts.references.values():
         known |= ~np.isnan(reference.right)
     evidence = verdicts.rows["evidence"]
     return {
-        "train": int(evidence[known & train].nunique()),
+        "chosen_on": chosen_on,
+        "choice": int(evidence[known & train].nunique()),
         "test": int(evidence[known & test].nunique()),
         "uses": 0,
     }
@@ -797,6 +834,12 @@ def _notes(
                 f"which of {' and '.join(basis.scale.names)} is the positive label is not known: "
                 "sensitivity and specificity need it, as the study's key `positive`"
             )
+    if basis is not None and basis.weights is not None:
+        yield (
+            "items were drawn for labels with different chances: every number on labels is "
+            "weighted by them, and holds approximately; correlations of ranks, the effect of "
+            "length and the replacement of a rater are left out"
+        )
     if repeating:
         yield (
             f"the repeats of {', '.join(repeating)} have the same texts or temperature 0: "

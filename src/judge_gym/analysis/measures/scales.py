@@ -105,19 +105,26 @@ def best_constant(
     *,
     positive: int = 1,
     concepts: Codes | None = None,
+    weights: Floats | None = None,
 ) -> float:
     """Returns what the best constant answer gets under a measure.
 
     It is 0 under weighted kappa and rank correlation, and one divided by the number of labels that
-    people use under balanced accuracy.
+    people use under balanced accuracy. `weights` are those of items that were drawn with different
+    chances.
     """
     labelled = np.nan_to_num(label)
+    if weights is not None:
+        labelled = labelled * weights[:, None]
     if measure == "balanced":
         return 1 / int((labelled.sum(axis=0) > 0).sum())
     if measure in ("weighted", "rank"):
         return 0.0
-    verdicts = best_constant_verdicts(measure, label, positive=positive, concepts=concepts)
-    matrix = averaged_confusion(confusion_tables(verdicts, labelled))
+    verdicts = best_constant_verdicts(measure, labelled, positive=positive, concepts=concepts)
+    tables = confusion_tables(verdicts, labelled)
+    if weights is not None:
+        tables = tables * weights[:, None, None]
+    matrix = averaged_confusion(tables)
     if measure == "exact":
         return float(np.trace(matrix[: label.shape[1]]))
     return float(_cost(measure, label.shape[1], positive)(matrix))

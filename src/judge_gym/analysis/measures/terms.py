@@ -49,6 +49,9 @@ class Terms(Protocol):
     def on(self, rows: Any) -> Self:
         """Selects rows."""
 
+    def weighted(self, weights: FloatArray) -> Self | None:
+        """Weights rows, of which some were more likely to be drawn; None if it cannot."""
+
     def joined(self, others: Sequence[Self]) -> Self:
         """Puts the rows of several setups together, each unit of one of them."""
 
@@ -96,6 +99,13 @@ class Ratio:
     def on(self, rows: Any) -> "Ratio":
         """Selects rows."""
         return replace(self, units=self.units[rows], above=self.above[rows], below=self.below[rows])
+
+    def weighted(self, weights: FloatArray) -> "Ratio | None":
+        """Weights numerators and denominators; of a median there is no such version."""
+        if self.scale is MEDIAN:
+            return None
+        above, below = (self.above.T * weights).T, (self.below.T * weights).T
+        return replace(self, above=above, below=below)
 
     def joined(self, others: Sequence["Ratio"]) -> "Ratio":
         """Puts rows together."""
@@ -145,6 +155,10 @@ class Sums:
         """Selects rows."""
         return replace(self, units=self.units[rows], rows=self.rows[rows], labels=self.labels[rows])
 
+    def weighted(self, weights: FloatArray) -> "Sums":
+        """Weights the rows that are summed."""
+        return replace(self, rows=self.rows * weights[:, None])
+
     def joined(self, others: Sequence["Sums"]) -> "Sums":
         """Puts rows together."""
         parts = [self, *others]
@@ -193,6 +207,9 @@ class Ranks:
         return replace(
             self, units=self.units[rows], judge=self.judge[rows], people=self.people[rows]
         )
+
+    def weighted(self, weights: FloatArray) -> None:
+        """Ranks of a sample are no function of weighted sums."""
 
     def joined(self, others: Sequence["Ranks"]) -> "Ranks":
         """Puts rows together."""

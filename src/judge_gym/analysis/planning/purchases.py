@@ -44,6 +44,8 @@ EQUAL = 1e-9
 """The half width up to which values are taken to be equal."""
 NEGLIGIBLE = 1e-3
 """The share of today's half width below which a limit is taken for 0."""
+MANY = 50
+"""How many times the items of today are too many to be advised."""
 MOST = 1_000_000
 """The largest number that is considered to be bought."""
 POINTS = ["quantity", "option", "more", "calls", "usd", "half_width", "lowest", "note"]
@@ -161,6 +163,32 @@ class Decision:
                 f"Nothing that can be bought narrows {name}, now ±{_half_text(self.half)}, by much."
             )
         return self._recommended(best, self.affordable(best), half, available)
+
+    def telling_apart(self) -> str:
+        """Says how many more items would tell two judges apart.
+
+        Empty where the quantity is no difference of two judges under one design, where the data
+        tell them apart already, or where that would take very many items.
+        """
+        names = [judge for _, judge in self.quantity.weights]
+        items = next((option for option in self.options if option.name == ITEMS), None)
+        is_pair = len(names) == 2 and self.quantity.is_difference and names[0] != names[1]
+        if not is_pair or items is None or items.note or not np.isfinite(self.half):
+            return ""
+        gap = abs(self.value)
+        needed = items.needed(gap) if gap < self.half else None
+        if needed is None or needed > MANY * self.size.items:
+            return ""
+        first, second = (name.rpartition(":")[2] for name in names)
+        verb = "label" if self.quantity.measure in QUALITY else "judge"
+        calls = round(needed * items.calls)
+        costs = [f"{calls:,} call{'' if calls == 1 else 's'}"]
+        if self.currency == "usd":
+            costs.append(dollars(self.price(items, needed)))
+        return (
+            f"To tell {first} from {second} apart, {verb} about {needed:,} more "
+            f"item{'' if needed == 1 else 's'} ({', '.join(costs)})"
+        )
 
     def _reaching(self, target: float, available: Sequence[Option]) -> str:
         name = self.quantity.name

@@ -19,7 +19,7 @@ from judge_gym.analysis.stats.clusters import infers
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.records.numbers import dollars, percent, plural
 from judge_gym.stages.evidence import MAX_WORDS
-from judge_gym.stages.fidelity import flagged
+from judge_gym.stages.fidelity import needs_review
 from judge_gym.studies.declarations import margin_name
 
 FIRST = ["hypothesis", "outcome", "declared", "value", "low", "high", "items", "p", "holm"]
@@ -218,7 +218,7 @@ def views_table(views: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
         row["views"] += 1
         row["failed"] += view["status"] != "scored"
         if checks is not None:
-            row["flagged"] += flagged(checks)
+            row["flagged"] += needs_review(checks)
             row["too long"] += bool(checks["too_long"])
             row["numbers"] += bool(checks["numbers"])
             row["names"] += bool(checks["names"])

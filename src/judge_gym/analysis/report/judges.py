@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from judge_gym.analysis import figures
-from judge_gym.analysis.frames import level_name
+from judge_gym.analysis.frames import JUDGE, level_name
 from judge_gym.analysis.judges.sentence import MEASURES
 from judge_gym.analysis.report.page import (
     Chart,
@@ -67,8 +67,7 @@ def price_and_quality(given: ReportInput) -> Section | None:
     is_share = head is not None and head["unit"] == "share"
     prices = [
         {
-            "setup": row["setup"],
-            "usd": row["usd_per_1000"]["value"],
+            **{"setup": row["setup"], JUDGE: row["judge"], "usd": row["usd_per_1000"]["value"]},
             **{"quality": quality["value"], "low": quality["low"], "high": quality["high"]},
         }
         for row in table["rows"]
@@ -354,8 +353,8 @@ def _note(table: JudgeTable) -> str:
         )
     if split := table["split"]:
         parts.append(
-            f"The setup was chosen on {split['train']} items of train, and quality is that of "
-            f"{split['test']} items of test, of which {split['uses']} "
+            f"The setup was chosen on {split['choice']} items of {split['chosen_on']}; quality is "
+            f"of {split['test']} items of test, of which {split['uses']} "
             f"{'estimate was' if split['uses'] == 1 else 'estimates were'} read so far."
         )
     if {"usd_per_1000", "seconds"} & {head["name"] for head in table["columns"]}:

@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from judge_gym.analysis import figures
 from judge_gym.analysis.formulas import escape_formulas
 from judge_gym.analysis.frames import JUDGE, once_per_call
+from judge_gym.analysis.judges.sentence import no_better_than_constant
 from judge_gym.analysis.stats.contrasts import contrasts, judge_contrasts
 from judge_gym.analysis.stats.intervals import MANY_DRAWS
 from judge_gym.analysis.verdicts import Dataset
@@ -317,6 +318,7 @@ class Report:
         return environment.from_string(template).render(
             report=self,
             judges=table,
+            recommended=table and not no_better_than_constant(table) and table["chosen"],
             judge_plot=table and judge_plot(table),
             colours=palette.judge_colours(every),
             by_label=table and table["confusion"] and verdicts_by_label(table["confusion"]),

@@ -29,7 +29,7 @@ LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, ERRNO, KILL = 0x7FFF0000, 0x00050000, 0x80000000
 
 
-def filtered() -> bool:
+def can_filter_calls() -> bool:
     """Tells whether the system calls of this machine are known, so that they can be filtered."""
     return platform.machine() in ARCH
 
@@ -63,7 +63,7 @@ def _program() -> Iterator[tuple[int, int, int, int]]:
     yield RETURN, 0, 0, ALLOW
 
 
-def checked(value: int, what: str) -> None:
+def check_result(value: int, what: str) -> None:
     """Raises the system's error, and what failed, unless a call returned 0."""
     if value != 0:
         raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
@@ -71,7 +71,7 @@ def checked(value: int, what: str) -> None:
 
 def prctl(option: int, value: Any) -> None:
     """Sets an attribute of this process."""
-    checked(LIBC.prctl(option, value, 0, 0, 0), f"prctl {option}")
+    check_result(LIBC.prctl(option, value, 0, 0, 0), f"prctl {option}")
 
 
 def _filter_calls() -> None:
@@ -79,7 +79,7 @@ def _filter_calls() -> None:
     buffer = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     prctl_filter = ctypes.create_string_buffer(program, len(program))
-    checked(LIBC.prctl(SET_SECCOMP, 2, prctl_filter, 0, 0), "seccomp")
+    check_result(LIBC.prctl(SET_SECCOMP, 2, prctl_filter, 0, 0), "seccomp")
 
 
 def _limit(limits: Mapping[str, Any]) -> None:
@@ -116,7 +116,7 @@ def confine(limits: Mapping[str, Any], uid: int | None, *, isolated: bool) -> No
         os.setresuid(uid, uid, uid)
     if isolated:
         header = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0))
-        checked(LIBC.capset(header, ctypes.create_string_buffer(24)), "capset")
+        check_result(LIBC.capset(header, ctypes.create_string_buffer(24)), "capset")
     prctl(SET_NO_NEW_PRIVS, 1)
-    if isolated and filtered():
+    if isolated and can_filter_calls():
         _filter_calls()

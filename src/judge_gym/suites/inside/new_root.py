@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .confinement import LIBC, checked
+from .confinement import LIBC, check_result
 
 RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 DETACH, AT_FDCWD, RECURSIVE, MOUNT_SETATTR = 2, -100, 0x8000, 442
@@ -19,7 +19,7 @@ BASE = "/tmp"
 def _mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     words = [text.encode() for text in (source, target, kind)]
     done = LIBC.mount(words[0], words[1], words[2] or None, flags, data.encode() or None)
-    checked(done, f"mount {source} on {target}")
+    check_result(done, f"mount {source} on {target}")
 
 
 def _read_only(target: str) -> None:
@@ -28,7 +28,7 @@ def _read_only(target: str) -> None:
     call = LIBC.syscall(
         MOUNT_SETATTR, AT_FDCWD, target.encode(), RECURSIVE, attributes, ctypes.c_size_t(32)
     )
-    checked(call, f"read-only {target}")
+    check_result(call, f"read-only {target}")
 
 
 def _bind(source: str, target: str) -> None:
@@ -59,7 +59,7 @@ def enter_root(view: Mapping[str, Any]) -> None:
     new = f"{BASE}/new"
     Path(new).mkdir()
     _mount(new, new, flags=BIND)
-    checked(LIBC.syscall(_pivot_root(), BASE.encode(), old.encode()), "pivot_root")
+    check_result(LIBC.syscall(_pivot_root(), BASE.encode(), old.encode()), "pivot_root")
     os.chdir("/")
     _fill("/new", "/old", view)
     if LIBC.umount2(b"/old", DETACH) != 0:

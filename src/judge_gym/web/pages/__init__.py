@@ -10,6 +10,7 @@ from judge_gym.web.pages import (
     experiment,
     home,
     items,
+    label,
     labels,
     new_study,
     operators,
@@ -28,7 +29,7 @@ from judge_gym.web.pages import (
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False, default_response_class=Json)
-_STUDIES = (home, new_study, study, items, purchases, runs, compare, report)
+_STUDIES = (home, new_study, study, items, purchases, runs, compare, report, label)
 _RECORDS = (experiment, sample, evidence, labels, usage, calls, operators, styleguide)
 _SUITES = (suite_evals, suite_runs, suites)  # the most specific paths come first
 for _page in (*_STUDIES, *_RECORDS, *_SUITES):

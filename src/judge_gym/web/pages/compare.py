@@ -9,12 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.records.comparison import SetupComparison
-from judge_gym.records.judge_table import column_value
+from judge_gym.records.forest import axis_of
+from judge_gym.records.judge_table import Unit, column_value
+from judge_gym.records.numbers import difference_with_interval
 from judge_gym.records.palette import judge_colours
 from judge_gym.web.analysis_cache import refuse_large
 from judge_gym.web.api.parameters import OpenLab
 from judge_gym.web.pages.filters import Text
 from judge_gym.web.pages.home import recent_studies
+from judge_gym.web.pages.items import all_judges
 from judge_gym.web.rendering import render
 
 router = APIRouter()
@@ -22,6 +25,8 @@ MAX_TARGETS = 50
 """Studies and experiments whose setups can be compared at once."""
 COSTS = ("dollars", "seconds")
 """The units whose values of A are stated as multiples of those of B."""
+DRAWN = ("share", "coefficient")
+"""The units whose values are drawn on a scale."""
 Names = Annotated[list[Text], Query(max_length=MAX_TARGETS)]
 
 
@@ -76,11 +81,16 @@ def parts(request: Request, lab: OpenLab, of: Names, a: Text = None, b: Text = N
         found=comparison,
         targets=targets,
         rows=_rows(comparison),
+        gap=_gap(comparison),
         column_value=column_value,
         knobs=[(knob, left[knob], right[knob]) for knob in left if left[knob] != right.get(knob)],
         link=lambda a, b: f"/compare?{_query(targets, a=a, b=b)}",
         items="" if targets[0] not in studies else _items(targets[0], comparison),
-        colours=judge_colours(row["judge"] for row in comparison["setups"]),
+        colours=judge_colours(
+            all_judges(lab, targets[0])
+            if targets[0] in studies and len(targets) == 1
+            else [row["judge"] for row in comparison["setups"]]
+        ),
     )
 
 
@@ -102,22 +112,45 @@ def _items(study: str, found: SetupComparison) -> str:
 
 def _rows(comparison: SetupComparison) -> list[dict[str, Any]]:
     """Returns the main columns of the judge table as rows with both setups; empty ones are out."""
-    rows = [
-        {
-            "name": head["title"],
-            "about": head["about"],
-            "unit": head["unit"],
-            "a": column_value(comparison["a"], head["name"]),
-            "b": column_value(comparison["b"], head["name"]),
-        }
-        for head in comparison["columns"]
-        if head["main"]
-    ]
-    return [
-        {**row, "times": _times(row["a"], row["b"]) if row["unit"] in COSTS else None}
-        for row in rows
-        if row["a"] or row["b"]
-    ]
+    rows = []
+    for head in comparison["columns"]:
+        a = column_value(comparison["a"], head["name"])
+        b = column_value(comparison["b"], head["name"])
+        if not head["main"] or not (a or b):
+            continue
+        unit = head["unit"]
+        values = [value for value in (a, b) if value is not None]
+        rows.append(
+            {
+                "name": head["title"],
+                "about": head["about"],
+                "unit": unit,
+                "a": a,
+                "b": b,
+                "axis": axis_of(values, unit) if unit in DRAWN else None,
+                "times": _times(a, b) if unit in COSTS else None,
+            }
+        )
+    return rows
+
+
+def _gap(comparison: SetupComparison) -> dict[str, Any] | None:
+    """Returns the difference that the sentence states, with a scale that has 0 in its middle."""
+    value, title = comparison["difference"], "difference"
+    unit: Unit = "points"
+    if comparison["endpoint"] == "stage":
+        value, unit, title = comparison["stage"], "stages", "mean stage, from 0 to 1"
+    elif comparison["columns"]:
+        unit, title = comparison["columns"][0]["unit"], comparison["columns"][0]["title"]
+    if value is None:
+        return None
+    text = difference_with_interval(value, unit).removesuffix(" stages")
+    return {
+        "value": value,
+        "title": title,
+        "text": text,
+        "axis": axis_of([value], unit, signed=True),
+    }
 
 
 def _times(a: Any, b: Any) -> float | None:

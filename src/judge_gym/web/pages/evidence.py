@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from judge_gym.lab import Lab
-from judge_gym.stages.fidelity import flagged, marked
+from judge_gym.stages.fidelity import needs_review, split_at_flags
 from judge_gym.store import Page
 from judge_gym.web.api.parameters import LARGEST, Cursor, Id, Name, OpenLab
 from judge_gym.web.rendering import render
@@ -158,7 +158,7 @@ def _view(view: Mapping[str, Any], source: str, compare: str) -> View:
     text, checks = (view["text"] or "")[:LONGEST], view["checks"]
     parts: tuple[list[Piece], list[Piece]] = ([(text, False)], [])
     if checks:
-        parts = (marked(text, checks), [])
+        parts = (split_at_flags(text, checks), [])
     if compare == "words":
         parts = word_differences(source, text) or parts
     return View(
@@ -166,7 +166,7 @@ def _view(view: Mapping[str, Any], source: str, compare: str) -> View:
         view["status"],
         view["call_id"],
         checks or {},
-        bool(checks) and flagged(checks),
+        bool(checks) and needs_review(checks),
         *parts,
     )
 

@@ -1,7 +1,7 @@
 """Experiment: its progress, its results, every sample, its design and its rubrics."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -26,6 +26,8 @@ NEIGHBOURS = 40
 """Experiments that are offered for comparison, the most similar first."""
 PEERS = 12
 """Judges with which a judge's calibration is compared."""
+SHAPES = "Shapes of verdicts by judge"
+"""The figure in which one judge alone is a bar of 100 %."""
 CONFLICTING = 30
 """Items with conflicting repeats that are listed; the samples' filter finds all."""
 TASK = ("task_type", "concept", "country", "pool_name")
@@ -166,7 +168,7 @@ def analyse(lab: Lab, tag: str) -> ExperimentResults:
     titles = dict(zip(without_swaps["evidence"], without_swaps["evidence_title"], strict=True))
     listed = conflicts[["evidence", "conflict", "effective_n"]].head(CONFLICTING)
     return ExperimentResults(
-        sections=tuple(part for part in parts if part is not None),
+        sections=tuple(_of_one_judge(part) for part in parts if part is not None),
         stages=_stages(without_swaps, beliefs),
         conflicting=[
             {"evidence": item, "title": titles[item], "conflict": conflict, "verdicts": n}
@@ -177,6 +179,12 @@ def analyse(lab: Lab, tag: str) -> ExperimentResults:
         calibration_title=calibration.title if calibration else "",
         beliefs=beliefs is not None,
     )
+
+
+def _of_one_judge(section: "Section") -> "Section":
+    """Returns a section without the figure that compares judges, of which there is one here."""
+    charts = tuple(chart for chart in section.charts if chart.title != SHAPES)
+    return replace(section, charts=charts)
 
 
 def _peers(lab: Lab, tag: str) -> list[str]:

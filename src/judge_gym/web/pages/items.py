@@ -392,10 +392,22 @@ def cell_view(row: Mapping[str, Any], cell: Mapping[str, Any]) -> CellView:
         ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in unscored.items()),
         sum(unscored.values()),
         ", ".join(words) or "not judged",
-        f"{cell['mean']:.1f}" if by_stage else verdict,
+        f"{cell['mean']:.1f}" if by_stage else stage_words(cell["verdict"], short_names(names)),
         "stage" if by_stage else judged if cell["verdict"] else "none",
         shade(cell["mean"], row["n_stages"]) if by_stage else 0,
     )
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Returns names without the last words that all share, and without an article before them.
+
+    >>> short_names(["The first is better", "Neither is better"]), short_names(["fail", "pass"])
+    (['first', 'Neither'], ['fail', 'pass'])
+    """
+    words = [name.split() for name in names]
+    while len(words) > 1 and all(len(row) > 1 for row in words) and len({r[-1] for r in words}) < 2:
+        words = [row[:-1] for row in words]
+    return [" ".join(row[1:] if len(row) > 1 and row[0] == "The" else row) for row in words]
 
 
 def shade(mean: float | None, stages: int) -> int:

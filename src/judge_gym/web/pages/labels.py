@@ -1,6 +1,7 @@
 """Labels of people: who labelled the items of each study, how far they agree, split and import."""
 
 import csv
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import APIRouter
@@ -46,6 +47,72 @@ def import_labels(request: Request, lab: OpenLab, study: Name, fields: Fields) -
     return render(
         request, "_labels.html.j2", study=study, counts=counts, error=error, **_page(lab, study)
     )
+
+
+@router.post("/label-splits")
+def split(request: Request, lab: OpenLab, fields: Fields) -> Response:
+    """Splits a study's items, and returns the part of the page that counts its parts."""
+    shares = [_number(fields, name) for name in ("train", "dev", "test")]
+    return _changed(
+        request, lab, fields, lambda study: {"made": lab.labels.split(study, shares=shares)}
+    )
+
+
+@router.post("/label-queues")
+def ask(request: Request, lab: OpenLab, fields: Fields) -> Response:
+    """Draws items for raters, and returns the part of the page that lists the queues."""
+    raters = [name.strip() for name in fields.get("raters", "").split(",") if name.strip()]
+
+    def draw(study: str) -> dict[str, Any]:
+        queue = lab.labels.ask(
+            study,
+            raters,
+            items=int(_number(fields, "items")),
+            by="disagreement" if "disputed" in fields else "random",
+            overlap=_number(fields, "overlap") / 100 if len(raters) > 1 else 0.0,
+        )
+        return {"queue": queue}
+
+    return _changed(request, lab, fields, draw)
+
+
+@router.post("/label-links")
+def link(request: Request, lab: OpenLab, fields: Fields) -> Response:
+    """Makes the link of a rater, and returns the part of the page that shows it once."""
+
+    def make(study: str) -> dict[str, Any]:
+        rater = fields.get("rater", "")
+        secret = lab.labelling.link(int(_number(fields, "queue")), rater)
+        return {"rater": rater, "url": f"{request.base_url}label?token={secret}"}
+
+    return _changed(request, lab, fields, make)
+
+
+def _changed(
+    request: Request,
+    lab: Lab,
+    fields: Mapping[str, str],
+    change: Callable[[str], dict[str, Any]],
+) -> Response:
+    """Makes a change to a study's labels, and returns its part of the page, or why not."""
+    study, error = fields.get("study", ""), ""
+    values: dict[str, Any] = {}
+    try:
+        values = change(study)
+    except JudgeGymError as refused:
+        error = refused.message
+    return render(
+        request, "_labels.html.j2", study=study, refused=error, **values, **_page(lab, study)
+    )
+
+
+def _number(fields: Mapping[str, str], name: str) -> float:
+    """Reads a number of a form."""
+    text = fields.get(name, "").strip()
+    try:
+        return float(text)
+    except ValueError:
+        raise DesignError(f"{name} must be a number, not {text!r}") from None
 
 
 def _rows(text: str) -> list[dict[str, str]]:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from judge_gym.lab.study_results import StudyResults
 from judge_gym.web.analysis_cache import Analyses, refuse_large
 from judge_gym.web.api.parameters import Name, OpenLab
+from judge_gym.web.charts import purchase_chart
 from judge_gym.web.pages.filters import EMPTY_IS_NONE
 from judge_gym.web.rendering import render
 
@@ -19,7 +20,9 @@ router = APIRouter()
 def next_part(request: Request, analyses: Analyses, study: Annotated[Name, Query()]) -> Response:
     """Returns a part of a page: what to buy next, in a sentence."""
     purchase = analyses.study(StudyResults.next_purchase, study)
-    return render(request, "_next_purchase.html.j2", found=purchase, study=study, whole=False)
+    return render(
+        request, "_next_purchase.html.j2", found=purchase, study=study, whole=False, chart=None
+    )
 
 
 @router.get("/studies/{name}/next")
@@ -40,4 +43,5 @@ def next_page(
         study=name,
         half_width=half_width,
         whole=True,
+        chart=purchase_chart(purchase),
     )

@@ -82,7 +82,7 @@ def report_file(
     return FileResponse(path, media_type=TYPES[file], filename=filename, headers=FRAMED)
 
 
-ROW = re.compile(r'(<tr data-experiment="([^"]*)"><td[^>]*>)(.*?)(</td>)')
+ROW = re.compile(r'(<tr data-experiment="([^"]*)"[^>]*><td[^>]*>)(.*?)(</td>)')
 QUOTED = re.compile(r'<strong data-call="(\d+)">(.*?)</strong>')
 
 

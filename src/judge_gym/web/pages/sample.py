@@ -10,7 +10,9 @@ from starlette.responses import Response
 from judge_gym.axes import NONE, RECORDED, Design
 from judge_gym.lab import Lab
 from judge_gym.records import Display, Message
+from judge_gym.records.palette import judge_colours
 from judge_gym.stages.verdicts import deciding_lines
+from judge_gym.web.answers import in_words, without_verdict
 from judge_gym.web.api.parameters import Id, OpenLab
 from judge_gym.web.pages.filters import Filters, Text
 from judge_gym.web.pages.items import stage_words
@@ -63,10 +65,16 @@ def sample(
     display = displayed(row, rubric)
     scored = _call(lab, row["call_id"])
     probe = _call(lab, row["probe_call_id"]) if row["probe_call_id"] else None
+    judges = [other["design"]["judge.model"] for other in _study_rows(lab, about)]
+    names = {stage["label"]: stage["name"] for stage in display}
     return render(
         request,
         "sample.html.j2",
         row=row,
+        study=about["study"],
+        colour=judge_colours(judges)[about["design"]["judge.model"]],
+        item=lab.evidence.show(row["evidence"]),
+        in_words=without_verdict(in_words((scored.answer or "")[:LONGEST], names)),
         design=design,
         recorded=about["design"].get(RECORDED),
         rubric=rubric,
@@ -83,6 +91,11 @@ def sample(
         filters=filters,
         longest=LONGEST,
     )
+
+
+def _study_rows(lab: Lab, row: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Returns the experiments of a row's study; the row alone without one."""
+    return lab.studies.find_study(row["study"]) if row["study"] else [row]
 
 
 def _call(lab: Lab, id: int) -> Call:

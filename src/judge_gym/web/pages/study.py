@@ -26,8 +26,10 @@ from judge_gym.records.judge_table import (
     people_deciding,
     sentences_on_chosen,
 )
+from judge_gym.records.responses import SetupRow
 from judge_gym.web.analysis_cache import Analyses
 from judge_gym.web.api.parameters import Cursor, Name, OpenLab
+from judge_gym.web.charts import price_chart
 from judge_gym.web.pages.filters import EMPTY_IS_NONE, Text
 from judge_gym.web.pages.items import (
     all_judges,
@@ -45,6 +47,8 @@ LONGEST = 20_000
 """Characters of an answer that the list shows; its sample's page shows more."""
 DISPUTED = 9
 """Items that the findings show, those furthest from people first."""
+COLUMNS = 12
+"""Setups that these items are shown with, the best first."""
 SHORT = ("exact", "consistency", "position_bias", "unreadable", "seconds", "usd_per_1000")
 """The columns that the table has beside its forest plot; `columns=all` shows every one."""
 COSTS = ("dollars", "seconds")
@@ -162,6 +166,7 @@ def judges_part(
         **page,
         table=table,
         crossed=_crossed(lab, study, table),
+        prices=price_chart(table, page["colours"], f"/studies/{quote(study, safe='')}/items"),
         **_table_view(table, whole=columns == "all", sort=sort),
     )
 
@@ -171,12 +176,9 @@ def _crossed(lab: Lab, study: str, table: JudgeTable) -> dict[str, Any] | None:
     if table["kind"] is None:
         return None
     chosen_row = next((row for row in table["rows"] if row["setup"] == table["chosen"]), None)
-    tags = {*(chosen_row or table["rows"][0])["tags"]}
-    # A table names setups by what varies among those that were run, a grid among all.
-    setups = lab.experiments.list_setups(study)
-    setup = next((entry["setup"] for entry in setups if tags <= {*entry["tags"]}), None)
+    setup = _grid_setup(chosen_row or table["rows"][0], lab.experiments.list_setups(study))
     truth = table["kind"] == "accuracy"
-    counts = setup and lab.pages.crossed_labels(study, setup, truth=truth)
+    counts = setup and lab.pages.crossed_labels(study, setup["setup"], truth=truth)
     if not counts:
         return None
     column = "truth" if truth else "label"
@@ -275,23 +277,52 @@ def _says_something(table: JudgeTable, head: ColumnHead) -> bool:
 
 
 @router.get("/parts/study/disputed")
-def disputed(request: Request, lab: OpenLab, study: Study) -> Response:
-    """Returns a part of a page: the items furthest from people, else the most disputed ones."""
-    labelled = bool(lab.pages.item_choices(study)["labels"])
-    sort = "people" if labelled else "disagreement"
-    page = lab.experiments.page_items(study, limit=DISPUTED, sort=sort)
+def disputed(request: Request, lab: OpenLab, analyses: Analyses, study: Study) -> Response:
+    """Returns a part of a page: the items furthest from people, else the most disputed ones.
+
+    The setups stand in the order of the judge table; of many, the first ones are shown.
+    """
+    table = analyses.study(StudyResults.judges, study)
     setups = lab.experiments.list_setups(study)
-    rows = [row for row in page.rows if row["from_people" if labelled else "disagreement"]]
+    colours = [row["judge"] for row in setups]
+    if table is not None:
+        ranked = [_grid_setup(row, setups) for row in table["rows"]]
+        setups = [row for row in ranked if row is not None] or setups
+    labelled = bool(lab.pages.item_choices(study)["labels"])
+    page = lab.experiments.page_items(
+        study,
+        limit=DISPUTED,
+        sort="people" if labelled else "disagreement",
+        setups=[row["setup"] for row in setups[:COLUMNS]],
+    )
+    shown = setups[:COLUMNS]
+    order = {row["setup"]: number for number, row in enumerate(shown)}
+    rows = [
+        item_view(row) for row in page.rows if row["from_people" if labelled else "disagreement"]
+    ]
     return render(
         request,
         "_disputed.html.j2",
-        **study_page(study, "findings", [row["judge"] for row in setups]),
-        rows=[item_view(row) for row in rows],
-        setups=[setup_view(row) for row in setups],
+        **study_page(study, "findings", colours),
+        rows=[
+            {**row, "cells": sorted(row["cells"], key=lambda cell: order[cell.setup])}
+            for row in rows
+        ],
+        setups=[setup_view(row) for row in shown],
+        all_setups=len(setups),
         labelled=labelled,
         judged=any(cell["verdicts"] for row in page.rows for cell in row["cells"]),
         all_items=lab.pages.count_items(study),
     )
+
+
+def _grid_setup(row: JudgeRow, setups: Sequence[SetupRow]) -> SetupRow | None:
+    """Returns the setup of a grid that a row of the judge table is.
+
+    A table names setups by what varies among those that were run, a grid among all.
+    """
+    tags = {*row["tags"]}
+    return next((setup for setup in setups if tags <= {*setup["tags"]}), None)
 
 
 @router.get("/studies/{name}/answers")

@@ -3,7 +3,7 @@
 
 document.addEventListener("DOMContentLoaded", () => {
   const live = document.getElementById("live");
-  const heading = document.querySelector("h1 [data-status]");
+  const heading = document.querySelector(".head [data-status]");
   const place = location.pathname;
   let changed = false; // whether anything has happened since the page was rendered
 

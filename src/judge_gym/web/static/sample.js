@@ -5,6 +5,6 @@ document.addEventListener("keydown", (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
   if (event.target.closest("input, select, textarea, [tabindex]")) return; // where they scroll
   const rel = { ArrowLeft: "prev", ArrowRight: "next" }[event.key];
-  const link = rel && document.querySelector(`.pager a[rel="${rel}"]`);
+  const link = rel && document.querySelector(`.head a[rel="${rel}"]`);
   if (link) link.click();
 });

@@ -4,11 +4,11 @@ Until the first release a change of the tables renames this revision to the next
 lab of an older commit is refused instead of read wrongly.
 """
 
-revision = "0026"
+revision = "0027"
 down_revision = None
 only_adds = True
 """Whether opening a database may run this by itself."""
-serves = "0026"
+serves = "0027"
 """The oldest schema whose version works with this one."""
 
 
