@@ -40,18 +40,21 @@ def test_any_text_stays_the_text_that_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stages", "scale", "kind"),
+    ("turned", "scale", "kind"),
     [
-        ("bad\ngood", "", "nominal"),  # as the table shows: two words without an order
-        ("bad\ngood", "ordered", "list"),
-        ("good\nbad", "", "list"),  # the user put them in order
-        ("bad: rude\ngood: polite", "nominal", "nominal"),
+        (False, "", "nominal"),  # as the table shows: two words without an order
+        (False, "ordered", "list"),
+        (True, "", "list"),  # the user put them in order
+        (True, "nominal", "nominal"),
     ],
 )
-def test_labels_become_a_scale_or_options(stages: str, scale: str, kind: str) -> None:
-    fields = [("texts", TABLE), ("header", "reply,ann"), ("accept", "true"), ("scale", scale)]
+def test_labels_become_a_scale_or_options(turned: bool, scale: str, kind: str) -> None:
+    table = TABLE.replace("good", "red").replace("bad", "blue")
+    fields = [("texts", table), ("header", "reply,ann"), ("accept", "true"), ("scale", scale)]
+    proposed = StudyForm([*BASE, *fields]).propose_stages().splitlines()
+    assert sorted(proposed) == ["blue", "red"]
+    stages = "\n".join(reversed(proposed) if turned else proposed)
     form = StudyForm([*BASE, *fields, ("task.concept", "tone"), ("task.stages", stages)])
-    assert sorted(form.pasted.stages) == ["bad", "good"]
     [task] = yaml.safe_load(form.text())["tasks"]
     found = "list" if isinstance(task["rubric"], list) else task["rubric"]["kind"]
     assert found == kind
