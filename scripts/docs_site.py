@@ -16,6 +16,7 @@ PAGES = ROOT / "build" / "pages"
 NAV = {
     "Start": ["index", "check", "install", "concepts", "studies", "own-prompt"],
     "Which judge?": [
+        "labels",
         "judges",
         "benchmarks",
         "published",

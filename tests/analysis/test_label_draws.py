@@ -7,9 +7,15 @@ import pandas as pd
 import pytest
 
 from judge_gym.analysis.frames import tidy
-from judge_gym.analysis.judges.label_draws import LabelDraw, assign, draw_items
+from judge_gym.analysis.judges.label_draws import (
+    LabelDraw,
+    after_more_labels,
+    assign,
+    draw_items,
+)
 from judge_gym.analysis.judges.table import judge_table
 from judge_gym.errors import DesignError
+from judge_gym.records.judge_table import Quantity
 
 ITEMS = 400
 HASHES = {item: f"hash {item}" for item in range(ITEMS)}
@@ -121,3 +127,9 @@ def test_labels_of_disputed_items_give_the_estimates_of_all_labels() -> None:
     error = np.std(weighted) / np.sqrt(len(weighted))
     assert np.mean(weighted) == pytest.approx(truth, abs=max(3 * error, 0.005))
     assert np.mean(plain) < truth - 0.05
+
+
+def test_more_labels_narrow_an_interval_by_the_root_of_their_number() -> None:
+    now: Quantity = {"value": 0.8, "low": 0.6, "high": 0.9, "n": 20}
+    assert after_more_labels(now, 60) == pytest.approx((0.7, 0.85))
+    assert after_more_labels({**now, "low": None}, 60) is None

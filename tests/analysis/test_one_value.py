@@ -145,9 +145,9 @@ def of_row(title: str, row: dict[str, Any], place: str) -> Iterator[Fact]:
                 key: str(row[key])
                 for key in ("task", "at", "variant", "knob", "level", "base", "judge", "other",
                             "endpoint", "setup", "bias", "where", "kind", "place", "estimate",
-                            "verdict", "stage", "model", "rank", "shape", "evidence", "quantity",
-                            "item", "editor", JUDGE, "component", "metric", "measure", "option",
-                            "spent", "category", "count as")
+                            "verdict", "label", "stage", "model", "rank", "shape", "evidence",
+                            "quantity", "item", "editor", JUDGE, "component", "metric", "measure",
+                            "option", "spent", "category", "count as")
                 if key in row and not pd.isna(row[key])
             }  # fmt: skip
             if title == "Contrasts of judges":  # the page calls level and base judge and other

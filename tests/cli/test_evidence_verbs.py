@@ -196,9 +196,23 @@ def test_labels_are_imported_once_and_listed(call: Call, news: str, tmp_path: Pa
     assert changed == {"new": 0, "same": 0, "changed": 1}
     succeed(call("labels", "import", "labels.csv", "--concept", "tone"))
     assert succeed(call("labels", "list", "--json")).json == [
-        {"evidence": 2, "title": "Fine", "concept": "", "rater": "ann", "stage": "3"},
-        {"evidence": 1, "title": "Budget", "concept": "", "rater": "ann", "stage": "2"},
-        {"evidence": 1, "title": "Budget", "concept": "tone", "rater": "ann", "stage": "2"},
+        {"evidence": 2, "title": "Fine", "study": "", "concept": "", "rater": "ann", "stage": "3"},
+        {
+            "evidence": 1,
+            "title": "Budget",
+            "study": "",
+            "concept": "",
+            "rater": "ann",
+            "stage": "2",
+        },
+        {
+            "evidence": 1,
+            "title": "Budget",
+            "study": "",
+            "concept": "tone",
+            "rater": "ann",
+            "stage": "2",
+        },
     ]
     assert "Budget" in succeed(call("labels", "list")).out
 

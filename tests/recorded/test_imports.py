@@ -338,7 +338,7 @@ def test_a_label_that_contradicts_a_stored_one_is_refused_and_changes_nothing(la
     before = counts(lab)
     labels = recording().labels.assign(label="pass")
     with pytest.raises(ConflictError, match="nothing was imported"):
-        lab.recordings.add([recording(labels=labels, source="other.csv")], "other")
+        lab.recordings.add([recording(labels=labels)], STUDY)
     assert counts(lab) == before
 
 
@@ -521,6 +521,16 @@ def test_an_item_is_known_by_its_id_in_each_file_that_has_its_text(
     lab.recordings.add([second], "other")
     (tmp_path / "labels.csv").write_text("item,rater,stage\ncase-7,cy,pass\n")
     assert lab.labels.import_file(tmp_path / "labels.csv", target="other")["new"] == 1
+
+
+def test_labels_of_one_recording_are_no_labels_of_another_on_the_same_texts(lab: Lab) -> None:
+    first = recording()
+    assert not first.labels.empty
+    lab.recordings.add([first], STUDY)
+    lab.recordings.add([replace(first, source="other.csv", labels=first.labels[:0])], "other")
+    assert lab.labels.status(STUDY)["labelled"]
+    assert lab.labels.status("other")["labelled"] == 0
+    assert lab.reports.judges("other")["kind"] != "agreement"
 
 
 def test_a_split_divides_recorded_items(lab: Lab) -> None:

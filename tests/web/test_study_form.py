@@ -51,6 +51,7 @@ def test_any_text_stays_the_text_that_it_is(text: str) -> None:
 def test_labels_become_a_scale_or_options(turned: bool, scale: str, kind: str) -> None:
     table = TABLE.replace("good", "red").replace("bad", "blue")
     fields = [("texts", table), ("header", "reply,ann"), ("accept", "true"), ("scale", scale)]
+    fields += [("role:reply", "text"), ("role:ann", "person")]
     proposed = StudyForm([*BASE, *fields]).propose_stages().splitlines()
     assert sorted(proposed) == ["blue", "red"]
     stages = "\n".join(reversed(proposed) if turned else proposed)

@@ -91,20 +91,21 @@ def outcomes(tests: Sequence[Tested], declared: Declarations = NOTHING_DECLARED)
     Effects smaller than the declared margin are negligible; without one, none is shown to be.
     """
     margin, results = declared.margin, [test.result for test in tests]
-    known = [
-        one.p if one.estimate.known and one.estimate.n >= MIN_ITEMS else np.nan for one in results
+    p_values = [
+        result.p if result.estimate.known and result.estimate.n >= MIN_ITEMS else np.nan
+        for result in results
     ]
-    corrected = holm(np.nan_to_num(known, nan=1.0))
+    corrected = holm(np.nan_to_num(p_values, nan=1.0))
     within = [
-        equivalence_p(one, margin) if margin and np.isfinite(p) else 1.0
-        for one, p in zip(results, known, strict=True)
+        equivalence_p(result, margin) if margin and np.isfinite(p) else 1.0
+        for result, p in zip(results, p_values, strict=True)
     ]
     rows = []
     for test, p, adjusted, equivalent in zip(
-        tests, known, corrected, holm(np.array(within)), strict=True
+        tests, p_values, corrected, holm(np.array(within)), strict=True
     ):
-        tested, found = np.isfinite(p), np.isfinite(test.result.estimate.value)
-        outcome = "undecided" if found else "no data"
+        tested, has_value = np.isfinite(p), np.isfinite(test.result.estimate.value)
+        outcome = "undecided" if has_value else "no data"
         if tested:
             outcome = _outcome(test, adjusted, equivalent, margin)
         rows.append(
@@ -126,7 +127,7 @@ def outcomes(tests: Sequence[Tested], declared: Declarations = NOTHING_DECLARED)
 
 
 def equivalence_p(result: HypothesisResult, margin: float) -> float:
-    """Returns the p-value of two one-sided tests that an effect lies within the margin."""
+    """Computes the p-value of two one-sided tests that an effect lies within the margin."""
     sides = []
     for inside in (margin + result.estimate.value, margin - result.estimate.value):
         p = p_value(inside, result.parts) / 2
@@ -135,7 +136,7 @@ def equivalence_p(result: HypothesisResult, margin: float) -> float:
 
 
 def _outcome(test: Tested, adjusted: float, equivalent: float, margin: float | None) -> str:
-    """Returns the outcome of a hypothesis that could be tested."""
+    """Decides the outcome of a hypothesis that could be tested."""
     value = test.result.estimate.value
     if adjusted < ALPHA:
         reach = half_width(test.result.parts, 1 - 2 * ALPHA)
@@ -145,7 +146,7 @@ def _outcome(test: Tested, adjusted: float, equivalent: float, margin: float | N
 
 
 def _limited(claim: str, scope: str) -> str:
-    """Returns a claim that begins with what it is limited to."""
+    """Begins a claim with what it is limited to."""
     return f"{scope.capitalize()}, {claim[0].lower()}{claim[1:]}" if scope else claim
 
 
@@ -163,24 +164,24 @@ def _contrast_test(sides: Sides, contrast: ContrastSpec) -> Tested:
     A contrast that expects a lower level is tested as base minus level.
     """
     sign = -1 if contrast.expect == "lower" else 1
-    place = ENDPOINTS.index(contrast.endpoint)
+    column = ENDPOINTS.index(contrast.endpoint)
     level, base = level_name(contrast.level), level_name(contrast.base)
     pairs = sides.matched(contrast.knob, level, base)
 
     def differences(without: int | None = None) -> pd.Series:
-        found = [
-            pd.Series(sides.differences([pair], without)[0, :, place], sides.items[pair[0][0]])
+        parts = [
+            pd.Series(sides.differences([pair], without)[0, :, column], sides.items[pair[0][0]])
             for pair in pairs
         ]
-        return sign * pd.concat(found).dropna().groupby(level=0).mean()
+        return sign * pd.concat(parts).dropna().groupby(level=0).mean()
 
     result = no_result("no two experiments differ in this alone, with the same displays")
     if pairs:
-        whole = differences()
-        drawn = values_by_draw(whole, [differences(draw) for draw in sides.draws(pairs)])
-        clusters = clusters_of(sides.frame, whole.index)
-        result = one_sample(whole, drawn, clusters, alike=len(whole) < FEW_ITEMS)
-        carriers = carried_by_few(whole.to_numpy(), result.estimate, result.p)
+        gaps = differences()
+        draw_values = values_by_draw(gaps, [differences(draw) for draw in sides.draws(pairs)])
+        clusters = clusters_of(sides.frame, gaps.index)
+        result = one_sample(gaps, draw_values, clusters, alike=len(gaps) < FEW_ITEMS)
+        carriers = carried_by_few(gaps.to_numpy(), result.estimate, result.p)
         calls = "probe_call_id" if contrast.endpoint == "probability" else "call_id"
         shared = sides.shared_calls(pairs, calls) == 1
         tasks, judges = (len({pair[0][part] for pair in pairs}) for part in (0, 2))
@@ -200,10 +201,10 @@ def _contrast_test(sides: Sides, contrast: ContrastSpec) -> Tested:
 
 
 def values_by_draw(whole: pd.Series, without: Sequence[pd.Series]) -> Floats | None:
-    """Computes pseudo-values by draw and item; None if draws are few."""
+    """Computes pseudo-values by draw and item, or None if draws are few."""
     if not without:
         return None
-    return pseudo_values(whole, np.stack([one.reindex(whole.index) for one in without]))
+    return pseudo_values(whole, np.stack([draw.reindex(whole.index) for draw in without]))
 
 
 def one_sample(
@@ -245,18 +246,20 @@ def _tested(
 ) -> HypothesisResult:
     """Tests the mean of the first side, minus that of a second if there is one."""
     both = list(zip(sides, clusters, strict=True))
-    codes = [grouped_codes(one, ~np.isnan(values)) for values, one in both]
-    scopes = [scope(values, one) for values, one in both]
+    codes = [grouped_codes(codes_of_group, ~np.isnan(values)) for values, codes_of_group in both]
+    scopes = [scope(values, codes_of_group) for values, codes_of_group in both]
     limit, _, within = next(filter(None, scopes), "").partition(", ")
     means = [values[~np.isnan(values)] for values in sides]
     counts = [len(values) for values in means]
-    known = min(counts) > 0
-    value = float(means[0].mean() - sum(other.mean() for other in means[1:])) if known else np.nan
+    has_all = min(counts) > 0
+    value = float(means[0].mean() - sum(other.mean() for other in means[1:])) if has_all else np.nan
     if min(counts) < 2 or all(np.ptp(values) == 0 for values in means):
         return HypothesisResult(
             undefined(sum(counts), value), np.nan, "too few items, or no variance"
         )
-    errors = [error(values, one) for values, one in zip(means, codes, strict=True)]
+    errors = [
+        error(values, codes_of_group) for values, codes_of_group in zip(means, codes, strict=True)
+    ]
     squares = [part.error**2 for part in errors]
     if limit:
         return HypothesisResult(undefined(sum(counts), value), np.nan, within, scope=limit)
@@ -275,14 +278,14 @@ def _tested(
 
 
 def _error(values: Floats, clusters: Codes | None, *, alike: bool) -> ErrorPart:
-    """Returns the error that corresponds to the longer side of the interval of a mean over items.
+    """Derives the error that belongs to the longer side of the interval of a mean over items.
 
     Where most items are alike, that is more than the standard error.
     """
     error, freedom = item_error(values, clusters)
-    found = estimate(values, clusters, scale=difference(1, cautious=alike))
-    if found.known:
-        side = max(found.high - found.value, found.value - found.low)
+    mean = estimate(values, clusters, scale=difference(1, cautious=alike))
+    if mean.known:
+        side = max(mean.high - mean.value, mean.value - mean.low)
         error = max(error, side / float(t_quantile(freedom)))
     return ErrorPart(error, freedom)
 

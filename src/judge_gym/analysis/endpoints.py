@@ -66,7 +66,7 @@ POOLED = ("entropy", "entropy_all")
 
 
 def _scale(endpoint: str, n_stages: int) -> Scale:
-    """Returns the scale of an endpoint."""
+    """Looks up the scale of an endpoint."""
     if endpoint in ("expected_stage", "subset_size"):
         return between(1, n_stages)
     if endpoint in POOLED:
@@ -92,7 +92,7 @@ def status_rates(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def positions(rows: pd.DataFrame) -> FloatArray:
-    """Returns the mean stage of each sample, normalised to 0 to 1; NaN without a score."""
+    """Normalises the mean stage of each sample to 0 to 1. NaN without a score."""
     masks, last = rows["mask"].to_numpy(), rows["n_stages"].to_numpy() - 1
     sums = sum((masks >> stage & 1) * float(stage) for stage in range(int(last.max(initial=0)) + 1))
     size = np.bitwise_count(masks).astype(float)
@@ -102,7 +102,7 @@ def positions(rows: pd.DataFrame) -> FloatArray:
 def pooled_variance(
     values: FloatArray, keys: pd.DataFrame, cell: IntArray, cells: int
 ) -> FloatArray:
-    """Returns the variance within groups, pooled per cell over groups with two or more values.
+    """Pools the variance within groups per cell, over groups with two or more values.
 
     `keys` are the columns that define each sample's group, its cell among them.
     """
@@ -127,7 +127,7 @@ def means_over_items(
     mean_over_draws: bool = True,
     level: float = LEVEL,
 ) -> pd.DataFrame:
-    """Returns a mean over items with its interval, per group: mean, low, high, items.
+    """Averages over items per group, with an interval: mean, low, high, items.
 
     `cells` has one row per group and item, with its cluster; `without` has the cells without each
     draw of rubrics, of groups that have many. If some groups hold for their clusters alone, a
@@ -143,14 +143,14 @@ def means_over_items(
     parts = np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code)))
     for group, here in zip(groups, parts, strict=False):  # the last part is empty
         items = cells["evidence"].iloc[here] if group in left else ()
-        drawn = [one.reindex(items).to_numpy(float) for one in left.get(group, ())]
+        without_draws = [draw.reindex(items).to_numpy(float) for draw in left.get(group, ())]
         each, codes = numbers[here], clusters[here]
         mean = estimate(
             each,
             codes,
             scale=scale,
             level=level,
-            without=drawn,
+            without=without_draws,
             mean_over_draws=mean_over_draws,
         )
         rows.append((*group, *mean[:4], scope(each, codes)))
@@ -159,7 +159,7 @@ def means_over_items(
 
 
 def distributions(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns the share of each stage among scored samples, per group; zero shares are omitted."""
+    """Computes the share of each stage among scored samples, per group, without zeros."""
     by_task = task_slices(frame, by, frame["status"] == "scored")
     return pd.concat([_distribution(verdicts, by) for verdicts in by_task], ignore_index=True)
 
@@ -178,7 +178,7 @@ def _distribution(verdicts: Verdicts, by: Sequence[str]) -> pd.DataFrame:
 
 
 def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns the mean normalised stage (0 to 1) per group, with an interval over items.
+    """Averages the normalised stage (0 to 1) per group, with an interval over items.
 
     The options of a nominal rubric have no expected stage.
     """
@@ -188,7 +188,7 @@ def expected_stage(frame: OrdinalFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns the mean normalised stage of each group on each item, as `value`."""
+    """Averages the normalised stage of each group on each item, as `value`."""
     by_task = task_slices(frame, by, frame["status"] == "scored")
     cells = [
         list_cells(verdicts, by, {"value": verdicts.per_cell(positions(verdicts.rows))})
@@ -201,24 +201,24 @@ def stage_by_item(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def sample_values(rows: pd.DataFrame) -> dict[str, FloatArray]:
-    """Returns each sample's value on every endpoint of `AVERAGED`; NaN if it has none."""
+    """Computes each sample's value on every endpoint of `AVERAGED`, NaN if it has none."""
     masks, n_stages = rows["mask"].to_numpy(), rows["n_stages"].to_numpy()
     size = np.where(masks != 0, np.bitwise_count(masks).astype(float), np.nan)
     ordered = (rows["rubric_kind"] != "nominal").to_numpy()
     truth = pd.to_numeric(rows["truth"], errors="coerce").to_numpy(dtype=float)
-    place = np.where(truth >= 1, truth, 1).astype(np.int64) - 1
+    stage_index = np.where(truth >= 1, truth, 1).astype(np.int64) - 1
     return {
         "stage": np.where(ordered, positions(rows), np.nan),
         "abstention": (rows["status"] == "abstained").to_numpy(dtype=float),
         "probability": rows["probe"].to_numpy(dtype=float),
         "subset_size": size,
-        "agreement": np.where(truth >= 1, (masks >> place & 1) / size, np.nan),
+        "agreement": np.where(truth >= 1, (masks >> stage_index & 1) / size, np.nan),
         GAP: np.where(size > 1, size, 0 * size) / n_stages,
     }
 
 
 def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
-    """Returns every endpoint of each cell: the columns `by`, beside the evidence.
+    """Computes every endpoint of each cell: the columns `by`, beside the evidence.
 
     `entropy` (bits) and `mid_mass` are over scored samples; with `_all`, a missing score is an
     outcome too; these and `jitter` are NaN where replicates repeat each other. Endpoints that need
@@ -226,8 +226,8 @@ def cell_endpoints(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
     `stage_lowest` and `stage_highest` take every verdict without a score for the first and for the
     last stage. Swaps are left out unless `by` separates them.
     """
-    own = None if "is_swap" in by else ~frame["is_swap"]
-    return _list_endpoints(task_slices(frame, by, own), by)
+    without_swaps = None if "is_swap" in by else ~frame["is_swap"]
+    return _list_endpoints(task_slices(frame, by, without_swaps), by)
 
 
 def all_cells(data: Dataset) -> pd.DataFrame:
@@ -243,7 +243,7 @@ def _list_endpoints(by_task: Iterable[Verdicts], by: Sequence[str]) -> pd.DataFr
 
 @once_per_slice
 def endpoints_by_cell(verdicts: Verdicts) -> dict[str, FloatArray]:
-    """Computes every endpoint by unit and setup; NaN where there is none."""
+    """Computes every endpoint by unit and setup, NaN where there is none."""
     rows, values = verdicts.rows, sample_values(verdicts.rows)
     # One probe call is one answer, however many samples it is about.
     calls = pd.DataFrame({"cell": verdicts.cell, "call": rows["probe_call_id"].to_numpy()})
@@ -255,12 +255,12 @@ def endpoints_by_cell(verdicts: Verdicts) -> dict[str, FloatArray]:
     read = ratio(scored, n)
     shares = np.where(scored[..., None] > 0, verdicts.shares, np.nan)
     with_lost = np.concatenate([np.nan_to_num(shares) * read[..., None], 1 - read[..., None]], -1)
-    place, size, last = values["stage"], values["subset_size"], rows["n_stages"].to_numpy() - 1
+    position, size, last = values["stage"], values["subset_size"], rows["n_stages"].to_numpy() - 1
     ordered = (rows["rubric_kind"] != "nominal").to_numpy()
     middle = np.where(ordered & (last > 1), _middle(rows), np.nan)
     known_stage = np.where(mean(ordered.astype(float)) == 1, read, np.nan)
     least = np.nan_to_num(means["stage"]) * known_stage
-    drawn = np.where(mean(rows["repeats"].to_numpy(dtype=float)) > 0, np.nan, 1.0)
+    varies = np.where(mean(rows["repeats"].to_numpy(dtype=float)) > 0, np.nan, 1.0)
     codes, seen = pd.factorize(rows["status"])
     numbers = pd.Index(seen).get_indexer(list(STATUSES))  # -1, of no row, where it never occurs
     counts = {status: codes == number for status, number in zip(STATUSES, numbers, strict=True)}
@@ -272,27 +272,27 @@ def endpoints_by_cell(verdicts: Verdicts) -> dict[str, FloatArray]:
         "effective_n": scored,
         **{f"share_{status}": ratio(total(of), n) for status, of in counts.items()},
         **means,
-        "expected_stage": mean(1 + place * last),
+        "expected_stage": mean(1 + position * last),
         "singleton_rate": mean(np.where(np.isnan(size), np.nan, size == 1)),
-        "entropy": _entropy(shares) * drawn,
-        "entropy_all": _entropy(with_lost) * drawn,
+        "entropy": _entropy(shares) * varies,
+        "entropy_all": _entropy(with_lost) * varies,
         "mid_mass": mean(np.where(verdicts.mask != 0, middle, np.nan)),
         "mid_mass_all": mean(middle),
-        "jitter": _jitter(verdicts, place) * drawn,
+        "jitter": _jitter(verdicts, position) * varies,
     }
 
 
 def _jitter(verdicts: Verdicts, place: FloatArray) -> FloatArray:
-    """Pools the variance of repeats; another rubric, or a pair shown in reverse, is no repeat."""
-    known = ~np.isnan(place)
-    cell = verdicts.cell[known]
-    keys = verdicts.rows.loc[known, ["rubric", "flipped"]].assign(cell=cell)
+    """Pools the variance of repeats. Another rubric, or a reversed pair, is no repeat."""
+    has_position = ~np.isnan(place)
+    cell = verdicts.cell[has_position]
+    keys = verdicts.rows.loc[has_position, ["rubric", "flipped"]].assign(cell=cell)
     cells = int(np.prod(verdicts.size))
-    return pooled_variance(place[known], keys, cell, cells).reshape(verdicts.size)
+    return pooled_variance(place[has_position], keys, cell, cells).reshape(verdicts.size)
 
 
 def judge_endpoints(samples: Samples) -> pd.DataFrame:
-    """Returns every endpoint of each configured judge (task, variant, judge), over items.
+    """Estimates every endpoint of each configured judge (task, variant, judge), over items.
 
     A row has mean, low, high, items, the number of samples and of scored ones (`effective_n`), and
     the shares of abstained and of unreadable verdicts.
@@ -316,13 +316,13 @@ def judge_endpoints(samples: Samples) -> pd.DataFrame:
         for part in [cells[cells["n_stages"] == n_stages]]
         for name in ENDPOINTS
     ]
-    found = pd.concat(parts).merge(rates, on=CELL, how="left")
+    table = pd.concat(parts).merge(rates, on=CELL, how="left")
     columns = ["endpoint", "mean", "low", "high", "items", *rates.columns[len(CELL) :]]
-    return found[[*CELL, *columns, *(["scope"] if "scope" in found else [])]]
+    return table[[*CELL, *columns, *(["scope"] if "scope" in table else [])]]
 
 
 def stage_bounds(cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns between what the mean stage of a group lies, whatever its missing verdicts are.
+    """Bounds the mean stage of each group, whatever its missing verdicts are.
 
     Columns: `by`, lowest, highest; groups with fewer than 5 % of verdicts missing have none.
     """
@@ -335,20 +335,22 @@ def stage_bounds(cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def endpoints_without_each_draw(frame: pd.DataFrame) -> dict[int, pd.DataFrame]:
-    """Returns the endpoints of cells without each draw of rubrics; empty if draws are few."""
+    """Computes the endpoints of cells without each draw of rubrics, if draws are many."""
     return without_each_draw(frame, CELL, cell_endpoints)
 
 
 def _middle(rows: pd.DataFrame) -> FloatArray:
-    """Returns the weight that each sample gives to the middle stage, or the two in the middle."""
+    """Computes the weight that each sample gives to the one or two stages in the middle."""
     masks, n = rows["mask"].to_numpy(), rows["n_stages"].to_numpy()
     centre = (np.int64(1) << (n - 1) // 2) | (np.int64(1) << n // 2)
-    held: FloatArray = np.bitwise_count(masks & centre) / np.maximum(np.bitwise_count(masks), 1)
-    return held
+    middle_share: FloatArray = np.bitwise_count(masks & centre) / np.maximum(
+        np.bitwise_count(masks), 1
+    )
+    return middle_share
 
 
 def _entropy(shares: FloatArray) -> FloatArray:
-    """Returns the entropy of each distribution in bits; NaN without one."""
+    """Computes the entropy of each distribution in bits, NaN without one."""
     logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
     bits: FloatArray = 0.0 - (shares * logs).sum(axis=-1)
     return bits

@@ -39,19 +39,19 @@ class Columns:
         self._source = source
 
     def text(self, name: str, empty: str | None = "") -> pd.Series:
-        """Returns a column of text."""
+        """Reads a column of text."""
         codes, texts = self._parsed(name, _text)
         filled = [empty if text == "" else text for text in texts]
         return pd.Series(pd.array(filled, dtype=TEXT).take(codes))
 
     def required_text(self, name: str) -> pd.Series:
-        """Returns a column of text without empty cells."""
+        """Reads a column of text without empty cells."""
         values = self.text(name)
         self.check(name, values != "", "is missing")
         return values
 
     def one_of(self, name: str, choices: Sequence[str], empty: str | None = None) -> pd.Series:
-        """Returns a column of the given choices; cells may be empty only if `empty` is given."""
+        """Reads a column of the given choices. Empty cells need `empty`."""
         values = self.text(name, empty or "")
         for value in values.unique():
             if value not in choices and value != empty:
@@ -61,29 +61,29 @@ class Columns:
         return values
 
     def ids(self, name: str, empty: int | None = None) -> pd.Series:
-        """Returns a column of integers, or of text if some cell is not an integer."""
+        """Reads a column of integers, or of text if some cell is not an integer."""
         values = self._column(name)
         if is_numeric_dtype(values.dtype) and not (values % 1 > 0).any():
             return self.integers(name, empty)
         return self.required_text(name) if empty is None else self.text(name, str(empty))
 
     def levels(self, name: str, empty: str = "") -> pd.Series:
-        """Returns a column of repeated text as sorted categories."""
+        """Reads a column of repeated text as sorted categories."""
         codes, texts = self._parsed(name, _text)
-        known, place = np.unique([text or empty for text in texts], return_inverse=True)
-        return pd.Series(pd.Categorical.from_codes(place[codes], known.tolist()))
+        names, index = np.unique([text or empty for text in texts], return_inverse=True)
+        return pd.Series(pd.Categorical.from_codes(index[codes], names.tolist()))
 
     def flags(self, name: str) -> pd.Series:
-        """Returns a column of booleans; an empty cell is false."""
+        """Reads a column of booleans, in which an empty cell is false."""
         if self._column(name).dtype == bool:
             return self._column(name)
         codes, texts = self._parsed(name, lambda value: _text(value).lower() or "false")
-        known = np.array([text in _FLAGS for text in texts])
-        self.check(name, pd.Series(known[codes]), "is neither true nor false")
+        is_flag = np.array([text in _FLAGS for text in texts])
+        self.check(name, pd.Series(is_flag[codes]), "is neither true nor false")
         return pd.Series(np.array([_FLAGS[text] for text in texts])[codes])
 
     def numbers(self, name: str, low: float = -np.inf, high: float = np.inf) -> pd.Series:
-        """Returns a column of numbers; an empty cell is not a number."""
+        """Reads a column of numbers, in which an empty cell is not a number."""
         values = self._column(name)
         if not isinstance(values.dtype, np.dtype) or values.dtype.kind not in "iuf":
             codes, parsed = self._parsed(name, _number)
@@ -95,7 +95,7 @@ class Columns:
         return values
 
     def integers(self, name: str, empty: int | None = None) -> pd.Series:
-        """Returns a column of integers."""
+        """Reads a column of integers."""
         values = self.numbers(name)
         if is_integer_dtype(values.dtype):
             return values
@@ -105,7 +105,7 @@ class Columns:
         return values.astype("int64")
 
     def numbers_or_text(self, name: str) -> pd.Series:
-        """Returns a column of numbers if every cell that is not empty is one, else of text."""
+        """Reads a column of numbers if every cell that is not empty is one, else of text."""
         codes, parsed = self._parsed(name, _number)
         if None in parsed:
             return self.text(name, None)
@@ -128,7 +128,7 @@ class Columns:
     def _parsed(
         self, name: str, parse: Callable[[Any], Parsed]
     ) -> tuple[npt.NDArray[np.intp], list[Parsed]]:
-        """Returns the code of each row's value, and the parsed distinct values."""
+        """Parses the distinct values of a column, and codes each row by its value."""
         codes, distinct = pd.factorize(self._column(name), use_na_sentinel=False)
         return codes, [parse("" if pd.isna(value) else value) for value in distinct]
 
@@ -139,7 +139,7 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """Returns the number, NaN if the cell is empty, or None if it holds something else."""
+    """Parses a number: NaN for an empty cell, None for anything else."""
     try:
         return float(value) if value != "" else np.nan
     except ValueError:
@@ -249,9 +249,9 @@ def _with_named_settings(frame: pd.DataFrame, read: Columns, samples: pd.DataFra
     """
     cell = ["task", JUDGE, "variant", "rubric_author"]
     if "variant" in samples:
-        given = read.levels("variant")
-        if _tells_more(frame[cell], given):
-            frame = with_variant(frame.assign(**{f"{FOREIGN}variant": given}))
+        variant = read.levels("variant")
+        if _tells_more(frame[cell], variant):
+            frame = with_variant(frame.assign(**{f"{FOREIGN}variant": variant}))
     # A lab's tags differ by knobs, or name the same calls.
     if (
         "tag" in samples
@@ -269,7 +269,7 @@ def _tells_more(cells: pd.DataFrame, names: pd.Series) -> bool:
 
 
 def number_truths(frame: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Replaces known answers in words by their stages; a word that is no stage is refused.
+    """Replaces known answers in words by their stages, and refuses words that are no stage.
 
     Where judges wrote rubrics of their own, the word may be a stage of none, and stays.
     """
@@ -296,23 +296,23 @@ def number_truths(frame: pd.DataFrame, source: str) -> pd.DataFrame:
 
 
 def _knobs(read: Columns, samples: pd.DataFrame) -> dict[str, pd.Series]:
-    """Returns the knobs that the samples have; the levels of all others are unknown."""
+    """Reads the knobs that the samples have. The levels of all others are unknown."""
     kinds = {"text": read.levels, "true or false": read.flags}
-    found = {
+    knobs = {
         path: kinds.get(knob.type, read.numbers)(path)
         for path, knob in Design.knobs().items()
         if path in samples and path != JUDGE
     }
     for path, knob in Design.knobs().items():
-        if path in found and knob.type == "text" and not knob.open:
+        if path in knobs and knob.type == "text" and not knob.open:
             read.one_of(path, knob.levels, "")
     foreign = {str(name): read.levels(str(name)) for name in samples if is_foreign(name)}
     # The rubric's author decides what a difference between judges means.
-    return {**found, **foreign, "rubric.author": read.levels("rubric.author", "provided")}
+    return {**knobs, **foreign, "rubric.author": read.levels("rubric.author", "provided")}
 
 
 def _masks(frame: pd.DataFrame, source: str) -> npt.NDArray[np.int64]:
-    """Returns the chosen stages of each sample as bits; each distinct text is parsed once."""
+    """Encodes the chosen stages of each sample as bits. Each distinct text is parsed once."""
     codes, texts = pd.factorize(frame["stages"])
     scored = (frame["status"] == "scored").to_numpy(dtype=bool)
     scales = frame["n_stages"].to_numpy()
@@ -320,17 +320,17 @@ def _masks(frame: pd.DataFrame, source: str) -> npt.NDArray[np.int64]:
     for scale in np.unique(scales):
         rows = scored & (scales == scale)
         used = np.flatnonzero(np.bincount(codes[rows], minlength=len(texts)))
-        known = np.zeros(len(texts), dtype=np.int64)
+        mask_of_code = np.zeros(len(texts), dtype=np.int64)
         for code in map(int, used):
             try:
-                known[code] = stage_masks([str(texts[code])], frame=int(scale))[0]
+                mask_of_code[code] = stage_masks([str(texts[code])], frame=int(scale))[0]
             except (DesignError, ValueError) as error:
                 row = int((rows & (codes == code)).argmax()) + 1
                 what = error if isinstance(error, DesignError) else f"stages {texts[code]!r}"
                 raise DesignError(
                     f"{source}: {what}; stages are written '2' or '2 3' (sample {row})"
                 ) from error
-        masks[rows] = known[codes[rows]]
+        masks[rows] = mask_of_code[codes[rows]]
     empty = scored & (masks == 0)
     if empty.any():
         row = int(empty.argmax()) + 1
@@ -343,12 +343,12 @@ def _whole_stages(stages: pd.Series) -> pd.Series:
     codes, texts = pd.factorize(stages)
     if not any("." in text for text in texts):
         return stages
-    whole = [_WHOLE.sub(r"\1", text) for text in texts]
-    return pd.Series(pd.array(whole, dtype=TEXT).take(codes))
+    whole_numbers = [_WHOLE.sub(r"\1", text) for text in texts]
+    return pd.Series(pd.array(whole_numbers, dtype=TEXT).take(codes))
 
 
 def _repeats(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    """Returns whether the replicates of each row's judge repeat each other.
+    """Says whether the replicates of each row's judge repeat each other.
 
     They do at temperature 0, and where most pairs have the same text.
     """
@@ -361,14 +361,14 @@ def _repeats(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def identical_texts(frame: pd.DataFrame) -> pd.Series:
-    """Returns by configured judge the share of pairs of replicates with the same text.
+    """Computes per configured judge the share of pairs of replicates with the same text.
 
     A judge without two scored replicates of known text has none. The words of a simulated judge
     follow from its verdict, and say nothing about how it was drawn.
     """
-    known = (frame["answer"] != "") & (frame["status"] == "scored")
-    known &= ~frame["reported_model"].fillna("").str.startswith("sim:")
-    rows = frame.loc[known, [*CELL_OF_REPLICATES, "replicate", "answer"]]
+    has_text = (frame["answer"] != "") & (frame["status"] == "scored")
+    has_text &= ~frame["reported_model"].fillna("").str.startswith("sim:")
+    rows = frame.loc[has_text, [*CELL_OF_REPLICATES, "replicate", "answer"]]
     rows = rows.drop_duplicates([*CELL_OF_REPLICATES, "replicate"])
 
     def pairs(by: list[str]) -> pd.Series:
@@ -380,13 +380,13 @@ def identical_texts(frame: pd.DataFrame) -> pd.Series:
 
 
 def first_replicates(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the samples with one replicate of each cell whose replicates repeat each other."""
+    """Leaves one replicate of each cell whose replicates repeat each other."""
     repeats = frame["repeats"].to_numpy(dtype=bool)
     if not repeats.any():
         return frame
     columns = [name for name in CELL_OF_REPLICATES if name in frame]
-    kept: pd.DataFrame = frame[~(repeats & frame.duplicated(columns).to_numpy())]
-    return kept.reset_index(drop=True)
+    first_rows_of_calls: pd.DataFrame = frame[~(repeats & frame.duplicated(columns).to_numpy())]
+    return first_rows_of_calls.reset_index(drop=True)
 
 
 def _refuse_contradictions(frame: pd.DataFrame, read: Columns) -> None:
@@ -399,9 +399,9 @@ def _refuse_contradictions(frame: pd.DataFrame, read: Columns) -> None:
     valid = truth.isna() | ((truth % 1 == 0) & truth.between(1, most))
     read.check("truth", valid, "is not a stage of its scale; choose 1 to n_stages, or a label")
     codes, displays = pd.factorize(frame["display"])
-    shown = np.array([not text or bool(_DISPLAY.fullmatch(text)) for text in displays])
+    is_display = np.array([not text or bool(_DISPLAY.fullmatch(text)) for text in displays])
     problem = "is not LABEL=STAGE for each label as shown, such as 'B=1 A=2'"
-    read.check("display", pd.Series(shown[codes]), problem)
+    read.check("display", pd.Series(is_display[codes]), problem)
     if (frame["cluster"] != "").any():
         clusters = frame.groupby(["task", "evidence"], observed=True)["cluster"]
         problem = "differs from other samples of its item; an item belongs to one cluster"
@@ -414,7 +414,7 @@ def _refuse_contradictions(frame: pd.DataFrame, read: Columns) -> None:
 
 
 def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the rows in an order that does not depend on the input's."""
+    """Sorts rows in an order that does not depend on the input's."""
     codes = [pd.factorize(frame[name], sort=True)[0] for name in reversed(_ORDER)]
     order = np.lexsort(codes)
     if (np.diff(order) == 1).all():  # copying text is slow
@@ -423,15 +423,15 @@ def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def task_names(frame: pd.DataFrame) -> pd.Series:
-    """Returns a name for each row's task: concept, type, country, and pool if there are several."""
+    """Names each row's task: concept, type, country, and pool if there are several."""
     cells, tasks = _distinct(frame, _TASK)
     pools = tasks.groupby(_TASK[:3])["pool"].transform("nunique")
     names = []
     for several, (concept, kind, country, pool) in zip(
         pools > 1, tasks.itertuples(index=False, name=None), strict=True
     ):
-        place = f"{country}, {pool}" if country and several else country or pool
-        about = ", ".join(part for part in (kind, place) if part)
+        region = f"{country}, {pool}" if country and several else country or pool
+        about = ", ".join(part for part in (kind, region) if part)
         names.append((concept or "all") + (f" ({about})" if about else ""))
     return _repeated(names, cells, frame)
 
@@ -450,13 +450,13 @@ def is_foreign(column: object) -> bool:
 
 
 def varied_knobs(frame: pd.DataFrame) -> list[str]:
-    """Returns the knobs, other than the judge, that take more than one value."""
+    """Lists the knobs, other than the judge, that take more than one value."""
     knobs = [knob for knob in knob_columns(frame) if knob != JUDGE]
     return [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1]
 
 
 def usual_levels(frame: pd.DataFrame) -> dict[str, Any]:
-    """Returns the default of every knob under the protocol of the samples; neutral if it varies."""
+    """Looks up each knob's default under the protocol of the samples, neutral if that varies."""
     protocols = frame["protocol"].unique()
     return defaults(str(protocols[0]) if len(protocols) == 1 else "")
 
@@ -482,91 +482,91 @@ def with_variant(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_series(frame: pd.DataFrame) -> pd.Series:
-    """Returns the variant of each sample without its series, so that retests are pooled."""
+    """Names the variant of each sample without its series, so that retests are pooled."""
     if frame["series"].nunique() < 2:
         return frame["variant"]
     return with_variant(frame.assign(series=""))["variant"]
 
 
 def _distinct(frame: pd.DataFrame, columns: list[str]) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
-    """Returns the number of each row's distinct combination, and the combinations."""
+    """Numbers each row's distinct combination, and lists the combinations."""
     groups = frame.groupby(columns, sort=False, dropna=False, observed=True)
     cells = np.asarray(groups.ngroup(), dtype=np.intp)
     return cells, frame[columns].iloc[first_rows(cells)].reset_index(drop=True)
 
 
 def first_rows(code: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Returns the first row of each number from 0 on; no sort of all rows, which takes long."""
+    """Finds the first row of each number from 0 on, without a slow sort of all rows."""
     first = np.flatnonzero(~pd.Series(code).duplicated())
     return first[np.argsort(code[first])]
 
 
 def _repeated(names: Sequence[str], cells: npt.NDArray[np.intp], frame: pd.DataFrame) -> pd.Series:
-    """Returns the name of each row's combination."""
+    """Names each row's combination."""
     return pd.Series(pd.array(names, dtype=TEXT).take(cells), index=frame.index)
 
 
 def level_name(level: object) -> str:
-    """Returns a level as it is written in a study."""
+    """Writes a level as a study does."""
     if level == "" or pd.isna(level):  # type: ignore[call-overload]  # of any object
         return "unset"
     return str(level).lower() if isinstance(level, bool | np.bool_) else str(level)
 
 
 def cluster_codes(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
-    """Returns the number of each row's cluster; an item without one is a cluster of its own.
+    """Numbers each row's cluster. An item without one is a cluster of its own.
 
     >>> rows = pd.DataFrame({"evidence": [5, 6, 7, 6], "cluster": ["Gazette", "", "Gazette", ""]})
     >>> cluster_codes(rows).tolist()
     [0, 1, 0, 1]
     """
-    own = pd.factorize(rows["evidence"].to_numpy())[0].astype(np.int64)
-    given = rows["cluster"].to_numpy(dtype=object)
-    unclustered = given == ""
+    item_codes = pd.factorize(rows["evidence"].to_numpy())[0].astype(np.int64)
+    names_of_clusters = rows["cluster"].to_numpy(dtype=object)
+    unclustered = names_of_clusters == ""
     if unclustered.all():
-        return own
-    named, names = pd.factorize(given)
-    return pd.factorize(np.where(unclustered, len(names) + own, named))[0].astype(np.int64)
+        return item_codes
+    named, names = pd.factorize(names_of_clusters)
+    return pd.factorize(np.where(unclustered, len(names) + item_codes, named))[0].astype(np.int64)
 
 
 def clusters_of(frame: pd.DataFrame, items: pd.Index) -> npt.NDArray[np.int64]:
-    """Returns the number of each item's cluster, for items by the name of their evidence."""
+    """Numbers each item's cluster, for items by the name of their evidence."""
     first = frame[["evidence", "cluster"]].drop_duplicates("evidence").set_index("evidence")
     return cluster_codes(first.reindex(items).rename_axis("evidence").reset_index())
 
 
 def select_rows(frame: pd.DataFrame, mask: npt.ArrayLike) -> pd.DataFrame:
-    """Returns the rows of a mask; the frame itself if that is all of them, to avoid a slow copy.
+    """Selects the rows of a mask, without a slow copy if that is all of them.
 
     >>> frame = pd.DataFrame({"a": [1, 2]})
     >>> select_rows(frame, [True, True]) is frame
     True
     """
-    kept = np.asarray(mask, dtype=bool)
-    return frame if kept.all() else frame[kept]
+    selection = np.asarray(mask, dtype=bool)
+    return frame if selection.all() else frame[selection]
 
 
 def scored_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the samples that have a score."""
+    """Selects the samples that have a score."""
     return select_rows(frame, frame["status"] == "scored")
 
 
 def own_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the samples under the rubric of their own design, without swaps."""
+    """Selects the samples under the rubric of their own design, without swaps."""
     return select_rows(frame, ~frame["is_swap"].to_numpy(dtype=bool))
 
 
 def once_per_call(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns each call once per group; rows that share a call are one observation."""
+    """Leaves each call once per group, as rows that share a call are one observation."""
     # Few calls are shared: only those are compared in full.
     calls = frame["call_id"]
     several = np.flatnonzero(calls.duplicated(keep=False) & calls.notna())
     if not len(several):
         return frame.reset_index(drop=True)
     seen = frame[[*by, "evidence", "call_id"]].iloc[several].duplicated()
-    kept = np.full(len(frame), True)
-    kept[several[seen.to_numpy()]] = False
-    return frame[kept].reset_index(drop=True)
+    is_first = np.full(len(frame), True)
+    is_first[several[seen.to_numpy()]] = False
+    return frame[is_first].reset_index(drop=True)
 
 
 OrdinalFrame = NewType("OrdinalFrame", pd.DataFrame)
@@ -574,7 +574,7 @@ OrdinalFrame = NewType("OrdinalFrame", pd.DataFrame)
 
 
 def ordinal(frame: pd.DataFrame) -> OrdinalFrame:
-    """Returns the frame for analyses that need ordered stages, and refuses nominal rubrics.
+    """Selects samples for analyses that need ordered stages, and refuses nominal rubrics.
 
     Expected stages, distances of stages and weighted agreement need an order. A frame that did not
     pass through here does not type-check there.

@@ -62,27 +62,27 @@ class ItemGrid:
         self._by_item, self._sorted_items = order, self._item[order]
 
     def counts(self, item: int) -> dict[int, Counter[str]]:
-        """Returns how often each setup gave each verdict on an item."""
+        """Counts how often each setup gave each verdict on an item."""
         start, end = np.searchsorted(self._sorted_items, [item, item + 1])
-        found: dict[int, Counter[str]] = {}
+        counts_by_setup: dict[int, Counter[str]] = {}
         for row in self._by_item[start:end]:
-            found.setdefault(int(self._setup[row]), Counter()).update(
+            counts_by_setup.setdefault(int(self._setup[row]), Counter()).update(
                 self._counts[int(self._code[row])]
             )
-        return found
+        return counts_by_setup
 
     def disagreement(self, setups: Sequence[int]) -> Floats:
-        """Returns the disagreement of some setups on each item; NaN with fewer than 2 verdicts."""
+        """Measures the disagreement of setups on each item, NaN with fewer than 2 verdicts."""
         items = len(self.truths)
         disagreement: Floats = np.full(items, np.nan)
         scored = self._scored[self._code]
-        chosen = np.isin(self._setup, [*setups]) & (scored > 0)
-        if not chosen.any():
+        is_compared = np.isin(self._setup, [*setups]) & (scored > 0)
+        if not is_compared.any():
             return disagreement
-        code, weight = self._code[chosen], scored[chosen]
+        code, weight = self._code[is_compared], scored[is_compared]
         scales, count = np.array([n for _, n, _ in self._kinds]), int(self._setup.max()) + 1
-        of_scale = self._item[chosen] * (int(scales.max()) + 1) + scales[code]
-        cells, cell = np.unique(of_scale * count + self._setup[chosen], return_inverse=True)
+        of_scale = self._item[is_compared] * (int(scales.max()) + 1) + scales[code]
+        cells, cell = np.unique(of_scale * count + self._setup[is_compared], return_inverse=True)
         groups, group = np.unique(cells // count, return_inverse=True)
         item = groups // (int(scales.max()) + 1)
         n, setups_of_group = np.bincount(cell, weight), np.bincount(group)
@@ -100,15 +100,15 @@ class ItemGrid:
         return np.round(disagreement, 9) + 0.0  # equal items must tie, whatever the order of sums
 
     def from_people(self, setups: Sequence[int]) -> Floats:
-        """Returns how far verdicts are from people's labels on each item; NaN without either."""
+        """Measures how far verdicts are from people's labels on each item, NaN without either."""
         items, raters = len(self.truths), self.labels.sum(axis=1)
         scored = self._scored[self._code]
-        chosen = np.isin(self._setup, [*setups]) & (scored > 0) & (raters[self._item] > 0)
-        code, item, weight = self._code[chosen], self._item[chosen], scored[chosen]
+        is_compared = np.isin(self._setup, [*setups]) & (scored > 0) & (raters[self._item] > 0)
+        code, item, weight = self._code[is_compared], self._item[is_compared], scored[is_compared]
         distance = np.zeros(len(code))
         for label, distances in enumerate(self._distances.T):
             distance += self.labels[item, label] / raters[item] * distances[code]
-        _, cell = np.unique(self._cells[chosen], return_inverse=True)
+        _, cell = np.unique(self._cells[is_compared], return_inverse=True)
         of_cell = np.zeros(int(cell.max(initial=-1)) + 1, dtype=np.int64)
         of_cell[cell] = item
         mean = np.bincount(cell, weight * distance) / np.bincount(cell, weight)
@@ -118,20 +118,20 @@ class ItemGrid:
         return np.round(far, 9) + 0.0  # as of disagreement
 
     def with_status(self, status: str, setups: Sequence[int]) -> Bools:
-        """Returns whether any verdict of some setups on each item has a status."""
+        """Says for each item whether any verdict of some setups has a status."""
         has = np.array([_statuses(counts)[status] > 0 for counts in self._counts], dtype=bool)
         return self._any(self._item, self._setup, has[self._code], setups)
 
     def wrong(self, setups: Sequence[int]) -> Bools:
-        """Returns whether a setup's most frequent verdict on each item lacks the known stage."""
+        """Says for each item whether a setup's most frequent verdict lacks the known stage."""
         return self._unlike(self.truths, setups)
 
     def against_people(self, setups: Sequence[int]) -> Bools:
-        """Returns whether a setup's most frequent verdict lacks the label of most people."""
+        """Says whether a setup's most frequent verdict lacks the label of most people."""
         return self._unlike(self.majority, setups)
 
     def with_verdict(self, verdicts: Sequence[str], setups: Sequence[int]) -> Bools:
-        """Returns whether some setup's most frequent verdict on each item is the item's in a list.
+        """Says whether some setup's most frequent verdict on each item is the listed one.
 
         A status such as `abstained` is the most frequent verdict where none was scored.
         """
@@ -142,15 +142,15 @@ class ItemGrid:
         return self._any(cells.item, cells.setup, holds, setups)
 
     def crossed(self, setup: int, reference: Ints) -> list[tuple[int, str]]:
-        """Returns the items with a reference that a setup judged, each with its usual verdict."""
+        """Lists the items with a reference that a setup judged, each with its usual verdict."""
         cells = self._usual
-        chosen = (cells.setup == setup) & (reference[cells.item] != 0)
-        pairs = zip(cells.item[chosen].tolist(), cells.verdict[chosen].tolist(), strict=True)
+        of_setup = (cells.setup == setup) & (reference[cells.item] != 0)
+        pairs = zip(cells.item[of_setup].tolist(), cells.verdict[of_setup].tolist(), strict=True)
         return [(item, self.verdicts[verdict]) for item, verdict in pairs]
 
     @cached_property
     def majority(self) -> Ints:
-        """The stage that most people gave each item; `DIVIDED` if several; 0 without a label."""
+        """The stage that most people gave each item: `DIVIDED` if several, 0 without a label."""
         if not self.labels.size:
             return np.zeros_like(self.truths)
         most = self.labels.max(axis=1)
@@ -161,11 +161,11 @@ class ItemGrid:
     @cached_property
     def verdicts(self) -> list[str]:
         """All verdicts that were given: those with stages first, then statuses without a score."""
-        given = {verdict for counts in self._counts for verdict in counts}
-        return sorted(given, key=lambda verdict: (not _stages(verdict), verdict))
+        distinct = {verdict for counts in self._counts for verdict in counts}
+        return sorted(distinct, key=lambda verdict: (not _stages(verdict), verdict))
 
     def _unlike(self, reference: Ints, setups: Sequence[int]) -> Bools:
-        """Returns whether some setup's usual verdict lacks the item's reference, if it has one."""
+        """Says whether some setup's usual verdict lacks the item's reference, if it has one."""
         cells = self._usual
         expected = np.maximum(reference[cells.item], 0)
         contains = np.zeros((len(self.verdicts), int(expected.max(initial=0)) + 1), dtype=bool)
@@ -241,7 +241,7 @@ class _Usual(NamedTuple):
 
 
 def most_frequent(counts: Mapping[str, int]) -> str:
-    """Returns the verdict that was given most often; empty if none was scored.
+    """Finds the verdict that was given most often, empty if none was scored.
 
     >>> most_frequent({"3": 1, "2": 2, "abstained": 5})
     '2'
@@ -251,12 +251,12 @@ def most_frequent(counts: Mapping[str, int]) -> str:
 
 
 def _stages(verdict: str) -> list[int]:
-    """Returns the stages of a verdict; none if it is the status of an answer without one."""
+    """Lists the stages of a verdict: none if it is the status of an answer without one."""
     return [int(stage) for stage in verdict.split()] if verdict[:1].isdigit() else []
 
 
 def _statuses(counts: Mapping[str, int]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
     for verdict, count in counts.items():
-        found["scored" if _stages(verdict) else verdict] += count
-    return found
+        statuses["scored" if _stages(verdict) else verdict] += count
+    return statuses

@@ -131,10 +131,10 @@ class Verdicts:
 
     def per_cell(self, values: FloatArray) -> FloatArray:
         """Averages row values by unit and setup, ignoring missing values."""
-        known = ~np.isnan(values)
+        has_value = ~np.isnan(values)
         count = int(np.prod(self.size))
-        sums = np.bincount(self.cell[known], values[known], count)
-        n = np.bincount(self.cell[known], minlength=count)
+        sums = np.bincount(self.cell[has_value], values[has_value], count)
+        n = np.bincount(self.cell[has_value], minlength=count)
         return ratio(sums, n).reshape(self.size)
 
     def total(self, values: FloatArray | BoolArray) -> FloatArray:
@@ -150,7 +150,7 @@ class Verdicts:
 
     @cached_property
     def complete(self) -> BoolArray:
-        """Which units every setup scored; none with fewer than two setups."""
+        """Which units every setup scored, none of them with fewer than two setups."""
         return np.asarray((self.scored > 0).all(axis=1) & (len(self.setups) > 1))
 
     @cached_property
@@ -192,12 +192,12 @@ class Verdicts:
         draw = self.rows["rubric_draw"].to_numpy(dtype=np.int64) if self.many_draws else None
         sides = [
             Replicates(
-                self.unit[own],
-                repetition[own],
-                self.mask[own],
-                None if draw is None else draw[own],
+                self.unit[of_setup],
+                repetition[of_setup],
+                self.mask[of_setup],
+                None if draw is None else draw[of_setup],
             )
-            for own in (self.setup == index for index in range(len(self.setups)))
+            for of_setup in (self.setup == index for index in range(len(self.setups)))
         ]
         return squared_distances(sides, items=len(self.units))
 
@@ -241,8 +241,8 @@ class Verdicts:
 
     def rates_of(self, *indexes: int) -> dict[str, float]:
         """Computes `rates` of some setups."""
-        chosen = np.isin(self.setup, indexes)
-        abstained, unreadable = self.abstained[chosen], self.unreadable[chosen]
+        of_setups = np.isin(self.setup, indexes)
+        abstained, unreadable = self.abstained[of_setups], self.unreadable[of_setups]
         return {
             "effective_n": int((~abstained & ~unreadable).sum()),
             "abstained": float(abstained.mean()),
@@ -250,7 +250,7 @@ class Verdicts:
         }
 
     def of(self, *indexes: int) -> "Verdicts":
-        """Selects setups by their index; the units stay."""
+        """Selects setups by their index, and keeps all units."""
         renumbered = np.full(len(self.setups), -1)
         renumbered[list(indexes)] = np.arange(len(indexes))
         part = self.on(np.isin(self.setup, indexes))
@@ -259,14 +259,14 @@ class Verdicts:
         return replace(part, key=key, setups=names, setup=renumbered[part.setup])
 
     def on(self, rows: BoolArray) -> "Verdicts":
-        """Selects rows; setups and units stay."""
+        """Selects rows, and keeps setups and units."""
         return replace(
             self,
             rows=self.rows[rows],
             setup=self.setup[rows],
             unit=self.unit[rows],
             mask=self.mask[rows],
-            references={kind: one.on(rows) for kind, one in self.references.items()},
+            references={kind: reference.on(rows) for kind, reference in self.references.items()},
         )
 
 
@@ -279,10 +279,10 @@ def panels(frame: pd.DataFrame, by: Sequence[str] = PANEL) -> Iterator[Verdicts]
     Replicates that repeat each other count as one: the first.
     """
     # Selecting columns first makes it fast to select rows.
-    own = select_rows(frame[[*dict.fromkeys([*by, *PANEL_COLUMNS])]], ~frame["is_swap"])
-    own = once_per_call(own, [*by, JUDGE])
-    names, evidence = (pd.factorize(own[name], sort=True)[1] for name in (JUDGE, "evidence"))
-    for group, part in _numbered(own).groupby([own[name] for name in by], observed=True):
+    samples = select_rows(frame[[*dict.fromkeys([*by, *PANEL_COLUMNS])]], ~frame["is_swap"])
+    samples = once_per_call(samples, [*by, JUDGE])
+    names, evidence = (pd.factorize(samples[name], sort=True)[1] for name in (JUDGE, "evidence"))
+    for group, part in _numbered(samples).groupby([samples[name] for name in by], observed=True):
         rows = first_replicates(part)
         judges, judge = np.unique(rows[JUDGE], return_inverse=True)
         items, item = np.unique(rows["evidence"], return_inverse=True)
@@ -340,22 +340,22 @@ def task_slices(
         kept: which samples to take; all by default.
     """
     # Selecting columns first makes it fast to select rows.
-    own = frame[[name for name in dict.fromkeys([*by, *CELL_COLUMNS]) if name in frame]]
-    own = once_per_call(own if kept is None else select_rows(own, kept), by)
-    others = [name for name in by if name != "task"]
+    samples = frame[[name for name in dict.fromkeys([*by, *CELL_COLUMNS]) if name in frame]]
+    samples = once_per_call(samples if kept is None else select_rows(samples, kept), by)
+    other_columns = [name for name in by if name != "task"]
     # Numbers of all tasks together: grouping each task by its texts takes several times as long.
-    task, tasks = np.zeros(len(own), dtype=np.int64), pd.Index([None])
+    task, tasks = np.zeros(len(samples), dtype=np.int64), pd.Index([None])
     if "task" in by:
-        task, tasks = pd.factorize(own["task"], sort=True)
-    group = np.zeros(len(own), dtype=np.int64)
-    if others:
-        group = own.groupby(others, observed=True).ngroup().to_numpy().astype(np.int64)
-    item, evidence = pd.factorize(own["evidence"].to_numpy(), sort=True)
+        task, tasks = pd.factorize(samples["task"], sort=True)
+    group = np.zeros(len(samples), dtype=np.int64)
+    if other_columns:
+        group = samples.groupby(other_columns, observed=True).ngroup().to_numpy().astype(np.int64)
+    item, evidence = pd.factorize(samples["evidence"].to_numpy(), sort=True)
     for number, name in enumerate(tasks):
         here = np.flatnonzero(task == number)
-        rows = own.take(here) if len(tasks) > 1 else own
+        rows = samples.take(here) if len(tasks) > 1 else samples
         setup, (items, unit) = _used_numbers(group[here])[1], _used_numbers(item[here])
-        names = rows[others].iloc[first_rows(setup)].itertuples(index=False, name=None)
+        names = rows[other_columns].iloc[first_rows(setup)].itertuples(index=False, name=None)
         yield Verdicts(
             key={"task": name} if "task" in by else {},
             setups=tuple(names),
@@ -373,7 +373,7 @@ def task_slices(
 
 
 def _used_numbers(codes: IntArray) -> tuple[IntArray, IntArray]:
-    """Returns the numbers that occur, and those of each row among them; without a sort."""
+    """Lists the numbers that occur, and each row's index among them, without a sort."""
     occurs = np.bincount(codes) > 0
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
@@ -410,10 +410,10 @@ def without_draws(verdicts: Verdicts) -> Iterator[tuple[int, IntArray, Verdicts]
     has = np.zeros((len(verdicts.setups), len(draws)), dtype=bool)
     has[verdicts.setup, number] = True
     many = has.sum(axis=1) >= MANY_DRAWS
-    for place, name in enumerate(draws):
-        lacking = many & has[:, place]
+    for column, name in enumerate(draws):
+        lacking = many & has[:, column]
         if lacking.any():
-            rows = lacking[verdicts.setup] & (number != place)
+            rows = lacking[verdicts.setup] & (number != column)
             yield int(name), np.flatnonzero(lacking), verdicts.on(rows)
 
 
@@ -440,12 +440,12 @@ def of_setups(
     unit = every.groupby(UNIT, observed=True).ngroup().to_numpy().astype(np.int64)
     first = first_rows(unit)
     units = every[UNIT].iloc[first]
-    asked = (every["status"] != "provider_error").to_numpy()
+    is_asked = (every["status"] != "provider_error").to_numpy()
     every = every.assign(
         unit=unit,
-        asked=asked,
+        asked=is_asked,
         abstained=every["status"] == "abstained",
-        unreadable=asked & ~every["status"].isin(["scored", "abstained"]),
+        unreadable=is_asked & ~every["status"].isin(["scored", "abstained"]),
     )
     labels = _labels(every, people)
     references = dict(_references(every, labels))
@@ -463,7 +463,7 @@ def of_setups(
         unit=unit[index],
         mask=rows["mask"].to_numpy(),
         clusters=_unit_clusters(every.iloc[first]),
-        references={kind: one.on(index) for kind, one in references.items()},
+        references={kind: reference.on(index) for kind, reference in references.items()},
         raters=labels,
     )
 
@@ -476,7 +476,7 @@ def _once_per_unit(rows: pd.DataFrame, index: IntArray) -> IntArray:
 
 
 def _unit_clusters(units: pd.DataFrame) -> IntArray:
-    """Numbers the cluster of each unit; an item is one cluster, whatever it is judged about."""
+    """Numbers the cluster of each unit. An item is one cluster, whatever it is judged about."""
     names = units["evidence"].astype(str)
     cluster = units["cluster"].astype(str)
     names = names.where(cluster == "", "cluster " + cluster)
@@ -524,10 +524,10 @@ def _references(rows: pd.DataFrame, labels: pd.DataFrame) -> Iterator[tuple[Trut
     """Yields what the verdicts can be compared with: known answers, people's labels."""
     stages = int(rows["n_stages"].max()) if len(rows) else 0
     truth = pd.to_numeric(rows["truth"], errors="coerce").to_numpy(dtype=float)
-    known = truth >= 1
-    if known.any():
+    has_answer = truth >= 1
+    if has_answer.any():
         answers = np.zeros((len(rows), stages))
-        answers[known, truth[known].astype(int) - 1] = 1.0
+        answers[has_answer, truth[has_answer].astype(int) - 1] = 1.0
         yield "accuracy", _reference("accuracy", rows, answers)
     if len(labels):
         counts = pd.crosstab([labels["tag"], labels["evidence"]], labels["stage"])
@@ -554,13 +554,13 @@ def _reference(kind: TruthKind, rows: pd.DataFrame, votes: FloatArray) -> Refere
 
 
 def _agreement(rows: pd.DataFrame, labels: FloatArray) -> FloatArray:
-    """Computes the share of labels that each verdict agrees with; a subset is spread equally.
+    """Computes the share of labels that each verdict agrees with. A subset is spread equally.
 
     A tie on a pair counts one half where no answer or label of the concept is a tie.
     """
     masks = rows["mask"].to_numpy()
-    chosen = (masks[:, None] >> np.arange(labels.shape[1])) & 1
-    share: FloatArray = (chosen * labels).sum(axis=1) / np.maximum(chosen.sum(axis=1), 1)
+    is_stage = (masks[:, None] >> np.arange(labels.shape[1])) & 1
+    share: FloatArray = (is_stage * labels).sum(axis=1) / np.maximum(is_stage.sum(axis=1), 1)
     pair = rows["pair"].to_numpy(dtype=bool)
     if pair.any() and labels.shape[1] >= TIE:
         has_ties = pd.Series(labels[:, TIE - 1] > 0).groupby(rows["concept"].to_numpy())
@@ -631,7 +631,7 @@ def part_of(
 
 
 def ratio(sums: FloatArray | IntArray, n: FloatArray | IntArray) -> FloatArray:
-    """Divides; not a number where the denominator is not positive.
+    """Divides, where a denominator that is not positive gives not a number.
 
     >>> ratio(np.array([1.0, 0.0]), np.array([2, 0])).tolist()
     [0.5, nan]
@@ -642,8 +642,8 @@ def ratio(sums: FloatArray | IntArray, n: FloatArray | IntArray) -> FloatArray:
 
 def row_means(values: FloatArray) -> FloatArray:
     """Averages each row, ignoring missing values."""
-    known = ~np.isnan(values)
-    return ratio(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1))
+    has_value = ~np.isnan(values)
+    return ratio(np.where(has_value, values, 0.0).sum(axis=1), has_value.sum(axis=1))
 
 
 Samples = Union[pd.DataFrame, "Dataset"]
@@ -659,18 +659,18 @@ class Dataset:
 
     @staticmethod
     def of(samples: Samples) -> "Dataset":
-        """Returns the dataset of a frame; a dataset is returned as it is."""
+        """Wraps a frame in a dataset, and leaves a dataset as it is."""
         return samples if isinstance(samples, Dataset) else Dataset(samples)
 
     def compute(self, analysis: Callable[[pd.DataFrame], Result]) -> Result:
-        """Returns the result of an analysis of the frame, computing it on the first call."""
+        """Runs an analysis of the frame on the first call, and remembers its result."""
         if analysis not in self._results:
             self._results[analysis] = analysis(self.frame)
         result: Result = self._results[analysis]
         return result
 
     def derive(self, make: Callable[..., Result], *options: Hashable) -> Result:
-        """Returns what is made of the dataset with some options, making it on the first call."""
+        """Makes something of the dataset with some options once, and remembers it."""
         if (make, options) not in self._results:
             self._results[make, options] = make(self, *options)
         result: Result = self._results[make, options]
@@ -714,7 +714,7 @@ class Dataset:
 def item_distances(
     frame: pd.DataFrame, by: Sequence[str], without: int | None = None
 ) -> pd.DataFrame:
-    """Returns the distance of every two judges on every item: by, judge, other, evidence, distance.
+    """Lists the distance of judges on items: by, judge, other, evidence, distance.
 
     Within a group, a judge's verdicts on an item are pooled, swaps included. The distance is NaN
     if a judge has fewer than two scored replicates. A draw of rubrics can be left out of groups
@@ -737,7 +737,7 @@ def item_distances(
 
 
 def distances_without_draws(frame: pd.DataFrame, by: Sequence[str]) -> list[pd.DataFrame]:
-    """Returns `item_distances` without each draw of rubrics in turn; empty if draws are few."""
+    """Computes `item_distances` without each draw of rubrics, empty if draws are few."""
     draws = frame["rubric_draw"].unique()
     if len(draws) < MANY_DRAWS:
         return []
@@ -745,11 +745,11 @@ def distances_without_draws(frame: pd.DataFrame, by: Sequence[str]) -> list[pd.D
 
 
 def common_rubrics(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns the samples under a rubric that no judge of the panel wrote."""
+    """Selects the samples under a rubric that no judge of the panel wrote."""
     return frame[~frame["rubric_author"].isin(frame[JUDGE].unique())]
 
 
 def per_item(distances: pd.DataFrame, by: Sequence[str] = ()) -> pd.Series:
-    """Returns the mean distance on each item, over pairs of judges and everything not in `by`."""
-    known = distances.dropna(subset=["distance"])
-    return known.groupby([*by, "evidence"], observed=True)["distance"].mean()
+    """Averages distances on each item, over pairs of judges and everything not in `by`."""
+    defined = distances.dropna(subset=["distance"])
+    return defined.groupby([*by, "evidence"], observed=True)["distance"].mean()

@@ -147,7 +147,7 @@ def _is_binary(profile: StudyProfile) -> bool:
 
 
 def _quantities(table: JudgeTable, truths: Mapping[str, Truths]) -> dict[str, list[_Estimate]]:
-    """Returns every estimate of a table with its truth, by name; a truth of None is not known."""
+    """Lists every estimate of a table with its truth by name, None where it is unknown."""
     estimates: dict[str, list[_Estimate]] = defaultdict(list)
     judges = {row["setup"]: row["judge"] for row in table["rows"]}
     best = next((row["judge"] for row in table["rows"] if row["difference"] is None), "")
@@ -156,21 +156,21 @@ def _quantities(table: JudgeTable, truths: Mapping[str, Truths]) -> dict[str, li
     name_of_truth = "truth" if decider == "exact" else decider
     quality = {name: values.get(name_of_truth, np.nan) for name, values in truths.items()}
     for fields in map(_fields, table["rows"]):
-        known = dict(truths[fields["judge"]])
+        true_of_row = dict(truths[fields["judge"]])
         if best:
-            known["difference"] = quality[fields["judge"]] - quality[best]
+            true_of_row["difference"] = quality[fields["judge"]] - quality[best]
         # Exact agreement is `truth`, too.
         measures = {**fields, **(fields.get("measures") or {})}
         measures.pop("exact", None)
         for name, value in measures.items():
             if _is_quantity(value):
-                estimates[name].append((value, known.get(name)))
-    known = dict(truths[""])
+                estimates[name].append((value, true_of_row.get(name)))
+    true_of_row = dict(truths[""])
     if table["chosen"] is not None:
-        known["chosen_quality"] = quality[judges[table["chosen"]]]
+        true_of_row["chosen_quality"] = quality[judges[table["chosen"]]]
     for name, value in _fields(table).items():
         if _is_quantity(value):
-            estimates[name].append((value, known.get(name)))
+            estimates[name].append((value, true_of_row.get(name)))
     return estimates
 
 
@@ -184,14 +184,18 @@ def _is_quantity(value: object) -> bool:
 
 def _outcome(rows: Sequence[_Estimate]) -> _Outcome:
     """Returns whether all setups' intervals hold together, as the table says that they do."""
-    shown = [(row, truth) for row, truth in rows if row["low"] is not None and truth is not None]
+    with_interval = [
+        (row, truth) for row, truth in rows if row["low"] is not None and truth is not None
+    ]
     reasons = [str(row.get("withheld") or "") for row, _ in rows if row["low"] is None]
     near = 1e-9
     return _Outcome(
-        bool(shown),
-        any(row["high"] < truth - near for row, truth in shown),
-        any(row["low"] > truth + near for row, truth in shown),
-        float(np.mean([row["high"] - row["low"] for row, _ in shown])) if shown else np.nan,
+        bool(with_interval),
+        any(row["high"] < truth - near for row, truth in with_interval),
+        any(row["low"] > truth + near for row, truth in with_interval),
+        float(np.mean([row["high"] - row["low"] for row, _ in with_interval]))
+        if with_interval
+        else np.nan,
         next(filter(None, reasons), ""),
     )
 

@@ -45,11 +45,11 @@ def draw_panel(profile: StudyProfile, rng: np.random.Generator) -> Panel:
 
     labels, chances = np.arange(profile.scale), profile.prevalence
     of_cluster = rng.choice(labels, clusters, p=chances)[cluster]
-    own = rng.choice(labels, items, p=chances)
-    label = np.where(copies(profile.label_correlation, items), of_cluster, own)
-    drawn = rng.choice(labels, (items, profile.raters), p=chances)
-    correct = rng.random(drawn.shape) < profile.rater_accuracy
-    ratings = np.where(correct, label[:, None], drawn)
+    independent = rng.choice(labels, items, p=chances)
+    label = np.where(copies(profile.label_correlation, items), of_cluster, independent)
+    random_labels = rng.choice(labels, (items, profile.raters), p=chances)
+    correct = rng.random(random_labels.shape) < profile.rater_accuracy
+    ratings = np.where(correct, label[:, None], random_labels)
 
     together = copies(profile.error_correlation, items)
     shared = np.where(together, rng.random(clusters)[cluster], rng.random(items))
@@ -75,13 +75,13 @@ def draw_panel(profile: StudyProfile, rng: np.random.Generator) -> Panel:
 
 
 def _outcome(by_label: Floats, label: Codes, level: Floats) -> Codes:
-    """Returns the verdict at each level from 0 to 1; the lowest levels are right verdicts."""
+    """Looks up the verdict at each level from 0 to 1. The lowest levels are right verdicts."""
     stages, verdicts = by_label.shape
     order = np.array([[n, *(v for v in range(verdicts) if v != n)] for n in range(stages)])
     below = np.take_along_axis(by_label, order, axis=1).cumsum(axis=1)[:, :-1]
     rank = (level[..., None] > below[label][:, None]).sum(axis=-1)
-    found: Codes = order[label[:, None], rank]
-    return found
+    outcomes: Codes = order[label[:, None], rank]
+    return outcomes
 
 
 def panel_frames(
@@ -99,7 +99,7 @@ def panel_frames(
     stages = np.array([*map(str, range(1, profile.scale + 1)), "", ""])
     frame = pd.DataFrame(
         {
-            JUDGE: np.array([one.name for one in profile.setups])[setup],
+            JUDGE: np.array([setup_profile.name for setup_profile in profile.setups])[setup],
             "tag": "panel",
             "concept": "simulated",
             "evidence": item,

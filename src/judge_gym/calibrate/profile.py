@@ -109,26 +109,28 @@ class _Units(NamedTuple):
 
 def measure_study(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> StudyProfile:
     """Measures tidy samples, and the labels of raters: tag, evidence, rater, stage."""
-    own = own_rows(frame)
-    asked = own[own["status"] != "provider_error"].reset_index(drop=True)
-    if asked.empty:
+    samples = own_rows(frame)
+    answered = samples[samples["status"] != "provider_error"].reset_index(drop=True)
+    if answered.empty:
         raise ConflictError("the study has no verdicts yet; run a small part of it first")
     notes = []
-    shapes = asked.groupby(["n_stages", "pair"]).ngroup()
+    shapes = answered.groupby(["n_stages", "pair"]).ngroup()
     if shapes.nunique() > 1:
-        asked = asked[shapes == shapes.mode().iloc[0]].reset_index(drop=True)
+        answered = answered[shapes == shapes.mode().iloc[0]].reset_index(drop=True)
         notes.append("Scales differ: only the most frequent one is simulated.")
-    scale, pair = int(asked["n_stages"].iloc[0]), bool(asked["pair"].iloc[0])
-    if (np.bitwise_count(asked["mask"].to_numpy()) > 1).any():
+    scale, pair = int(answered["n_stages"].iloc[0]), bool(answered["pair"].iloc[0])
+    if (np.bitwise_count(answered["mask"].to_numpy()) > 1).any():
         notes.append("Verdicts of several stages are simulated as one of them.")
-    if asked["rubric_draw"].nunique() > 1:
+    if answered["rubric_draw"].nunique() > 1:
         notes.append("All verdicts are simulated under one draw of the rubric.")
-    number = pd.Series(asked.groupby(["concept", "evidence"]).ngroup())
+    number = pd.Series(answered.groupby(["concept", "evidence"]).ngroup())
     first = ~number.duplicated()
-    names = asked["evidence"].astype(str).mask(asked["cluster"] != "", "c:" + asked["cluster"])
+    names = (
+        answered["evidence"].astype(str).mask(answered["cluster"] != "", "c:" + answered["cluster"])
+    )
     by_unit = np.argsort(number[first].to_numpy())
     cluster = pd.factorize(names[first].to_numpy()[by_unit])[0]
-    votes, kind, raters = _votes(asked, people, number, scale)
+    votes, kind, raters = _votes(answered, people, number, scale)
     label = np.where(votes.sum(axis=1) > 0, votes.argmax(axis=1), -1)
     units = _Units(number, cluster, label)
     shares = votes[label >= 0] / votes[label >= 0].sum(axis=1, keepdims=True)
@@ -136,18 +138,18 @@ def measure_study(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> St
     # Two raters agree by chance as often as two labels that are drawn at random.
     by_chance = float((prevalence**2).sum())
     rater_accuracy = 1.0 if kind != "raters" else _copied(_agreement(votes), by_chance)
-    orders = 2 if pair and asked["flipped"].nunique() == 2 else 1
-    cells = asked.groupby([number, "judge.model", "variant", "rubric", "flipped"], observed=True)
-    repeats = 1 if asked["repeats"].any() else int(cells.size().median())
-    parts = setups_of(asked)
+    orders = 2 if pair and answered["flipped"].nunique() == 2 else 1
+    cells = answered.groupby([number, "judge.model", "variant", "rubric", "flipped"], observed=True)
+    repeats = 1 if answered["repeats"].any() else int(cells.size().median())
+    parts = setups_of(answered)
     setups = [
-        _setup(asked, part, units, scale, orders, prevalence, rater_accuracy) for part in parts
+        _setup(answered, part, units, scale, orders, prevalence, rater_accuracy) for part in parts
     ]
-    errors = np.array([_errors(asked, part, units) for part in parts])
+    errors = np.array([_errors(answered, part, units) for part in parts])
     return StudyProfile(
         cluster_sizes=tuple(map(int, np.bincount(cluster))),
         scale=scale,
-        ordered=str(asked["rubric_kind"].iloc[0]) == "ordinal" and not pair,
+        ordered=str(answered["rubric_kind"].iloc[0]) == "ordinal" and not pair,
         pair=pair,
         orders=orders,
         labels=kind,
@@ -174,16 +176,16 @@ def _votes(
     """
     units = int(number.max()) + 1
     answers = pd.to_numeric(asked["truth"], errors="coerce")
-    known = np.zeros((units, scale))
+    answer_votes = np.zeros((units, scale))
     has = answers.between(1, scale).to_numpy()
-    known[number[has], answers[has].astype(int) - 1] = 1.0
+    answer_votes[number[has], answers[has].astype(int) - 1] = 1.0
     rated = np.zeros((units, scale))
     if people is not None and len(people):
         keys = asked[["tag", "evidence"]].assign(unit=number).drop_duplicates()
-        given = people.merge(keys, on=["tag", "evidence"])
-        given = given[given["stage"].between(1, scale)]
-        np.add.at(rated, (given["unit"].to_numpy(), given["stage"].to_numpy() - 1), 1.0)
-    counts = [int((votes.sum(axis=1) > 0).sum()) for votes in (known, rated)]
+        ratings = people.merge(keys, on=["tag", "evidence"])
+        ratings = ratings[ratings["stage"].between(1, scale)]
+        np.add.at(rated, (ratings["unit"].to_numpy(), ratings["stage"].to_numpy() - 1), 1.0)
+    counts = [int((votes.sum(axis=1) > 0).sum()) for votes in (answer_votes, rated)]
     if max(counts) == 0:
         scored = (asked["mask"] > 0).to_numpy()
         np.add.at(rated, (number[scored], _stage(asked)[scored]), 1.0)
@@ -191,19 +193,19 @@ def _votes(
             raise ConflictError("no verdict has a score; nothing can be simulated")
         return rated, "none", 0
     if counts[0] >= counts[1]:
-        return known, "answers", 1
+        return answer_votes, "answers", 1
     per_unit = rated.sum(axis=1)
     return rated, "raters", max(1, int(np.median(per_unit[per_unit > 0])))
 
 
 def _stage(rows: pd.DataFrame) -> Codes:
-    """Returns the lowest stage of each verdict, from 0 on; 0 without a score."""
+    """Finds the lowest stage of each verdict, from 0 on, 0 without a score."""
     masks = rows["mask"].to_numpy()
     return np.asarray(np.log2(np.maximum(1, masks & -masks)), dtype=np.intp)
 
 
 def _agreement(votes: Floats) -> float:
-    """Returns the share of equal labels among pairs of raters; 1 without pairs."""
+    """Computes the share of equal labels among pairs of raters, 1 without pairs."""
     n = votes.sum(axis=1)
     pairs = float((n * (n - 1)).sum())
     return float((votes * (votes - 1)).sum()) / pairs if pairs else 1.0
@@ -282,11 +284,11 @@ def _errors(own: pd.DataFrame, setup: Setup, units: _Units) -> Floats:
 
 
 def _within_clusters(values: Floats, cluster: Codes) -> float:
-    """Returns the mean product of the values of two units of one cluster; NaN without any."""
-    known = ~np.isnan(values)
-    sums = np.bincount(cluster[known], values[known])
-    squares = np.bincount(cluster[known], values[known] ** 2)
-    n = np.bincount(cluster[known])
+    """Averages the product of two units' values within a cluster, NaN without any."""
+    has_value = ~np.isnan(values)
+    sums = np.bincount(cluster[has_value], values[has_value])
+    squares = np.bincount(cluster[has_value], values[has_value] ** 2)
+    n = np.bincount(cluster[has_value])
     pairs = float((n * (n - 1)).sum())
     return float((sums**2 - squares).sum()) / pairs if pairs else np.nan
 
@@ -319,7 +321,7 @@ def _setup_correlation(errors: Floats, setups: list[SetupProfile], prevalence: F
     seen = most = 0.0
     for a in range(len(setups)):
         for b in range(a):
-            right = [np.diag(setups[place].confusion) for place in (a, b)]
+            right = [np.diag(setups[setup].confusion) for setup in (a, b)]
             both = np.minimum(*right) - right[0] * right[1]
             most += setups[a].persistence * setups[b].persistence * float(prevalence @ both)
             products = errors[a] * errors[b]

@@ -20,11 +20,11 @@ Truths = Mapping[str, float]
 
 
 def true_values(profile: StudyProfile, seed: int) -> dict[str, Truths]:
-    """Returns by setup the true value of each quantity of its row; "" holds those of the table."""
+    """Computes the true value of each setup's quantities, where "" has those of the table."""
     panel = draw_panel(profile.with_items(MANY), generator("truth", seed))
     truths: dict[str, Truths] = {
-        setup.name: _from_confusion(profile, setup) | _from_panel(profile, panel, place)
-        for place, setup in enumerate(profile.setups)
+        setup.name: _from_confusion(profile, setup) | _from_panel(profile, panel, index)
+        for index, setup in enumerate(profile.setups)
     }
     by_chance = float((profile.prevalence**2).sum())
     copied = profile.rater_accuracy**2
@@ -97,13 +97,15 @@ def measures(joint: Floats) -> dict[str, float]:
 def _from_panel(profile: StudyProfile, panel: Panel, place: int) -> dict[str, float]:
     """Returns what depends on several raters, repeats or setups at once."""
     scale, shares = profile.scale, [_shares(verdicts, profile.scale) for verdicts in panel.verdicts]
-    own, values = shares.pop(place), {}
-    scored = own.sum(axis=1) > 0
+    setup_shares, values = shares.pop(place), {}
+    scored = setup_shares.sum(axis=1) > 0
     if shares:
-        others = np.array([other.sum(axis=1) > 0 for other in shares])
-        equal = np.array([(own * other).sum(axis=1) for other in shares])
-        compared = scored & others.any(axis=0)
-        agreement = (equal * others).sum(axis=0)[compared] / others.sum(axis=0)[compared]
+        others_scored = np.array([other.sum(axis=1) > 0 for other in shares])
+        equal = np.array([(setup_shares * other).sum(axis=1) for other in shares])
+        compared = scored & others_scored.any(axis=0)
+        agreement = (equal * others_scored).sum(axis=0)[compared] / others_scored.sum(axis=0)[
+            compared
+        ]
         values["disagreement"] = 1 - float(agreement.mean())
     if profile.labels == "raters":
         counts = (panel.ratings[..., None] == np.arange(scale)).sum(axis=1)
@@ -113,14 +115,14 @@ def _from_panel(profile: StudyProfile, panel: Panel, place: int) -> dict[str, fl
         values["majority"] = float(right.mean())
     if profile.ordered and profile.labels != "none":
         people = panel.ratings.mean(axis=1) if profile.labels == "raters" else panel.label
-        mean = own[scored] @ np.arange(scale)
+        mean = setup_shares[scored] @ np.arange(scale)
         values["spearman"] = float(stats.spearmanr(mean, people[scored]).statistic)
         values["tau_b"] = float(stats.kendalltau(mean, people[scored]).statistic)
     return values
 
 
 def _shares(verdicts: Codes, scale: int) -> Floats:
-    """Returns how often an item has each stage among its scored verdicts; 0 without any."""
+    """Computes how often an item has each stage among its scored verdicts, 0 without any."""
     counts = (verdicts[..., None] == np.arange(scale)).sum(axis=(1, 2)).astype(float)
     shares: Floats = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
     return shares

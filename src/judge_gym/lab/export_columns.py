@@ -40,7 +40,8 @@ def requested_columns(
     texts: list[str] = []
     if "text" in include:
         texts = ["text", *(PAIR_COLUMNS if store.items.has_pairs(pools) else ())]
-    raters = store.items.raters(pools) if "labels" in include else []
+    studies = {row["study"] for row in rows}
+    raters = store.items.raters(studies, pools) if "labels" in include else []
     return ExportColumns(raters, texts, "answer" in include)
 
 
@@ -83,9 +84,9 @@ def _labels(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, 
     """Reads the words of people's labels by tag, item and rater."""
     names = store.items.given_stages([row["tag"] for row in rows])
     labels = {}
-    for concept in {row["concept"] for row in rows}:
-        about = [row for row in rows if row["concept"] == concept]
-        of_concept = store.items.labels({row["pool_id"] for row in about}, concept)
+    for study, concept in {(row["study"], row["concept"]) for row in rows}:
+        about = [row for row in rows if (row["study"], row["concept"]) == (study, concept)]
+        of_concept = store.items.labels(study, {row["pool_id"] for row in about}, concept)
         for row in about:
             stages = names.get(row["tag"], [])
             scale = len(stages) or int(row["design"]["rubric.scale"])

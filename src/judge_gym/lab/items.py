@@ -229,7 +229,7 @@ class StudyItems:
         """Lists the labels that people gave to an item of an experiment."""
         [row] = self._store.experiments.rows(tags=[tag])
         names = self._store.items.given_stages([tag]).get(tag, [])
-        labels = self._store.items.labels_of(evidence, row["concept"])
+        labels = self._store.items.labels_of(row["study"], evidence, row["concept"])
         return [{"rater": rater, "label": _label_name(stage, names)} for rater, stage in labels]
 
     def disagreements(self, study: str) -> dict[int, float]:
@@ -503,6 +503,7 @@ class StudyItems:
 
         concepts = {tasks.index(row["task"]): row["concept"] for row in experiments.values()}
         pools = {row["pool_id"] for row in experiments.values()}
+        study = next(iter({row["study"] for row in experiments.values()}), "")
         scales = [
             len(names) or max(_scale(row) for row in experiments.values() if row["task"] == task)
             for task, names in zip(tasks, stages, strict=True)
@@ -510,7 +511,7 @@ class StudyItems:
         counts = np.zeros((len(items), max(scales, default=0)), dtype=np.int64)
         for concept in {*concepts.values()}:
             about = [task for task in concepts if concepts[task] == concept]
-            for evidence, stage, count in self._store.items.label_counts(pools, concept):
+            for evidence, stage, count in self._store.items.label_counts(study, pools, concept):
                 for task in about:
                     item = items.get((task, evidence))
                     number = stage_number(stage, stages[task], scales[task])

@@ -31,7 +31,9 @@ def label_frame(store: Store, rows: Sequence[Mapping[str, Any]]) -> "pd.DataFram
         about = [
             label
             for label in labels
-            if label["evidence"] in items and label["concept"] in ("", task.concept)
+            if label["evidence"] in items
+            and label["concept"] in ("", task.concept)
+            and label["study"] in ("", row["study"])
         ]
         unknown = [label for label in about if label["stage"] not in numbers]
         elsewhere = {label["rater"] for label in unknown} if nominal else set()

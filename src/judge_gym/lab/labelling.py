@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from judge_gym.analysis.judges.label_draws import LabelDraw, assign, draw_items
+from judge_gym.axes import RECORDED
 from judge_gym.errors import ConflictError, DesignError, NotFoundError, unknown
 from judge_gym.lab.items import StudyItems
 from judge_gym.lab.label_frames import pair_label
@@ -112,7 +113,12 @@ class Labelling:
                 f"{recording.source} has no two labels to choose from; name them with "
                 "--order fail,pass"
             )
-        lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows.rows)
+        # People's labels in the file are no part of what a rater sees or of an item.
+        items = [
+            {name: value for name, value in row.items() if name not in rows.raters}
+            for row in rows.rows
+        ]
+        lines = "".join(f"{json.dumps(item, ensure_ascii=False)}\n" for item in items)
         with files_of({ITEMS: lines}) as folder:
             pool = self._store.evidence.save_pool(Pool(read_items(folder / ITEMS)))
         rubric = {
@@ -138,7 +144,7 @@ class Labelling:
         for row in self._store.labels.history(ids):
             if row["kind"] == "adjudicated":
                 settled.add(row["evidence"])
-            elif row["stage"] is not None and row["concept"] in ("", experiment.task.concept):
+            elif row["stage"] is not None and _is_about(row, name, experiment.task.concept):
                 stages.setdefault(row["evidence"], {})[row["rater"]] = row["stage"]
         differing = [
             item
@@ -353,6 +359,7 @@ class Labelling:
         self._store.labels.give(
             {
                 "evidence_id": item.id,
+                "study": self._label_study(about),
                 "concept": about.concept,
                 "rater": rater,
                 "stage": identity,
@@ -398,6 +405,13 @@ class Labelling:
             raise NotFoundError(f"sample {sample} is no verdict on an item of this queue")
         self._store.label_queues.review(queue, rater, sample, sound=sound)
 
+    def _label_study(self, queue: Queue) -> str:
+        """Names the study whose labels are its own: a recorded one, or a file without a study."""
+        if queue.tag is None:
+            return queue.study
+        design = self._store.experiments.find(queue.tag)[0].design
+        return queue.study if RECORDED in design.values() else ""
+
     def _queue(self, id: int) -> Queue:
         return self._store.label_queues.find(id)
 
@@ -418,7 +432,7 @@ class Labelling:
         latest = {
             row["rater"]: row["stage"]
             for row in self._store.labels.history([item.id])
-            if row["kind"] != "adjudicated" and row["concept"] in ("", queue.concept)
+            if row["kind"] != "adjudicated" and _is_about(row, queue.study, queue.concept)
         }
         return sorted((rater, stage) for rater, stage in latest.items() if stage is not None)
 
@@ -448,6 +462,10 @@ class Labelling:
         if fields:
             return [(name.capitalize(), fields[name]) for name in FIELD_NAMES if name in fields]
         return [("", text)]
+
+
+def _is_about(label: Mapping[str, Any], study: str, concept: str) -> bool:
+    return label["study"] in ("", study) and label["concept"] in ("", concept)
 
 
 def _draw_row(draw: LabelDraw) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import io
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -80,13 +80,13 @@ class Labels:
             replace: accept a stage that differs from the rater's earlier one.
         """
         source = None if target is None else self._studies.read(target)
-        items, stages = self._items_and_stages(
-            None if source is None else self._studies.name(source)
-        )
+        name = None if source is None else self._studies.name(source)
+        items, stages = self._items_and_stages(name)
         labels = read_labels(path)
-        recorded = source is not None and any(
-            RECORDED in row["design"] for row in self._studies.find(source)
-        )
+        rows_of_study = [] if source is None else self._studies.find(source)
+        recorded = any(RECORDED in row["design"] for row in rows_of_study)
+        # Labels of a recorded study are its own: another recording of the same texts has others.
+        study = str(rows_of_study[0]["study"]) if recorded else ""
         names = _names(items, {label.item for label in labels} if recorded else None)
         ids = {label.item: _item_id(label.item, names, path) for label in labels}
         stage_by_rater: dict[tuple[int, str], str] = {}
@@ -107,6 +107,7 @@ class Labels:
             rows.append(
                 {
                     "evidence_id": ids[label.item],
+                    "study": study,
                     "concept": concept,
                     "rater": label.rater,
                     "stage": label.stage,
@@ -163,7 +164,7 @@ class Labels:
                 "`replace` draws it anew"
             )
         before = {} if earlier is None else earlier.items
-        answers = self._answers(items)
+        answers = self._answers(name, items)
         parts = split_parts(items, before, answers, of_part, seed)
         self._store.splits.save(name, seed, of_part, parts, replace=replace)
         split = self._split(name, items, answers)
@@ -174,8 +175,7 @@ class Labels:
         """Counts a study's labelled items, by rater and by part of its split."""
         name = self._studies.name(study)
         items, _ = self._items_and_stages(name)
-        ids = {item.id for item in items}
-        labels = [label for label in self._store.labels.all() if label["evidence"] in ids]
+        labels = self._labels_of(name, items)
         return {
             "study": name,
             "items": len(items),
@@ -183,7 +183,7 @@ class Labels:
             "known_answers": sum(item.truth is not None for item in items),
             "raters": Counter(str(label["rater"]) for label in labels),
             "queues": [*self._labelling.queues(name)],
-            "split": self._split(name, items, self._answers(items)),
+            "split": self._split(name, items, self._answers(name, items)),
         }
 
     def ask(
@@ -216,14 +216,19 @@ class Labels:
         name = None if study is None else self._studies.name(study)
         return self._labelling.queues(name)
 
-    def _answers(self, items: Sequence[Evidence]) -> dict[int, str]:
-        """Finds the label, of several the last, or the known answer of items that have one."""
+    def _labels_of(self, name: str, items: Sequence[Evidence]) -> Sequence[Mapping[str, Any]]:
+        """Reads the labels of items that count in a study."""
         ids = {item.id for item in items}
-        answers = {
-            label["evidence"]: str(label["stage"])
+        studies = {"", *(row["study"] for row in self._studies.find(name))}
+        return [
+            label
             for label in self._store.labels.all()
-            if label["evidence"] in ids
-        }
+            if label["evidence"] in ids and label["study"] in studies
+        ]
+
+    def _answers(self, name: str, items: Sequence[Evidence]) -> dict[int, str]:
+        """Finds the label or known answer of items that have one; of several labels the last."""
+        answers = {label["evidence"]: str(label["stage"]) for label in self._labels_of(name, items)}
         return {item.id: str(item.truth) for item in items if item.truth is not None} | answers
 
     def _split(

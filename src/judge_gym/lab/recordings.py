@@ -219,6 +219,7 @@ class Recordings:
         labels = [
             {
                 "evidence_id": pool.items[index].id,
+                "study": study,
                 "concept": recording.question,
                 "rater": rater,
                 "stage": part.stages[stage - 1],

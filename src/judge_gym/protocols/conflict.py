@@ -33,7 +33,7 @@ def conflict(samples: Samples) -> pd.DataFrame:
 
 @once_per_slice
 def _row(panel: Verdicts) -> dict[str, Any]:
-    k, own, excess, joint = (
+    k, self_conflict, excess, joint = (
         mean_over_items(
             panel, part_of(conflict_by_item, kind), DIFFERENCE if kind == "excess" else DISTANCE
         )
@@ -42,7 +42,7 @@ def _row(panel: Verdicts) -> dict[str, Any]:
     return {
         **panel.key,
         **k.named("k", "low", "high"),
-        "own": own.value,
+        "own": self_conflict.value,
         **excess.columns("excess"),
         "joint": joint.value,
         "fan_in": len(panel.setups),
@@ -55,29 +55,29 @@ def _row(panel: Verdicts) -> dict[str, Any]:
 
 @once_per_slice
 def conflict_by_item(panel: Verdicts) -> dict[str, FloatArray]:
-    """Returns each kind of conflict by item; NaN if a judge has no score."""
+    """Computes each kind of conflict by item, NaN if a judge has no score."""
     items, judges = panel.size
-    found = panel_conflict(panel.masses, np.repeat(np.arange(items), judges), groups=items)
+    conflicts = panel_conflict(panel.masses, np.repeat(np.arange(items), judges), groups=items)
     # With one verdict per cell, a judge's conflict with itself is unknown.
     repeated = panel.complete & (panel.scored.max(initial=0) > 1)
-    known = {"own": repeated, "excess": repeated}
+    defined_where = {"own": repeated, "excess": repeated}
     return {
-        name: np.where(known.get(name, panel.complete), getattr(found, name), np.nan)
+        name: np.where(defined_where.get(name, panel.complete), getattr(conflicts, name), np.nan)
         for name in KINDS
     }
 
 
 def _summary(data: Dataset, panel: Verdicts) -> Summary:
     row = _row(panel)
-    found = Estimate(row["k"], row["low"], row["high"], row["items"])
+    conflict = Estimate(row["k"], row["low"], row["high"], row["items"])
     if not row["items"]:
-        return Summary(found, TOO_FEW_JUDGES)
+        return Summary(conflict, TOO_FEW_JUDGES)
     note = (
         f"mean over pairs; fan-in {row['fan_in']}, joint {row['joint']:.3f}, excess over "
         f"self-conflict {note_number(row['excess'])}; squared distance "
         f"{note_number(row['distance'])}"
     )
-    return Summary(found, note)
+    return Summary(conflict, note)
 
 
 CONFLICT = of_panels(6, "conflict", _summary)

@@ -20,9 +20,9 @@ def entrenchment(samples: Samples) -> pd.DataFrame:
 
 
 def _row(panel: Verdicts, place: int) -> dict[str, float]:
-    found = _entrenchment(panel, place)
-    dropped = len(panel.units) - found.n
-    return {**found.named("mean", "low", "high", "items"), "dropped": dropped, **panel.rates}
+    difference = _entrenchment(panel, place)
+    dropped = len(panel.units) - difference.n
+    return {**difference.named("mean", "low", "high", "items"), "dropped": dropped, **panel.rates}
 
 
 def _summary(data: Dataset, panel: Verdicts) -> Summary:

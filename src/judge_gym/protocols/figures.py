@@ -34,7 +34,7 @@ def _probe_finding(probes: pd.DataFrame) -> str:
 
 @drawing.figure(["task", JUDGE, "rubric used", "probe"], known=["probe"], finding=_probe_finding)
 def probe_figure(data: pd.DataFrame) -> drawing.Drawn:
-    """Shows the distribution of stated agreement; rubrics used are own, rival's, and so on."""
+    """Shows the distribution of stated agreement by the rubric used: own, rival's, and so on."""
     # Quantiles are computed here, because a picture has no room for a million answers.
     marks = {"low": 0.05, "box": 0.25, "median": 0.5, "lid": 0.75, "high": 0.95}
     spread = data.groupby(["task", JUDGE, "rubric used"], sort=False)["probe"]
@@ -64,12 +64,13 @@ def probe_figure(data: pd.DataFrame) -> drawing.Drawn:
 
 def _reliability_finding(curve: pd.DataFrame) -> str:
     """States how far stated agreement is from the agreement found in other verdicts."""
-    known = curve.dropna(subset=["stated", "reference", "n"])
-    n = known["n"].sum()
-    stated, found = (
-        float((known[name] * known["n"]).sum() / n) for name in ("stated", "reference")
+    with_reference = curve.dropna(subset=["stated", "reference", "n"])
+    n = with_reference["n"].sum()
+    stated, observed = (
+        float((with_reference[name] * with_reference["n"]).sum() / n)
+        for name in ("stated", "reference")
     )
-    return f"Judges state {stated:.2f} agreement on average, {found:.2f} is found"
+    return f"Judges state {stated:.2f} agreement on average, {observed:.2f} is found"
 
 
 @drawing.figure(
@@ -79,7 +80,7 @@ def _reliability_finding(curve: pd.DataFrame) -> str:
     by_judge=True,
 )
 def reliability_figure(data: pd.DataFrame, judges: Iterable[str]) -> drawing.Drawn:
-    """Shows found against stated agreement, a panel per judge; the line is perfect calibration."""
+    """Shows observed against stated agreement by judge, with a line of perfect calibration."""
     shown, more = drawing.first_values(data, JUDGE, drawing.MAX_PANELS, "judges")
     most = int(shown["n"].max())
     sizes = sorted({max(1, most // 10), max(1, most // 2), most})
@@ -145,16 +146,16 @@ def swap_figure(data: pd.DataFrame) -> drawing.Drawn:
         y=drawing.row_names(JUDGE, shown[JUDGE]), yOffset=alt.YOffset("rank:O")
     )
     x = alt.X("value:Q", title=_STATED, scale=SHARE)
-    own = base.transform_filter("datum.rubric == 'own rubric'")
+    own_rubrics = base.transform_filter("datum.rubric == 'own rubric'")
     kinds = [
         ("own rubric", "circle", BLUE, True),
         ("rival's rubric", "diamond", drawing.RED, False),
     ]
     points = base.mark_point(size=60).encode(x=x, **drawing.symbols("rubric", kinds))
-    authors = own.mark_text(align="left", dx=9, opacity=0.8).encode(
+    authors = own_rubrics.mark_text(align="left", dx=9, opacity=0.8).encode(
         x=alt.X("last:Q"), text=alt.Text("author:N")
     )
-    rules = drawing.interval_rules(own, x, "start", "end")
+    rules = drawing.interval_rules(own_rubrics, x, "start", "end")
     chart = alt.layer(rules, points, authors).properties(width=240, height=alt.Step(16))
     note = f"{_EXPLAINED} Each line: a rival's rubric, named beside it."
     return drawing.faceted(chart, "task", list(shown["task"]), width=240), [note, more, fewer]
@@ -178,13 +179,13 @@ def _method_finding(methods: pd.DataFrame) -> str:
 def method_figure(data: pd.DataFrame) -> drawing.Drawn:
     """Shows disagreement on each item with subsets against single stages, a panel per task."""
     shown, more = drawing.first_values(data, "task", drawing.panel_limit(260), "tasks")
-    drawn = shown
+    sample = shown
     if len(shown) > _MAX_POINTS:
         picks = seeded("method_figure", len(shown)).choice(len(shown), _MAX_POINTS, replace=False)
-        drawn = shown.iloc[np.sort(picks)]
+        sample = shown.iloc[np.sort(picks)]
         more += f" {_MAX_POINTS} of {len(shown)} items, sampled at random."
-    low = min(0.0, float(drawn[["single", "subset"]].min().min()))
-    high = max(low + 0.1, float(drawn[["single", "subset"]].max().max()))
+    low = min(0.0, float(sample[["single", "subset"]].min().min()))
+    high = max(low + 0.1, float(sample[["single", "subset"]].max().max()))
     scale = alt.Scale(domain=[low, high], nice=True)
     line = pd.DataFrame({"single": [low, high], "subset": [low, high]})
     x = alt.X("single:Q", title="distance with single stages", scale=scale)
@@ -195,6 +196,6 @@ def method_figure(data: pd.DataFrame) -> drawing.Drawn:
         .mark_point(fill=BLUE, stroke=INK, strokeWidth=0.5, fillOpacity=0.8, size=45)
         .encode(x=x, y=y, tooltip=[alt.Tooltip(of) for of in ("item:N", "single:Q", "subset:Q")])
     )
-    chart = alt.layer(diagonal, points, data=drawn).properties(width=280, height=260)
+    chart = alt.layer(diagonal, points, data=sample).properties(width=280, height=260)
     note = "Squared distances, one point per item. Below the line, subsets reduce disagreement."
     return drawing.faceted(chart, "task", list(shown["task"])), [note, more]

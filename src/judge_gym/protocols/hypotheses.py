@@ -79,7 +79,7 @@ def protocol_tests(
         "H3": lambda: confidence_in_own_rubric(data.compute(swap_pairs)),
         "H4": lambda: _forced_choice(data),
     }
-    found = [
+    hypothesis_tests = [
         Tested(name[:2], name, claim, estimand, tests[name[:2]]())
         for name, claim, estimand in HYPOTHESES
         if declared.hypotheses is None or name[:2] in declared.hypotheses
@@ -89,7 +89,7 @@ def protocol_tests(
         test._replace(claim=test.claim.replace("the other judges", "people"))
         if test.result.note.startswith(labelled)
         else test
-        for test in found
+        for test in hypothesis_tests
     ]
 
 
@@ -122,12 +122,12 @@ def contested_distance(frame: pd.DataFrame) -> HypothesisResult:
         for part in (distances[distances["task_type"] == kind] for kind in ("ecc", "control"))
     )
     clusters = [clusters_of(shared, arm.columns) for arm in (contested, plain)]
-    found = two_samples(contested, plain, clusters)
+    result = two_samples(contested, plain, clusters)
     draws = min(len(contested), len(plain))
     scope = "on these concepts" + (", pools and rubrics" if draws < MANY_DRAWS else " and pools")
     few = f"{counts[0]} contested and {counts[1]} control concepts"
-    scope = f"{found.scope} and {scope}" if found.scope else scope
-    return found._replace(note=found.note or few, scope=scope)
+    scope = f"{result.scope} and {scope}" if result.scope else scope
+    return result._replace(note=result.note or few, scope=scope)
 
 
 def overstated_agreement(samples: Samples, people: pd.DataFrame | None = None) -> HypothesisResult:
@@ -136,17 +136,17 @@ def overstated_agreement(samples: Samples, people: pd.DataFrame | None = None) -
     The reference is people's labels where enough items have them, else the other judges' verdicts
     under the same rubric, else those under the rubrics of their own designs.
     """
-    whole, lacking = stated_agreement(samples, people)
-    kind = most_telling(whole)
+    stated, lacking = stated_agreement(samples, people)
+    kind = most_telling(stated)
     items, *without = (
-        VerdictsByItem.of(part[part["reference"] == kind]) for part in (whole, *lacking)
+        VerdictsByItem.of(part[part["reference"] == kind]) for part in (stated, *lacking)
     )
     gaps = items.bias
     if gaps.empty:
         return no_result("needs probes, and three verdicts of other judges on other displays")
-    drawn = values_by_draw(gaps, [one.bias for one in without])
-    found = one_sample(gaps, drawn, items.clusters, alike=items.mostly_equal)
-    return found._replace(note="; ".join(filter(None, [AGAINST[kind], found.note])))
+    draw_values = values_by_draw(gaps, [part_without_draw.bias for part_without_draw in without])
+    result = one_sample(gaps, draw_values, items.clusters, alike=items.mostly_equal)
+    return result._replace(note="; ".join(filter(None, [AGAINST[kind], result.note])))
 
 
 AGAINST = {
@@ -171,25 +171,29 @@ def confidence_in_own_rubric(pairs: pd.DataFrame) -> HypothesisResult:
 
 
 def _forced_choice(data: Dataset) -> HypothesisResult:
-    """Returns `forced_choice_distance` with the same difference in P above chance as a note."""
-    found = forced_choice_distance(data.frame)
-    return found._replace(note=_forced_divergence(data)) if found.estimate.known else found
+    """Tests the forced choice, and notes the same difference in P above chance."""
+    result = forced_choice_distance(data.frame)
+    return result._replace(note=_forced_divergence(data)) if result.estimate.known else result
 
 
 def forced_choice_distance(frame: pd.DataFrame) -> HypothesisResult:
     """Tests the distance of judges with single verdicts minus with subsets, on the same items."""
     if "verdict.method" not in frame or frame["verdict.method"].nunique() < 2:
         return no_result("needs verdict.method single and subset")
-    kept = (~frame["is_swap"] & frame["verdict.method"].isin(["single", "subset"])).to_numpy()
-    by = ["task", "verdict.method", *_matched_knobs(frame[kept])]
-    own = frame.loc[kept, [name for name in dict.fromkeys([*by, *PANEL_COLUMNS]) if name in frame]]
-    own = once_per_call(own.assign(**{k: own[k].astype(str) for k in by[1:]}), [JUDGE])
+    is_compared = (
+        ~frame["is_swap"] & frame["verdict.method"].isin(["single", "subset"])
+    ).to_numpy()
+    by = ["task", "verdict.method", *_matched_knobs(frame[is_compared])]
+    samples = frame.loc[
+        is_compared, [name for name in dict.fromkeys([*by, *PANEL_COLUMNS]) if name in frame]
+    ]
+    samples = once_per_call(samples.assign(**{k: samples[k].astype(str) for k in by[1:]}), [JUDGE])
     key = [column for column in by if column != "verdict.method"] + ["judge", "other"]
-    gaps = _single_minus_subset(item_distances(own, by), key, "distance")
+    gaps = _single_minus_subset(item_distances(samples, by), key, "distance")
     if gaps.empty:
         return no_result("no item has two scored replicates of two judges under both methods")
     lacking = [
-        _single_minus_subset(part, key, "distance") for part in distances_without_draws(own, by)
+        _single_minus_subset(part, key, "distance") for part in distances_without_draws(samples, by)
     ]
     return one_sample(gaps, values_by_draw(gaps, lacking), clusters_of(frame, gaps.index))
 
@@ -214,8 +218,8 @@ def _forced_divergence(data: Dataset) -> str:
         values = {"task": task, "evidence": panel.units, "above": above, **named}
         parts.append(pd.DataFrame(values))
     gaps = _single_minus_subset(pd.concat(parts), ["task", *knobs], "above")
-    found = estimate(gaps, clusters_of(data.frame, gaps.index), scale=DIFFERENCE)
-    return f"P above chance: {with_interval(as_quantity(found), signed_hundredths)}"
+    divergence = estimate(gaps, clusters_of(data.frame, gaps.index), scale=DIFFERENCE)
+    return f"P above chance: {with_interval(as_quantity(divergence), signed_hundredths)}"
 
 
 def _matched_knobs(frame: pd.DataFrame) -> list[str]:
@@ -248,5 +252,5 @@ HYPOTHESES = (
 
 
 def _by_draw(values: pd.Series) -> pd.DataFrame:
-    """Returns values by draw of the rubric and item as a table; missing ones are NaN."""
+    """Tabulates values by draw of the rubric and item, NaN where missing."""
     return values.unstack("evidence").dropna(axis=1, how="all").astype(float)

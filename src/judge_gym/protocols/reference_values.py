@@ -32,19 +32,19 @@ def reference_errors(frame: pd.DataFrame) -> pd.DataFrame:
 def _stages(verdicts: Verdicts) -> FloatArray:
     """Returns the stage of each verdict that has a reference value."""
     rows = verdicts.rows
-    known = rows["reference"].between(0, 1) & (rows["rubric_kind"] != "nominal")
-    return np.where(known, positions(rows), np.nan)
+    has_reference = rows["reference"].between(0, 1) & (rows["rubric_kind"] != "nominal")
+    return np.where(has_reference, positions(rows), np.nan)
 
 
 def _summary(data: Dataset, panel: Verdicts) -> Summary:
-    found = panel_mean(data, panel, _stages, DISTANCE, "reference")
-    note = "mean stage of all judges minus the reference value" if found.n else "no reference value"
+    bias = panel_mean(data, panel, _stages, DISTANCE, "reference")
+    note = "mean stage of all judges minus the reference value" if bias.n else "no reference value"
     of_task = data.frame["task"] == panel.key["task"]
     references = data.frame.loc[of_task, "reference"].dropna()
     if references.empty:
-        return Summary(found, note)
+        return Summary(bias, note)
     away = float(references.iloc[0])
-    error = found._replace(value=found.value - away, low=found.low - away, high=found.high - away)
+    error = bias._replace(value=bias.value - away, low=bias.low - away, high=bias.high - away)
     return Summary(error, note)
 
 

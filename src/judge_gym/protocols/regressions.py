@@ -70,7 +70,7 @@ class Equation(NamedTuple):
 
 
 def regressions(frame: pd.DataFrame, *, sensitivity: bool = True) -> pd.DataFrame:
-    """Returns the regressions with their sensitivity models, in one table.
+    """Fits the regressions and their sensitivity models, in one table.
 
     - `score`: contested concepts (all tasks if types are unknown) by task and judge;
     - `ablation`: all tasks, by task, judge and every knob that varies within a task;
@@ -88,15 +88,17 @@ def regressions(frame: pd.DataFrame, *, sensitivity: bool = True) -> pd.DataFram
             fits |= {", random intercept": _random_intercept}
             fits |= {", ordered logit": _ordered_logit} if equation.outcome == "stage" else {}
         for name, fit in fits.items():
-            found = _quality_over_rubrics(equation, terms, fit(equation, terms), main=not name)
-            rows += [{"model": equation.model + name, **row} for row in found]
+            coefficients = _quality_over_rubrics(
+                equation, terms, fit(equation, terms), main=not name
+            )
+            rows += [{"model": equation.model + name, **row} for row in coefficients]
     table = pd.DataFrame(rows, columns=COLUMNS)
     tested = table["p"].astype(float).where(table["term"] != "intercept")
     return table.assign(q=among_known(benjamini_hochberg, tested))
 
 
 def equations(frame: pd.DataFrame) -> list[Equation]:
-    """Returns the regressions that the frame has cells for."""
+    """Selects the regressions that the frame has cells for."""
     designs = frame.drop_duplicates(PANEL)
     varied = {knob for _, part in designs.groupby("task") for knob in varied_knobs(part)}
     knobs = [knob for knob in knob_columns(frame) if (knob in varied or knob in BLUEPRINT_KNOBS)]
@@ -115,22 +117,26 @@ def equations(frame: pd.DataFrame) -> list[Equation]:
     terms = ("task", JUDGE, QUALITY) if criticised else ("task", JUDGE)
     candidates = [
         Equation("score", "stage", terms, table[contested & ~swapped]),
-        Equation("score" + OTHERS, "stage", terms, table[contested & ~_own(table)]),
+        Equation("score" + OTHERS, "stage", terms, table[contested & ~_wrote_rubric(table)]),
         Equation("ablation", "stage", ("task", JUDGE, *knobs), table[~swapped]),
         Equation("uncertainty gap", GAP, terms, table[subset & ~swapped]),
-        Equation("uncertainty gap" + OTHERS, GAP, terms, table[subset & ~_own(table)]),
+        Equation("uncertainty gap" + OTHERS, GAP, terms, table[subset & ~_wrote_rubric(table)]),
     ]
-    known = [one._replace(cells=one.cells.dropna(subset=one.outcome)) for one in candidates]
+    with_outcome = [
+        candidate._replace(cells=candidate.cells.dropna(subset=candidate.outcome))
+        for candidate in candidates
+    ]
     # If no judge used a rubric of its own, the model under others' rubrics equals the first.
     return [
-        one
-        for one in known
-        if len(one.cells) and (not one.model.endswith(OTHERS) or _own(table).any())
+        candidate
+        for candidate in with_outcome
+        if len(candidate.cells)
+        and (not candidate.model.endswith(OTHERS) or _wrote_rubric(table).any())
     ]
 
 
-def _own(rows: pd.DataFrame) -> pd.Series:
-    """Returns whether the judge wrote the rubric of each row."""
+def _wrote_rubric(rows: pd.DataFrame) -> pd.Series:
+    """Says of each row whether the judge wrote its rubric."""
     return (rows["rubric_author"] == rows[JUDGE]) | (rows["rubric_author"] == "own")
 
 
@@ -149,7 +155,7 @@ _Fit = Callable[[Equation, _Terms], list[dict[str, Any]]]
 
 
 def _design(equation: Equation) -> tuple[_Terms, list[dict[str, Any]]]:
-    """Returns the design matrix, and a row for each term that is left out."""
+    """Builds the design matrix, and a row for each term that is left out."""
     rows = equation.cells
     left_out: dict[str, str] = {}
     use = list(equation.terms)
@@ -168,8 +174,8 @@ def _design(equation: Equation) -> tuple[_Terms, list[dict[str, Any]]]:
             continue
         for name, column in _columns(term, rows[term], usual.get(term)):
             apart = column
-            for known in basis:  # orthogonal to the terms before it
-                apart = apart - known * (known @ apart)
+            for direction in basis:  # orthogonal to the terms before it
+                apart = apart - direction * (direction @ apart)
             if np.linalg.norm(apart) <= 1e-8 * np.linalg.norm(column):
                 left_out[name] = COLLINEAR
                 continue
@@ -182,8 +188,8 @@ def _design(equation: Equation) -> tuple[_Terms, list[dict[str, Any]]]:
 
 
 def _no_quality(rows: pd.DataFrame) -> str:
-    """Returns the reason why rubric quality cannot be a covariate; empty if it can."""
-    if _own(rows).any():
+    """Says why rubric quality cannot be a covariate, empty if it can."""
+    if _wrote_rubric(rows).any():
         return OWN
     return UNCRITICISED if rows[QUALITY].isna().all() else ""
 
@@ -192,11 +198,11 @@ def _columns(term: str, values: pd.Series, usual: Any) -> list[tuple[str, Floats
     """Returns the columns of a term: quality itself, or one per level other than the base."""
     if term == QUALITY:
         return [(QUALITY, values.to_numpy(dtype=float))]
-    place, distinct = pd.factorize(values, use_na_sentinel=False)
+    code, distinct = pd.factorize(values, use_na_sentinel=False)
     named = np.array([level_name(level) for level in distinct], dtype=object)
     default = level_name(usual)
     levels = sorted(set(named), key=lambda level: (level != default, level))
-    return [(f"{term}={level}", (named == level)[place].astype(float)) for level in levels[1:]]
+    return [(f"{term}={level}", (named == level)[code].astype(float)) for level in levels[1:]]
 
 
 # --- models --------------------------------------------------------------------------------------
@@ -209,7 +215,7 @@ def _exact(equation: Equation, terms: _Terms) -> bool:
 
 
 def _solved(y: Floats, matrix: Floats) -> Floats:
-    """Returns the least-squares solution; the columns are linearly independent."""
+    """Solves least squares, where columns are linearly independent."""
     return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T @ y), dtype=np.float64)
 
 
@@ -229,8 +235,10 @@ def _clustered(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
         ]
     if rubrics.max() + 1 < MIN_RUBRICS:
         return _rows(cluster_robust(y, terms.matrix, groups), terms.names, size)
-    found = _rows(cluster_robust(y, terms.matrix, groups, rubrics), terms.names, size)
-    return [{**row, "note": row["note"] or TWO_WAY.format(rubrics.max() + 1)} for row in found]
+    coefficients = _rows(cluster_robust(y, terms.matrix, groups, rubrics), terms.names, size)
+    return [
+        {**row, "note": row["note"] or TWO_WAY.format(rubrics.max() + 1)} for row in coefficients
+    ]
 
 
 def _quality_over_rubrics(
@@ -246,10 +254,12 @@ def _quality_over_rubrics(
     part: dict[str, Any] = dict.fromkeys(("se", "low", "high", "p"), np.nan)
     part["note"] = FEW_RUBRICS.format(count)
     if main and count >= MIN_RUBRICS and QUALITY in terms.names:
-        place = terms.names.index(QUALITY)
-        others = np.delete(terms.matrix, place, axis=1)
-        table = np.column_stack([terms.rows[equation.outcome], terms.matrix[:, place]])
-        apart = table.astype(float) - others @ np.linalg.lstsq(others, table.astype(float))[0]
+        index = terms.names.index(QUALITY)
+        other_terms = np.delete(terms.matrix, index, axis=1)
+        table = np.column_stack([terms.rows[equation.outcome], terms.matrix[:, index]])
+        apart = (
+            table.astype(float) - other_terms @ np.linalg.lstsq(other_terms, table.astype(float))[0]
+        )
         n = np.bincount(rubric)
         y, quality = (np.bincount(rubric, column) / n for column in apart.T)
         slope = float(quality @ y / (quality @ quality))
@@ -265,7 +275,7 @@ def _quality_over_rubrics(
 
 
 def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
-    """Fits a random intercept per evidence item, with t of items - 1; not to items in clusters."""
+    """Fits a random intercept per evidence item, with t of items - 1, not for clusters."""
     y = terms.rows[equation.outcome].to_numpy(dtype=float)
     groups = pd.factorize(terms.rows["evidence"])[0]
     clusters = len(np.unique(cluster_codes(terms.rows)))
@@ -274,13 +284,13 @@ def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]
         return [{"term": "all", **size, "note": "not fitted: items are in clusters"}]
     if clusters - 1 < MIN_FREEDOM:
         return [{"term": "all", **size, "note": f"not fitted: {clusters} items"}]
-    found = random_intercept(y, terms.matrix, groups)
-    half = t_quantile(clusters - 1) * found.errors
-    p = 2 * special.stdtr(clusters - 1, -np.abs(found.params / found.errors))
+    model = random_intercept(y, terms.matrix, groups)
+    half = t_quantile(clusters - 1) * model.errors
+    p = 2 * special.stdtr(clusters - 1, -np.abs(model.params / model.errors))
     numbers = np.column_stack(
-        [found.params, found.errors, found.params - half, found.params + half, p]
+        [model.params, model.errors, model.params - half, model.params + half, p]
     )
-    note = "" if found.between else "on the boundary: items do not differ beyond chance"
+    note = "" if model.between else "on the boundary: items do not differ beyond chance"
     names = ("estimate", "se", "low", "high", "p")
     return [
         {
@@ -294,7 +304,7 @@ def _random_intercept(equation: Equation, terms: _Terms) -> list[dict[str, Any]]
 
 
 def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
-    """Fits proportional odds to cell means rounded to stages; errors clustered on evidence.
+    """Fits proportional odds to cell means rounded to stages, with clustered errors.
 
     The degrees of freedom of a term are those that it has in the linear model.
     """
@@ -321,12 +331,12 @@ def _ordered_logit(equation: Equation, terms: _Terms) -> list[dict[str, Any]]:
         return [{"term": "all", **size, "note": f"not fitted: {error}"}]
     if fitted is None:
         return [{"term": "all", **size, "note": "not fitted: did not converge"}]
-    found = _rows(ClusteredFit(*fitted, freedoms), terms.names[1:], size)
+    coefficients = _rows(ClusteredFit(*fitted, freedoms), terms.names[1:], size)
     # A term that separates stages perfectly has no finite estimate, and distorts the others.
-    for row, span in zip(found, np.ptp(steps, axis=0), strict=True):
+    for row, span in zip(coefficients, np.ptp(steps, axis=0), strict=True):
         if abs(row["estimate"]) * span > SEPARATED:
             return [{"term": "all", **size, "note": f"not fitted: {row['term']} separates stages"}]
-    return [{**row, "note": "; ".join(filter(None, [row["note"], note]))} for row in found]
+    return [{**row, "note": "; ".join(filter(None, [row["note"], note]))} for row in coefficients]
 
 
 def _item_sample(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFrame, str]:
@@ -337,23 +347,23 @@ def _item_sample(equation: Equation, terms: _Terms) -> tuple[Floats, pd.DataFram
     groups = cluster_codes(rows)
     items = np.unique(groups)
     count = max(LOGIT_CLUSTERS, len(items) * SENSITIVITY_CELLS // len(rows))
-    drawn = seeded("sensitivity", equation.model, len(rows)).permutation(len(items))[:count]
-    kept = np.isin(groups, items[drawn])
-    return terms.matrix[kept], rows[kept], f"{count} of {len(items)} clusters"
+    sample = seeded("sensitivity", equation.model, len(rows)).permutation(len(items))[:count]
+    is_sampled = np.isin(groups, items[sample])
+    return terms.matrix[is_sampled], rows[is_sampled], f"{count} of {len(items)} clusters"
 
 
 def _rows(fit: ClusteredFit, names: Sequence[str], size: dict[str, int]) -> list[dict[str, Any]]:
     """Returns a row per term; one without variance, or with too few clusters, has no error."""
-    found = np.column_stack([fit.bse, fit.conf_int(), fit.pvalues])
+    statistics = np.column_stack([fit.bse, fit.conf_int(), fit.pvalues])
     rows = []
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         note = ""
-        if fit.freedoms[place] < MIN_FREEDOM:
-            note = FEW_CLUSTERS.format(size["clusters"], fit.freedoms[place])
-        elif not fit.bse[place] > 1e-9:
+        if fit.freedoms[index] < MIN_FREEDOM:
+            note = FEW_CLUSTERS.format(size["clusters"], fit.freedoms[index])
+        elif not fit.bse[index] > 1e-9:
             note = "insufficient: no variance between items"
-        numbers = dict(zip(("se", "low", "high", "p"), map(float, found[place]), strict=True))
-        row = {"term": name, "estimate": float(fit.params[place]), **({} if note else numbers)}
+        numbers = dict(zip(("se", "low", "high", "p"), map(float, statistics[index]), strict=True))
+        row = {"term": name, "estimate": float(fit.params[index]), **({} if note else numbers)}
         rows.append({**row, **size, "note": note})
     return rows
 
@@ -386,29 +396,29 @@ def random_intercept(y: Floats, matrix: Floats, groups: np.ndarray) -> RandomInt
 
     n, terms = matrix.shape
     table = np.column_stack([matrix, y])
-    whole = table.T @ table
+    moments_of_rows = table.T @ table
     sizes = np.bincount(groups)
     sums = np.stack([np.bincount(groups, column) for column in table.T], axis=1)
 
     def fitted(between: float) -> _InterceptFit:
         ratio = between / (1 - between)
-        moments = whole - (sums * (ratio / (1 + ratio * sizes))[:, None]).T @ sums
+        moments = moments_of_rows - (sums * (ratio / (1 + ratio * sizes))[:, None]).T @ sums
         bread, cross = moments[:terms, :terms], moments[:terms, terms]
         params: Floats = np.linalg.solve(bread, cross).astype(np.float64)
         return _InterceptFit(params, bread, float(moments[terms, terms] - params @ cross))
 
     def criterion(between: float) -> float:
         """Returns twice the negative restricted log likelihood, up to a constant."""
-        found = fitted(between)
+        solution = fitted(between)
         spread = np.log1p(between / (1 - between) * sizes).sum()
-        volume = np.linalg.slogdet(found.bread)[1]
-        return float((n - terms) * np.log(found.rest) + spread + volume)
+        volume = np.linalg.slogdet(solution.bread)[1]
+        return float((n - terms) * np.log(solution.rest) + spread + volume)
 
     searched = minimize_scalar(criterion, bounds=(0.0, MOST), method="bounded")
     between = float(searched.x) if searched.fun < criterion(0.0) else 0.0
-    found = fitted(between)
-    covariance = np.linalg.inv(found.bread) * found.rest / (n - terms)
-    return RandomIntercept(found.params, np.sqrt(np.diag(covariance)), between)
+    solution = fitted(between)
+    covariance = np.linalg.inv(solution.bread) * solution.rest / (n - terms)
+    return RandomIntercept(solution.params, np.sqrt(np.diag(covariance)), between)
 
 
 def ordered_logit(
@@ -421,13 +431,13 @@ def ordered_logit(
     """
     # statsmodels' OrderedModel gives the same to 1e-5, but takes 1.4 s to load and 0.2 s (240
     # cells) to 8 s (5,000 cells) to fit, where Newton's method takes 1 ms to 0.5 s.
-    found, place = np.unique(stage, return_inverse=True)
-    last = len(found) - 1
+    levels, level = np.unique(stage, return_inverse=True)
+    last = len(levels) - 1
     (n, terms), count = matrix.shape, len(np.unique(groups))
     # A stage lies between two thresholds; beyond the lowest and the highest one there is none.
     thresholds = np.eye(last + 2)[:, 1:-1]
-    upper, lower = (np.column_stack([-matrix, thresholds[place + side]]) for side in (1, 0))
-    top, bottom = np.where(place == last, np.inf, 0.0), np.where(place == 0, -np.inf, 0.0)
+    upper, lower = (np.column_stack([-matrix, thresholds[level + side]]) for side in (1, 0))
+    top, bottom = np.where(level == last, np.inf, 0.0), np.where(level == 0, -np.inf, 0.0)
 
     def shares(params: Floats) -> tuple[Floats, Floats]:
         return special.expit(upper @ params + top), special.expit(lower @ params + bottom)
@@ -437,7 +447,7 @@ def ordered_logit(
         with np.errstate(invalid="ignore", divide="ignore"):  # thresholds may have crossed
             return float(np.log(above - below).sum())
 
-    below = np.cumsum(np.bincount(place))[:-1] / n
+    below = np.cumsum(np.bincount(level))[:-1] / n
     params: Floats = np.concatenate([np.zeros(terms), special.logit(below)])
     for _ in range(NEWTON_STEPS):
         above, below = shares(params)

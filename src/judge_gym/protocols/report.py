@@ -199,7 +199,7 @@ def rubric_author(given: ReportInput) -> Section | None:
         named = ordered.assign(**{"rubric used": whose})
         stages = expected_stage(ordinal(named), [*CELL, "rubric used"])
     rivals = pairs[pairs["role"] == "rival"].rename(columns={"other": "rival"})
-    drawn = rivals.groupby(["task", JUDGE, "rubric_author"], observed=True)[["own", "rival"]].mean()
+    means = rivals.groupby(["task", JUDGE, "rubric_author"], observed=True)[["own", "rival"]].mean()
     lead = _lead(
         confidence_in_own_rubric(pairs).estimate,
         "Judges state more agreement under their own rubric than under a rival's",
@@ -223,7 +223,7 @@ def rubric_author(given: ReportInput) -> Section | None:
                 stages,
             ),
         ],
-        charts=[Chart("Own and rivals' rubrics", figures.swap_figure, drawn.reset_index(), lead)],
+        charts=[Chart("Own and rivals' rubrics", figures.swap_figure, means.reset_index(), lead)],
     )
 
 
@@ -263,8 +263,8 @@ def _methods(own: pd.DataFrame) -> pd.DataFrame:
     if "verdict.method" not in own or own["verdict.method"].nunique() < 2:
         return pd.DataFrame()
     by = ["task", "verdict.method"]
-    found = per_item(item_distances(own, by), by)
-    wide = found.unstack("verdict.method").reindex(columns=["single", "subset"]).dropna()
+    distances = per_item(item_distances(own, by), by)
+    wide = distances.unstack("verdict.method").reindex(columns=["single", "subset"]).dropna()
     return wide.reset_index().rename(columns={"evidence": "item"})
 
 
@@ -310,19 +310,20 @@ def _beliefs(panels: Sequence[Verdicts]) -> pd.DataFrame:
     for panel in panels:
         shape = (*panel.size, panel.n_stages)
         masses, opened = panel.masses, panel.open_masses
-        held = {
+        values = {
             "belief": masses.belief(),
             "pignistic": masses.pignistic(),
             "plausibility": masses.plausibility(),
             "open belief": opened.belief(),
             "open plausibility": opened.plausibility(),
         }
-        for place, judge in enumerate(panel.setups):
-            known = panel.scored[:, place] > 0
-            if not known.any():
+        for index, judge in enumerate(panel.setups):
+            is_scored = panel.scored[:, index] > 0
+            if not is_scored.any():
                 continue
             means = {
-                name: of.reshape(shape)[known, place].mean(axis=0) for name, of in held.items()
+                name: of.reshape(shape)[is_scored, index].mean(axis=0)
+                for name, of in values.items()
             }
             for stage in range(panel.n_stages):
                 named = {**panel.key, JUDGE: judge, "stage": stage + 1}
@@ -363,15 +364,15 @@ def _rules(panels: Sequence[Verdicts]) -> pd.DataFrame:
 def _rules_sentence(rules: pd.DataFrame) -> str:
     if rules.empty or rules["other leading stage"].isna().all():
         return "Belief functions, from how often each set of stages was chosen."
-    known = rules.dropna(subset="other leading stage")
-    worst: Any = known.sort_values("other leading stage", kind="stable").iloc[-1]
+    shares = rules.dropna(subset="other leading stage")
+    worst: Any = shares.sort_values("other leading stage", kind="stable").iloc[-1]
     if worst["other leading stage"] == 0:
         return "The combination rule does not change the leading stage of any item without a tie."
     variant = "" if worst["variant"] == "base" else f", {worst['variant']}"
     return (
         f"The leading stage under {worst['rule']} differs from that of the average on "
         f"{percent(worst['other leading stage'])} of the items without a tie on "
-        f"{worst['task']}{variant}: the largest of {len(known)} shares, by rule, task and design."
+        f"{worst['task']}{variant}: the largest of {len(shares)} shares, by rule, task and design."
     )
 
 
@@ -382,15 +383,15 @@ def overconfidence(given: ReportInput) -> Section | None:
         return None
     verdicts, without = stated_agreement(data, given.people)
     kind = most_telling(verdicts)
-    alike, *others = (part[part["reference"] == kind] for part in (verdicts, *without))
-    curve = reliability(alike, [JUDGE], others)
-    drawn = curve.rename(
+    alike, *without_draws = (part[part["reference"] == kind] for part in (verdicts, *without))
+    curve = reliability(alike, [JUDGE], without_draws)
+    bins = curve.rename(
         columns={"y": "reference", "y_low": "low", "y_high": "high", "verdicts": "n"}
     )
     # The lead is that of the second hypothesis; verdicts pooled by bin may give another.
-    found = overstated_agreement(data, given.people)
+    test = overstated_agreement(data, given.people)
     lead = _lead(
-        found.estimate,
+        test.estimate,
         "Judges are overconfident: they state more agreement than is found",
         "Judges are underconfident: they state less agreement than is found",
         "Undecided whether judges state more or less agreement than is found",
@@ -413,19 +414,19 @@ def overconfidence(given: ReportInput) -> Section | None:
             Table(
                 "Calibration by set size",
                 f"Wider sets are easier to agree with: compare at equal size. References: {kind}.",
-                calibration(alike, [JUDGE, "size"], others),
+                calibration(alike, [JUDGE, "size"], without_draws),
             ),
             Table("Reliability", "By stated probability, in ten bins.", curve),
         ],
         charts=[
-            Chart("Reliability by judge", figures.reliability_figure, drawn, lead),
+            Chart("Reliability by judge", figures.reliability_figure, bins, lead),
             Chart("Stated expert agreement", figures.probe_figure, _stated(frame)),
         ],
     )
 
 
 def _lead(found: Estimate, more: str, less: str, unclear: str) -> str | None:
-    """Returns the sentence that fits an estimate, with its interval; None if it is unknown."""
+    """Chooses the sentence that fits an estimate, with its interval. None if it is unknown."""
     if not found.known:
         return None
     value, low, high = map(signed_hundredths, found[:3])

@@ -60,7 +60,7 @@ MIN_ITEMS = 5
 
 
 def probed_verdicts(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Returns every verdict with its stated probability and its reference.
+    """Puts the stated probability and the reference beside every verdict.
 
     The pool of a verdict is the labels of people, if three of them labelled the item. Else it is
     the other judges' scored verdicts on the item under the same rubric, which they share or
@@ -74,20 +74,20 @@ def probed_verdicts(frame: pd.DataFrame, people: pd.DataFrame | None = None) -> 
     """
     frame = once_per_call(frame, CELL)
     mask = frame["mask"].to_numpy(np.int64)
-    own = ~frame["is_swap"].to_numpy(dtype=bool)
+    without_swaps = ~frame["is_swap"].to_numpy(dtype=bool)
     judge, replicate = _numbered(frame, [JUDGE]), _numbered(frame, ["replicate"])
     item = ["task", "variant", "evidence"]
     every = np.ones(len(frame), dtype=bool)
-    sums = _pool_sums(_numbered(frame, item), judge, replicate, mask, own)
+    sums = _pool_sums(_numbered(frame, item), judge, replicate, mask, without_swaps)
     same = _pool_sums(_numbered(frame, [*item, "rubric"]), judge, replicate, mask, every)
     reference = np.full(len(frame), OWN_RUBRICS, dtype=object)
-    for kind, others in ((SAME_RUBRIC, same), (PEOPLE, _label_sums(frame, mask, people))):
-        enough = others[:, 0] > 2.5
-        sums[enough], reference[enough] = others[enough], kind
-    kept = frame[[*CELL, "evidence", "cluster", "replicate", "probe_call_id"]]
+    for kind, other_sums in ((SAME_RUBRIC, same), (PEOPLE, _label_sums(frame, mask, people))):
+        enough = other_sums[:, 0] > 2.5
+        sums[enough], reference[enough] = other_sums[enough], kind
+    columns = frame[[*CELL, "evidence", "cluster", "replicate", "probe_call_id"]]
     outcome = _outcome(frame)
     probed = (outcome == "probed").to_numpy()
-    return kept.assign(
+    return columns.assign(
         outcome=outcome,
         size=np.bitwise_count(mask).astype(np.int64),
         p=frame["probe"].where(probed).astype(float),
@@ -103,18 +103,18 @@ def _label_sums(frame: pd.DataFrame, mask: _Ints, people: pd.DataFrame | None) -
     A label is one stage, so that the sums of all powers of agreement are equal. A label is given
     under the rubric of the design: a swapped verdict has none.
     """
-    found = np.zeros((len(frame), 4))
+    sums = np.zeros((len(frame), 4))
     if people is None or people.empty:
-        return found
+        return sums
     key = ["tag", "evidence"]
     votes = people.drop_duplicates([*key, "rater"]).groupby([*key, "stage"], observed=True).size()
-    own = ~frame["is_swap"].to_numpy(dtype=bool)
+    without_swaps = ~frame["is_swap"].to_numpy(dtype=bool)
     items = pd.MultiIndex.from_frame(frame[key])
     for stage, counts in votes.groupby(level="stage"):
-        n = counts.droplevel("stage").reindex(items).fillna(0).to_numpy(float) * own
-        found[:, 0] += n
-        found[:, 1:] += (n * (mask >> (int(str(stage)) - 1) & 1))[:, None]
-    return found
+        n = counts.droplevel("stage").reindex(items).fillna(0).to_numpy(float) * without_swaps
+        sums[:, 0] += n
+        sums[:, 1:] += (n * (mask >> (int(str(stage)) - 1) & 1))[:, None]
+    return sums
 
 
 def stated_agreement(
@@ -129,7 +129,7 @@ def stated_agreement(
 
 def most_telling(verdicts: pd.DataFrame) -> str:
     """Returns the kind of reference to compare with: the first that enough items have."""
-    items = _known(verdicts).groupby("reference")["evidence"].nunique()
+    items = _with_answer(verdicts).groupby("reference")["evidence"].nunique()
     enough = [kind for kind in REFERENCES if items.get(kind, 0) >= MIN_ITEMS]
     return enough[0] if enough else str(items.idxmax()) if len(items) else OWN_RUBRICS
 
@@ -153,8 +153,8 @@ def majority_of_three(sums: Floats) -> Floats:
     triples = first**3 - 3 * first * second + 2 * third
     with np.errstate(divide="ignore", invalid="ignore"):
         y = 3 * pairs / (n * (n - 1)) - 2 * triples / (n * (n - 1) * (n - 2))
-    known: Floats = np.where(n > 2.5, y, np.nan)
-    return known
+    majority: Floats = np.where(n > 2.5, y, np.nan)
+    return majority
 
 
 def _pool_sums(
@@ -169,12 +169,12 @@ def _pool_sums(
     by_judge = item * judges + judge
     by_replicate = item * replicates + replicate
     both = by_judge * replicates + replicate
-    held = 2 * mask + pooled
+    code = 2 * mask + pooled
     return (
-        _agreement_sums(item, held)
-        - _agreement_sums(by_judge, held)
-        - _agreement_sums(by_replicate, held)
-        + _agreement_sums(both, held)
+        _agreement_sums(item, code)
+        - _agreement_sums(by_judge, code)
+        - _agreement_sums(by_replicate, code)
+        + _agreement_sums(both, code)
     )
 
 
@@ -189,11 +189,11 @@ def _agreement_sums(group: _Ints, held: _Ints) -> Floats:
         group * len(sets) + code, return_inverse=True, return_counts=True
     )
     owner, kind = distinct // len(sets), sets[distinct % len(sets)]
-    chosen = kind >> 1
-    scored = np.flatnonzero((chosen > 0) & (kind & 1 > 0))
-    ours, place = matched(owner, owner[scored])
-    theirs = scored[place]
-    a = np.bitwise_count(chosen[ours] & chosen[theirs]) / np.bitwise_count(chosen[theirs])
+    subset = kind >> 1
+    scored = np.flatnonzero((subset > 0) & (kind & 1 > 0))
+    ours, partner = matched(owner, owner[scored])
+    theirs = scored[partner]
+    a = np.bitwise_count(subset[ours] & subset[theirs]) / np.bitwise_count(subset[theirs])
     sums: list[Floats] = []
     powers: Floats = size[theirs].astype(float)
     for _ in range(4):
@@ -234,28 +234,28 @@ class VerdictsByItem(NamedTuple):
     @staticmethod
     def of(verdicts: pd.DataFrame) -> "VerdictsByItem":
         """Returns the verdicts with a reference, sorted by item."""
-        known = _known(verdicts[[name for name in _READ if name in verdicts]])
-        item, names = pd.factorize(known["evidence"], sort=True)
+        complete = _with_answer(verdicts[[name for name in _READ if name in verdicts]])
+        item, names = pd.factorize(complete["evidence"], sort=True)
         order = np.argsort(item, kind="stable")
         return VerdictsByItem(
             np.asarray(names),
-            cluster_codes(known.iloc[first_rows(item)]),
+            cluster_codes(complete.iloc[first_rows(item)]),
             item[order].astype(np.int64),
-            known["p"].to_numpy(float)[order],
-            known["y"].to_numpy(float)[order],
+            complete["p"].to_numpy(float)[order],
+            complete["y"].to_numpy(float)[order],
         )
 
     def where(self, kept: npt.NDArray[np.bool_]) -> "VerdictsByItem":
-        """Returns some of the verdicts; items without any are left out."""
+        """Selects some of the verdicts. Items without any are left out."""
         items, item = np.unique(self.item[kept], return_inverse=True)
         clusters = pd.factorize(self.clusters[items])[0]
         return VerdictsByItem(self.names[items], clusters, item, self.p[kept], self.y[kept])
 
     def mean(self, values: Floats) -> Floats:
         """Returns the mean by item of a value of each verdict, ignoring missing values."""
-        known, count = ~np.isnan(values), len(self.names)
-        sums = np.bincount(self.item[known], values[known], count)
-        return ratio(sums, np.bincount(self.item[known], minlength=count))
+        has_value, count = ~np.isnan(values), len(self.names)
+        sums = np.bincount(self.item[has_value], values[has_value], count)
+        return ratio(sums, np.bincount(self.item[has_value], minlength=count))
 
     @property
     def gaps(self) -> Floats:
@@ -275,7 +275,7 @@ class VerdictsByItem(NamedTuple):
 
     @property
     def bins(self) -> _Ints:
-        """The bin of each stated probability; 1 is in the last."""
+        """The bin of each stated probability, where 1 is in the last."""
         return np.minimum((self.p * BINS + 1e-9).astype(np.int64), BINS - 1)
 
 
@@ -285,7 +285,7 @@ class VerdictsByItem(NamedTuple):
 def verdicts_without_draws(
     frame: pd.DataFrame, people: pd.DataFrame | None = None
 ) -> tuple[pd.DataFrame, ...]:
-    """Returns the probed verdicts without each draw of rubrics in turn; empty if draws are few."""
+    """Lists the probed verdicts without each draw of rubrics, if draws are many."""
     probed = partial(probed_verdicts, people=people)
     return tuple(without_each_draw(frame, PANEL, probed, keep_others=True).values())
 
@@ -293,7 +293,7 @@ def verdicts_without_draws(
 def calibration(
     verdicts: pd.DataFrame, by: Sequence[str] = (), without: Sequence[pd.DataFrame] = ()
 ) -> pd.DataFrame:
-    """Compares stated probabilities with their references, per group; without `by`, overall.
+    """Compares stated probabilities with their references, per group if `by` names any.
 
     It takes the results of `probed_verdicts` and `verdicts_without_draws`. Compare judges at equal
     set size: `by=[*CELL, "size"]`. Replicates are averaged per item, and items are the sample.
@@ -306,16 +306,16 @@ def calibration(
         of exactly .5) is no contradiction; `hallucination_with_ties` counts it as one.
     """
     rows = []
-    for key, part, items, drawn in _groups(verdicts, by, without):
+    for key, part, items, without_draws in _groups(verdicts, by, without):
         bias_scale = difference(1, cautious=items.mostly_equal)
         estimates = {
-            "bias": _estimated(bias_scale, lambda of: of.gaps, items, drawn),
+            "bias": _estimated(bias_scale, lambda of: of.gaps, items, without_draws),
             "brier": _estimated(
-                DISTANCE, lambda of: of.p**2 - 2 * of.p * of.y + of.y, items, drawn
+                DISTANCE, lambda of: of.p**2 - 2 * of.p * of.y + of.y, items, without_draws
             ),
-            "error": _calibration_error(items, key, drawn),
-            "hallucination": _estimated(SHARE, _contradicted, items, drawn),
-            "hallucination_with_ties": _estimated(SHARE, _not_confirmed, items, drawn),
+            "error": _calibration_error(items, key, without_draws),
+            "hallucination": _estimated(SHARE, _contradicted, items, without_draws),
+            "hallucination_with_ties": _estimated(SHARE, _not_confirmed, items, without_draws),
         }
         outcome = part["outcome"].to_numpy()
         rows.append(
@@ -340,15 +340,15 @@ def reliability(
         y_high over items. Empty bins have no row.
     """
     rows = []
-    for key, _, items, drawn in _groups(verdicts, by, without):
+    for key, _, items, without_draws in _groups(verdicts, by, without):
         for number in np.unique(items.bins).tolist():
-            here, *without_draw = (of.where(of.bins == number) for of in (items, *drawn))
-            found = _estimated(SHARE, lambda of: of.y, here, without_draw)
+            here, *without_draw = (of.where(of.bins == number) for of in (items, *without_draws))
+            frequency = _estimated(SHARE, lambda of: of.y, here, without_draw)
             rows.append(
                 key
-                | {"bin": number / BINS, "verdicts": len(here.p), "items": found.n}
+                | {"bin": number / BINS, "verdicts": len(here.p), "items": frequency.n}
                 | {"stated": float(here.mean(here.p).mean())}
-                | found.columns("y")
+                | frequency.columns("y")
             )
     columns = [*by, "bin", "verdicts", "items", "stated", "y", "y_low", "y_high"]
     return pd.DataFrame(rows, columns=columns)
@@ -362,12 +362,17 @@ def _groups(
     verdicts: pd.DataFrame, by: Sequence[str], without: Sequence[pd.DataFrame]
 ) -> Iterator[_Group]:
     if not by:
-        yield {}, verdicts, VerdictsByItem.of(verdicts), [VerdictsByItem.of(one) for one in without]
+        yield (
+            {},
+            verdicts,
+            VerdictsByItem.of(verdicts),
+            [VerdictsByItem.of(table) for table in without],
+        )
         return
-    lacking = [dict(list(one.groupby(list(by), observed=True))) for one in without]
+    lacking = [dict(list(table.groupby(list(by), observed=True))) for table in without]
     for key, part in verdicts.groupby(list(by), observed=True):
-        drawn = [VerdictsByItem.of(one[key]) for one in lacking if key in one]
-        yield dict(zip(by, key, strict=True)), part, VerdictsByItem.of(part), drawn
+        without_draws = [VerdictsByItem.of(table[key]) for table in lacking if key in table]
+        yield dict(zip(by, key, strict=True)), part, VerdictsByItem.of(part), without_draws
 
 
 def _estimated(
@@ -376,12 +381,17 @@ def _estimated(
     items: VerdictsByItem,
     without: Sequence[VerdictsByItem],
 ) -> Estimate:
-    drawn = [
-        np.asarray(pd.Series(one.mean(values(one)), one.names).reindex(items.names), dtype=float)
-        for one in without
+    draw_means = [
+        np.asarray(
+            pd.Series(items_of_draw.mean(values(items_of_draw)), items_of_draw.names).reindex(
+                items.names
+            ),
+            dtype=float,
+        )
+        for items_of_draw in without
     ]
     means = items.mean(values(items))
-    return estimate(means, items.clusters, scale=scale, without=drawn, mean_over_draws=False)
+    return estimate(means, items.clusters, scale=scale, without=draw_means, mean_over_draws=False)
 
 
 def _contradicted(of: VerdictsByItem) -> Floats:
@@ -392,18 +402,18 @@ def _not_confirmed(of: VerdictsByItem) -> Floats:
     return np.where(of.p > CONFIDENT, of.y <= CONTRADICTED, np.nan)
 
 
-def _known(part: pd.DataFrame) -> pd.DataFrame:
-    """Returns the verdicts with a reference; a probe that several variants share counts once.
+def _with_answer(part: pd.DataFrame) -> pd.DataFrame:
+    """Selects verdicts with a reference, and counts a probe shared by variants once.
 
     Its reference is the mean over the variants, whose pools differ.
     """
-    known = part[part["p"].notna() & part["y"].notna()]
-    if "probe_call_id" not in known or known["probe_call_id"].is_unique:
-        return known
+    complete = part[part["p"].notna() & part["y"].notna()]
+    if "probe_call_id" not in complete or complete["probe_call_id"].is_unique:
+        return complete
     call = ["evidence", "probe_call_id"]
-    mean = known.groupby(call)["y"].transform("mean")
-    repeated = known.duplicated(call) & known["probe_call_id"].notna()
-    return known.assign(y=mean.fillna(known["y"]))[~repeated]
+    mean = complete.groupby(call)["y"].transform("mean")
+    repeated = complete.duplicated(call) & complete["probe_call_id"].notna()
+    return complete.assign(y=mean.fillna(complete["y"]))[~repeated]
 
 
 def _calibration_error(
@@ -445,10 +455,11 @@ def _calibration_error(
 
 def _binned(items: VerdictsByItem) -> tuple[Floats, Floats]:
     """Returns the sum of p - y and the number of verdicts, by cluster of items and bin."""
-    place = items.clusters[items.item] * BINS + items.bins
+    bin_of_cluster = items.clusters[items.item] * BINS + items.bins
     size = (int(items.clusters.max(initial=-1)) + 1) * BINS
     gaps, counts = (
-        np.bincount(place, weights, size).reshape(-1, BINS) for weights in (items.gaps, None)
+        np.bincount(bin_of_cluster, weights, size).reshape(-1, BINS)
+        for weights in (items.gaps, None)
     )
     return gaps.astype(float), counts.astype(float)
 
@@ -462,14 +473,14 @@ def _by_draw(without: Sequence[VerdictsByItem]) -> Floats:
 
 def _error(rows: Floats) -> Floats:
     """Returns the standard error of each column's sum."""
-    found: Floats = np.sqrt(len(rows) / (len(rows) - 1) * (rows**2).sum(axis=0))
-    return found
+    error: Floats = np.sqrt(len(rows) / (len(rows) - 1) * (rows**2).sum(axis=0))
+    return error
 
 
 def _resampled_change(rows: Floats, key: Any) -> Floats:
     """Returns the changes of sums over resampled rows, widened for few rows by Student's t."""
     n = len(rows)
     widening = t_quantile(n - 1) / special.ndtri((1 + LEVEL) / 2)
-    drawn: Floats = bootstrap_sums(rows, key=key) - rows.sum(axis=0)
-    drawn *= float(widening * np.sqrt(n / (n - 1)))
-    return drawn
+    changes: Floats = bootstrap_sums(rows, key=key) - rows.sum(axis=0)
+    changes *= float(widening * np.sqrt(n / (n - 1)))
+    return changes

@@ -35,9 +35,9 @@ def swap_pairs(frame: pd.DataFrame) -> pd.DataFrame:
     columns = [*PAIRED, "rubric_author", "probe", "probe_call_id"]
     swapped = probed["is_swap"].to_numpy(dtype=bool)
     other = probed.loc[swapped, columns].drop_duplicates([*PAIRED, "rubric_author"])
-    own = probed.loc[~swapped, [*PAIRED, "probe", "probe_call_id"]].drop_duplicates(PAIRED)
+    own_probes = probed.loc[~swapped, [*PAIRED, "probe", "probe_call_id"]].drop_duplicates(PAIRED)
     pairs = other.rename(columns={"probe": "other", "probe_call_id": "other_call"}).merge(
-        own.rename(columns={"probe": "own", "probe_call_id": "own_call"}), on=PAIRED
+        own_probes.rename(columns={"probe": "own", "probe_call_id": "own_call"}), on=PAIRED
     )
     panel = frame[["task", JUDGE]].drop_duplicates()
     judging = pd.MultiIndex.from_frame(panel)
@@ -56,17 +56,19 @@ def swap_sensitivity(samples: Samples) -> pd.DataFrame:
     data = Dataset.of(samples)
     frame, pairs = data.frame, data.compute(swap_pairs)
     rows = []
-    asked = frame[frame["is_swap"].to_numpy(dtype=bool) & frame["probe"].notna().to_numpy()]
-    probed = asked.groupby([*CELL, "rubric_author"], observed=True).size()
+    swapped_probes = frame[
+        frame["is_swap"].to_numpy(dtype=bool) & frame["probe"].notna().to_numpy()
+    ]
+    probed = swapped_probes.groupby([*CELL, "rubric_author"], observed=True).size()
     for key, part in pairs[[*by, *READ]].groupby(by, observed=True):
         group: tuple[Any, ...] = key
-        own, other = part.groupby("evidence")[["own", "other"]].mean().mean()
+        own_mean, other = part.groupby("evidence")[["own", "other"]].mean().mean()
         rows.append(
             {
                 **dict(zip(by, group, strict=True)),
                 **_difference(part).named("mean", "low", "high", "items"),
                 "pairs": len(part),
-                "own": float(own),
+                "own": float(own_mean),
                 "other": float(other),
                 "unpaired": int(probed.loc[group[:-1]]) - len(part),
             }
@@ -103,12 +105,12 @@ def _difference(gaps: pd.DataFrame, sides: Sequence[str] = ()) -> Estimate:
         each = of.groupby(["evidence", *sides], observed=True)["gap"].mean()
         return each.groupby("evidence").mean() if sides else each
 
-    whole = by_item(gaps)
+    gap_by_item = by_item(gaps)
     without = without_each_draw(gaps, [JUDGE], by_item, keep_others=True).values()
-    drawn = [one.reindex(whole.index).to_numpy(float) for one in without]
+    draw_gaps = [gap.reindex(gap_by_item.index).to_numpy(float) for gap in without]
     items = first_rows(pd.factorize(gaps["evidence"], sort=True)[0])
     clusters = cluster_codes(gaps[["evidence", "cluster"]].iloc[items])
-    return estimate(whole.to_numpy(float), clusters, scale=DIFFERENCE, without=drawn)
+    return estimate(gap_by_item.to_numpy(float), clusters, scale=DIFFERENCE, without=draw_gaps)
 
 
 SWAP_SENSITIVITY = of_panels(3, "swap_sensitivity", _summary)

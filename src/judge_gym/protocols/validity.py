@@ -94,9 +94,9 @@ DEFAULTS = Thresholds()
 
 
 def validity(frame: pd.DataFrame, thresholds: Thresholds = DEFAULTS) -> pd.DataFrame:
-    """Runs the five checks on a tidy frame; `needs` is what would decide one that is undecided."""
-    own = own_rows(frame)
-    return pd.DataFrame([check(own, thresholds) for check in CHECKS])
+    """Runs the five checks. `needs` is what would decide one that is undecided."""
+    samples = own_rows(frame)
+    return pd.DataFrame([check(samples, thresholds) for check in CHECKS])
 
 
 def control_descriptions(frame: pd.DataFrame) -> pd.DataFrame:
@@ -117,23 +117,23 @@ def _discriminant_control(frame: pd.DataFrame, limits: Thresholds) -> dict[str, 
     if controls.empty:
         return _row(name, rule, undefined(), LACKING, needs="a task of type control")
     scored = float((once_per_call(controls, [JUDGE])["status"] == "scored").mean())
-    found = _distance(controls)
+    distance = _distance(controls)
     if scored < limits.effective:
         note = f"only {percent(scored)} of verdicts are scored: abstaining is not agreement"
-        return _row(name, rule, found, "fail", note=note)
-    decision = _below(found, limits.control, "two judges with two scored repeats", DISTANCE)
-    return _row(name, rule, found, *decision, note=f"{percent(scored)} scored")
+        return _row(name, rule, distance, "fail", note=note)
+    decision = _below(distance, limits.control, "two judges with two scored repeats", DISTANCE)
+    return _row(name, rule, distance, *decision, note=f"{percent(scored)} scored")
 
 
 def _control_conflict(controls: pd.DataFrame) -> dict[str, object]:
-    """Describes k of every two judges on controls; k of more would grow with their number."""
+    """Describes k of every two judges on controls, as k of more grows with their number."""
     name, meaning = "conflict k", "k of two judges (equal fan-in); k is no distance"
     once = once_per_call(controls, [JUDGE])
-    found = _mean_over_items(once, PANEL, _pairwise_k, DISTANCE)
-    if not found.n:
-        return _description(name, meaning, found, "needs two judges with repeats")
+    conflict = _mean_over_items(once, PANEL, _pairwise_k, DISTANCE)
+    if not conflict.n:
+        return _description(name, meaning, conflict, "needs two judges with repeats")
     alone = _conflict(once, "own").mean()
-    return _description(name, meaning, found, f"a judge's k with itself: {alone:.3f}")
+    return _description(name, meaning, conflict, f"a judge's k with itself: {alone:.3f}")
 
 
 def _control_reference(controls: pd.DataFrame) -> dict[str, object]:
@@ -147,8 +147,8 @@ def _control_reference(controls: pd.DataFrame) -> dict[str, object]:
     if errors.empty:
         return _description(name, meaning, undefined(), "needs a reference value")
     worst = errors.sort_values("mean", key=abs).iloc[-1]
-    found = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
-    return _description(name, meaning, found, f"the judge with the largest error, {worst[JUDGE]}")
+    error = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
+    return _description(name, meaning, error, f"the judge with the largest error, {worst[JUDGE]}")
 
 
 def _description(quantity: str, meaning: str, found: Estimate, note: str) -> dict[str, object]:
@@ -163,13 +163,13 @@ def _mean_over_items(
     scale: Scale,
 ) -> Estimate:
     """Returns the mean over items of a value by item, with an interval that covers draws too."""
-    whole = values(frame)
+    by_item = values(frame)
     without = [
-        part.reindex(whole.index).to_numpy(float)
+        part.reindex(by_item.index).to_numpy(float)
         for part in without_each_draw(frame, by, values, keep_others=True).values()
     ]
-    clusters = clusters_of(frame, whole.index)
-    return estimate(whole.to_numpy(float), clusters, scale=scale, without=without)
+    clusters = clusters_of(frame, by_item.index)
+    return estimate(by_item.to_numpy(float), clusters, scale=scale, without=without)
 
 
 def _pairwise_k(frame: pd.DataFrame) -> pd.Series:
@@ -179,8 +179,8 @@ def _pairwise_k(frame: pd.DataFrame) -> pd.Series:
 def _conflict(frame: pd.DataFrame, kind: str) -> pd.Series:
     """Returns a kind of conflict by item, averaged over panels."""
     parts = [pd.Series(conflict_by_item(panel)[kind], panel.units) for panel in panels(frame)]
-    known = pd.concat(parts).dropna() if parts else pd.Series(dtype=float)
-    return known.groupby(level=0).mean()
+    defined = pd.concat(parts).dropna() if parts else pd.Series(dtype=float)
+    return defined.groupby(level=0).mean()
 
 
 def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
@@ -190,10 +190,10 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
         return _row(name, rule, undefined(), LACKING, needs="tasks of two doses")
     once, by = once_per_call(dosed, [JUDGE]), ["dose", "concept", *PANEL]
     distances = item_distances(once, by)
-    found, *without = (
+    by_dose, *without = (
         per_item(part, ["dose"]) for part in (distances, *distances_without_draws(once, by))
     )
-    means = found.groupby(level="dose").mean()
+    means = by_dose.groupby(level="dose").mean()
     if len(means) < 2:
         return _row(name, rule, undefined(), LACKING, needs="at two doses, two judges with repeats")
     note = "; ".join(f"dose {dose:g}: {mean:.3f}" for dose, mean in means.items())
@@ -202,24 +202,24 @@ def _dose_response(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]
         slope = _slope_over_concepts(concepts)
         note += f"; over {len(concepts)} concepts"
     else:
-        items = found.reset_index()
+        items = by_dose.reset_index()
         clusters = clusters_of(dosed, pd.Index(items["evidence"]))
-        slope = _slope(items, [part.reindex(found.index) for part in without], clusters)
+        slope = _slope(items, [part.reindex(by_dose.index) for part in without], clusters)
         note += f"; on these {len(concepts)} concepts, pools and rubrics"
     return _row(name, rule, slope, *_above(slope, limits.dose, "distances"), note=note)
 
 
 def _external_benchmark(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     name, rule = "external benchmark", f"accuracy above {limits.benchmark:g}"
-    known = frame[pd.to_numeric(frame["truth"], errors="coerce").notna()]
-    rows = known_answers(known, CELL)
+    with_answers = frame[pd.to_numeric(frame["truth"], errors="coerce").notna()]
+    rows = known_answers(with_answers, CELL)
     if rows.empty:
         return _row(name, rule, undefined(), LACKING, needs="a benchmark with known answers")
     worst = rows.sort_values("mean").iloc[0]
-    found = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
+    accuracy = Estimate(worst["mean"], worst["low"], worst["high"], int(worst["items"]))
     note = f"the weakest judge, {worst[JUDGE]}"
-    decision = _above(found, limits.benchmark, "scored verdicts", SHARE)
-    return _row(name, rule, found, *decision, note=note)
+    decision = _above(accuracy, limits.benchmark, "scored verdicts", SHARE)
+    return _row(name, rule, accuracy, *decision, note=note)
 
 
 def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
@@ -229,18 +229,18 @@ def _consistency(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
     controls = ordinal[ordinal["task_type"] == "control"]
     used = ordinal if controls.empty else controls
     once = first_replicates(once_per_call(used, [JUDGE]))
-    found = _mean_over_items(once, CELL, _variance, VARIANCE)
+    variance = _mean_over_items(once, CELL, _variance, VARIANCE)
     note = "on controls" if len(controls) else "no controls: on all ordinal tasks"
-    decision = _below(found, limits.consistency, "two scored repeats", VARIANCE)
-    return _row(name, rule, found, *decision, note=note)
+    decision = _below(variance, limits.consistency, "two scored repeats", VARIANCE)
+    return _row(name, rule, variance, *decision, note=note)
 
 
 def _variance(frame: pd.DataFrame) -> pd.Series:
     """Returns by item the variance over replicates under one rubric, averaged over cells."""
     places = pd.Series(positions(frame), index=frame.index)
     keys = [*ITEM, "rubric", "flipped"]
-    found = places.groupby([frame[name] for name in keys], observed=True).var(ddof=1).dropna()
-    return found.groupby(level=ITEM).mean().groupby(level="evidence").mean()
+    variances = places.groupby([frame[name] for name in keys], observed=True).var(ddof=1).dropna()
+    return variances.groupby(level=ITEM).mean().groupby(level="evidence").mean()
 
 
 def _belief_functions(frame: pd.DataFrame, limits: Thresholds) -> dict[str, object]:
@@ -259,17 +259,17 @@ def _belief_functions(frame: pd.DataFrame, limits: Thresholds) -> dict[str, obje
     if errors.empty:
         needs = "items that two judges scored with verdict.method single"
         return _row(name, rule, undefined(), LACKING, needs=needs)
-    found = undefined(errors.index.nunique(), float(errors.max()))
-    result = "pass" if found.value <= EXACT else "fail"
+    error = undefined(errors.index.nunique(), float(errors.max()))
+    result = "pass" if error.value <= EXACT else "fail"
     note = f"the largest difference of {len(errors):,} distances"
-    return _row(name, rule, found, result, note=note)
+    return _row(name, rule, error, result, note=note)
 
 
 def _distance_errors(panel: Verdicts) -> pd.Series:
     """Returns by item and pair of judges how far both distances of single verdicts are apart."""
-    chosen = np.log2(panel.mask).astype(int)
+    stage = np.log2(panel.mask).astype(int)
     shares = np.zeros((*panel.size, panel.n_stages))
-    np.add.at(shares, (panel.unit, panel.setup, chosen), 1.0)
+    np.add.at(shares, (panel.unit, panel.setup, stage), 1.0)
     counts = shares.sum(axis=-1, keepdims=True)
     shares /= np.maximum(counts, 1)
     parts = []
@@ -336,9 +336,9 @@ def _slope(
         table = pseudo_values(found["distance"], np.stack(without))
         weight = (dose - dose.mean()) / ((dose - dose.mean()) ** 2).sum()
         # Tasks of different doses have different rubrics: each adds by its weight in the slope.
-        for one in np.unique(dose):
-            part = draw_part(table[:, dose == one], mean_over_draws=False)
-            parts.append(part._replace(error=part.error * abs(float(weight[dose == one].sum()))))
+        for level in np.unique(dose):
+            part = draw_part(table[:, dose == level], mean_over_draws=False)
+            parts.append(part._replace(error=part.error * abs(float(weight[dose == level].sum()))))
     value, half = float(fitted.params[1]), half_width(parts)
     return Estimate(value, value - half, value + half, count)
 
@@ -352,13 +352,13 @@ def _row(
 
 
 def _below(found: Estimate, limit: float, data: str, scale: Scale) -> tuple[str, str]:
-    """Returns the result of a check whose quantity is to be below a limit, and what it needs."""
+    """Decides a check whose quantity is to be below a limit, and says what it needs."""
     fewest = _fewest_items(lambda n: estimate(np.full(n, scale.low), scale=scale).high < limit)
     return _decide(found, limit, ("pass", "fail"), data, fewest)
 
 
 def _above(found: Estimate, limit: float, data: str, scale: Scale | None = None) -> tuple[str, str]:
-    """Returns the result of a check whose quantity is to be above a limit, and what it needs."""
+    """Decides a check whose quantity is to be above a limit, and says what it needs."""
     fewest = MIN_ITEMS
     if scale is not None:
         fewest = _fewest_items(lambda n: estimate(np.full(n, scale.high), scale=scale).low > limit)
@@ -366,7 +366,7 @@ def _above(found: Estimate, limit: float, data: str, scale: Scale | None = None)
 
 
 def _fewest_items(passes: Callable[[int], bool]) -> int:
-    """Returns the least number of items with which a perfect instrument passes; 0 if none does."""
+    """Finds the least number of items with which a perfect instrument passes, 0 if none."""
     return next(filter(passes, range(MIN_ITEMS, MANY_ITEMS)), 0)
 
 

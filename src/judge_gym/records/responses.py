@@ -148,6 +148,8 @@ class LabelRow(TypedDict):
 
     evidence: int
     title: UntrustedText
+    study: str
+    """The only study that it counts in; empty for any."""
     concept: str
     rater: UntrustedText
     stage: UntrustedText

@@ -101,38 +101,40 @@ class Items:
             rows = connection.execute(query).all()
         return {tag: [name for name, *_ in stages] for tag, stages in rows}
 
-    def label_counts(self, pools: Iterable[int], concept: str) -> Sequence[tuple[int, str, int]]:
+    def label_counts(
+        self, study: str, pools: Iterable[int], concept: str
+    ) -> Sequence[tuple[int, str, int]]:
         """Returns how many people gave each item of pools each stage, for a concept or for any."""
         label, member = t.labels.c, t.pool_items.c
         items = sa.select(member.evidence_id).where(member.pool_id.in_([*pools]))
         query = (
             sa.select(label.evidence_id, label.stage, sa.func.count(label.rater.distinct()))
             .where(label.evidence_id.in_(items), label.concept.in_(["", concept]))
-            .where(latest_labels())
+            .where(latest_labels(), label.study.in_(["", study]))
             .group_by(label.evidence_id, label.stage)
         )
         with self._database.read() as connection:
             return [(item, stage, count) for item, stage, count in connection.execute(query)]
 
-    def labels(self, pools: Iterable[int], concept: str) -> list[tuple[int, str, str]]:
+    def labels(self, study: str, pools: Iterable[int], concept: str) -> list[tuple[int, str, str]]:
         """Returns item, rater and stage of the labels of pools, for a concept or for any."""
         label, member = t.labels.c, t.pool_items.c
         items = sa.select(member.evidence_id).where(member.pool_id.in_([*pools]))
         query = (
             sa.select(label.evidence_id, label.rater, label.stage)
             .where(label.evidence_id.in_(items), label.concept.in_(["", concept]))
-            .where(latest_labels())
+            .where(latest_labels(), label.study.in_(["", study]))
             .order_by(label.id)
         )
         with self._database.read() as connection:
             return [(item, rater, stage) for item, rater, stage in connection.execute(query)]
 
-    def raters(self, pools: Iterable[int]) -> list[str]:
+    def raters(self, studies: Iterable[str], pools: Iterable[int]) -> list[str]:
         """Returns the people who labelled items of pools, by name."""
         member = t.pool_items.c
         items = sa.select(member.evidence_id).where(member.pool_id.in_([*pools]))
         named = sa.select(t.labels.c.rater).where(t.labels.c.evidence_id.in_(items))
-        query = named.where(latest_labels()).distinct()
+        query = named.where(latest_labels(), t.labels.c.study.in_(["", *studies])).distinct()
         return sorted(self._database.scalars(query))
 
     def has_pairs(self, pools: Iterable[int]) -> bool:
@@ -155,13 +157,13 @@ class Items:
                     texts[id] = json.loads(body) if pair else [body]
         return texts
 
-    def labels_of(self, evidence: int, concept: str) -> list[tuple[str, str]]:
+    def labels_of(self, study: str, evidence: int, concept: str) -> list[tuple[str, str]]:
         """Returns who gave an item which stage, for a concept or for any."""
         label = t.labels.c
         query = (
             sa.select(label.rater, label.stage)
             .where(label.evidence_id == evidence, label.concept.in_(["", concept]))
-            .where(latest_labels())
+            .where(latest_labels(), label.study.in_(["", study]))
             .order_by(label.rater, label.id)
         )
         with self._database.read() as connection:

@@ -18,7 +18,7 @@ from judge_gym.store.ledger import CHUNK
 Kind = Literal["imported", "given", "adjudicated"]
 ADJUDICATE = "adjudicate"
 """The key of a queue's draw that marks the items on which raters differed."""
-KEY = ("evidence_id", "concept", "rater")
+KEY = ("evidence_id", "study", "concept", "rater")
 """What a label is of; of several labels with the same key the latest counts."""
 
 
@@ -72,7 +72,7 @@ class Labels:
     def save(self, rows: Iterable[Mapping[str, Any]], *, replace: bool) -> dict[str, int]:
         """Saves labels of a file; one that differs from the rater's earlier one needs `replace`."""
         counts = {"new": 0, "same": 0, "changed": 0}
-        labels = [dict(row) for row in rows]
+        labels = [{"study": "", **row} for row in rows]
         added, now = [], datetime.now(UTC)
         with self._database.begin() as connection:
             stages = self._latest_stages(connection, {row["evidence_id"] for row in labels})
@@ -112,6 +112,7 @@ class Labels:
             sa.select(
                 label.evidence_id.label("evidence"),
                 t.evidence.c.title,
+                label.study,
                 label.concept,
                 label.rater,
                 label.stage,
@@ -129,6 +130,7 @@ class Labels:
         query = sa.select(
             label.id,
             label.evidence_id.label("evidence"),
+            label.study,
             label.concept,
             label.rater,
             *(label[name] for name in columns),
@@ -218,7 +220,7 @@ class LabelQueues:
         query = (
             sa.select(label.evidence_id, label.stage, label.confidence, label.note)
             .where(label.evidence_id.in_(items), label.rater == rater, label.kind.in_(kinds))
-            .where(label.concept.in_(["", queue.concept]))
+            .where(label.concept.in_(["", queue.concept]), label.study.in_(["", queue.study]))
             .order_by(label.id)
         )
         return {row["evidence_id"]: GivenLabel(**row) for row in self._database.rows(query)}

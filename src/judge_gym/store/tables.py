@@ -204,6 +204,8 @@ labels = _table(  # append-only: of a rater's labels of an item the latest count
     "labels",
     _id(),
     sa.Column("evidence_id", _to("evidence.id"), nullable=False),
+    # Empty: any study that judges the item; a recorded study keeps its labels to itself.
+    sa.Column("study", sa.String, nullable=False),
     sa.Column("concept", sa.String, nullable=False),  # empty: any concept
     sa.Column("rater", sa.String, nullable=False),
     # A number, or a label of the rubric; null where the person cannot judge the item.
@@ -214,7 +216,7 @@ labels = _table(  # append-only: of a rater's labels of an item the latest count
     sa.Column("queue_id", _to("label_queues.id")),
     sa.Column("shown", sa.String(64)),  # a hash of the item and the rubric that the person saw
     sa.Column("given", UtcDateTime, nullable=False),
-    sa.Index("ix_labels_rater", "evidence_id", "concept", "rater", "id"),
+    sa.Index("ix_labels_rater", "evidence_id", "study", "concept", "rater", "id"),
 )
 
 label_queues = _table(  # which items of a study people were asked to label, and how

@@ -20,7 +20,7 @@ BLOCK = 1 << 20
 
 
 def jaccard(left: IntArray, right: IntArray) -> FloatArray:
-    """Returns the Jaccard similarity of sets; two empty sets are equal."""
+    """Computes the Jaccard similarity of sets, which is 1 for two empty sets."""
     either = np.bitwise_count(left | right).astype(float)
     both = np.bitwise_count(left & right).astype(float)
     alike: FloatArray = np.divide(both, either, out=np.ones_like(either), where=either > 0)
@@ -28,50 +28,50 @@ def jaccard(left: IntArray, right: IntArray) -> FloatArray:
 
 
 def disjoint(left: IntArray, right: IntArray) -> FloatArray:
-    """Returns 1 if two sets share no stage, else 0."""
+    """Compares sets: 1 if two of them share no stage, else 0."""
     apart: FloatArray = np.equal(left & right, 0).astype(float)
     return apart
 
 
 def bilinear_form(left: Focal, right: Focal, kernel: Kernel, *, count: int) -> FloatArray:
-    """Returns for each row the sum over pairs of entries of kernel x weight x weight."""
+    """Sums kernel x weight x weight over all pairs of entries of each row."""
     partners = np.bincount(right.row, minlength=count)[left.row]
-    held = np.cumsum(partners)
-    found = np.zeros(count)
+    pair_counts = np.cumsum(partners)
+    sums = np.zeros(count)
     low = 0
-    while low < len(held):
-        done = held[low - 1] if low else 0
-        high = max(low + 1, int(np.searchsorted(held, done + BLOCK, "right")))
+    while low < len(pair_counts):
+        done = pair_counts[low - 1] if low else 0
+        high = max(low + 1, int(np.searchsorted(pair_counts, done + BLOCK, "right")))
         here, there = matched(left.row[low:high], right.row)
         here += low
         values = kernel(left.mask[here], right.mask[there]) * left.weight[here]
-        found += np.bincount(left.row[here], values * right.weight[there], minlength=count)
+        sums += np.bincount(left.row[here], values * right.weight[there], minlength=count)
         low = high
-    return found
+    return sums
 
 
 def conflict(masses: Masses, left: IntArray, right: IntArray) -> FloatArray:
-    """Returns K of each pair of rows; of a row with itself, its self-conflict."""
+    """Computes K of each pair of rows, or the self-conflict of a row paired with itself."""
     return _between_rows(masses, left, right, disjoint)
 
 
 def squared_jousselme(masses: Masses, left: IntArray, right: IntArray) -> FloatArray:
-    """Returns the squared Jousselme distance of each pair of rows."""
+    """Computes the squared Jousselme distance of each pair of rows."""
     alike = (_between_rows(masses, rows, rows, jaccard) for rows in (left, right))
     return sum(alike) / 2 - _between_rows(masses, left, right, jaccard)
 
 
 def _between_rows(masses: Masses, left: IntArray, right: IntArray, kernel: Kernel) -> FloatArray:
-    """Returns the mean of the kernel over the sets of each pair of rows."""
+    """Averages the kernel over the sets of each pair of rows."""
     ours, theirs = masses.take(left), masses.take(right)
     both = masses.defined[left] & masses.defined[right]
-    found = bilinear_form(ours.focal, theirs.focal, kernel, count=len(left))
-    return np.where(both, found, np.nan)
+    means = bilinear_form(ours.focal, theirs.focal, kernel, count=len(left))
+    return np.where(both, means, np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PanelConflict:
-    """The conflict within each group of masses; NaN with fewer than two."""
+    """The conflict within each group of masses, NaN with fewer than two."""
 
     pairwise: FloatArray
     """The mean K of two different masses of the group."""
@@ -82,12 +82,12 @@ class PanelConflict:
 
     @property
     def excess(self) -> FloatArray:
-        """Pairwise conflict minus self-conflict; it may be negative for subsets."""
+        """Pairwise conflict minus self-conflict, which may be negative for subsets."""
         return self.pairwise - self.own
 
 
 def panel_conflict(masses: Masses, group: IntArray, *, groups: int) -> PanelConflict:
-    """Returns the conflict of the masses of each group, such as the judges of one item."""
+    """Measures the conflict of the masses of each group, such as the judges of one item."""
     rows = np.flatnonzero(masses.defined)
     rows = rows[np.argsort(group[rows], kind="stable")]
     fan_in = np.bincount(group[rows], minlength=groups)
@@ -110,7 +110,7 @@ def panel_conflict(masses: Masses, group: IntArray, *, groups: int) -> PanelConf
 
 
 class Replicates(NamedTuple):
-    """The verdicts of one judge: item, replicate and chosen mask; 0 is an abstention."""
+    """The verdicts of one judge: item, replicate and chosen mask, where 0 is an abstention."""
 
     item: IntArray
     replicate: IntArray
@@ -120,40 +120,44 @@ class Replicates(NamedTuple):
 
 
 def squared_distances(judges: Sequence[Replicates], *, items: int) -> FloatArray:
-    """Returns the unbiased squared Jousselme distance of judges, by item and pair of judges.
+    """Estimates the squared Jousselme distance of judges, by item and pair of judges.
 
     It is a U-statistic over distinct replicates. In the same replicate both judges saw the same
     display, so such pairs are left out across judges too, and so are verdicts under the same draw
     of rubrics if draws are given. It may be negative; it is NaN if a judge has fewer than two
     replicates on an item.
     """
-    scored = [_scored(one) for one in judges]
-    own = [_mean_over_pairs(one, one, jaccard, items) for one in scored]
-    found = [
-        (own[a] + own[b]) / 2 - _mean_over_pairs(scored[a], scored[b], jaccard, items)
+    scored = [_scored(judge) for judge in judges]
+    within_judge = [_mean_over_pairs(judge, judge, jaccard, items) for judge in scored]
+    distances = [
+        (within_judge[a] + within_judge[b]) / 2
+        - _mean_over_pairs(scored[a], scored[b], jaccard, items)
         for a, b in combinations(range(len(scored)), 2)
     ]
-    return np.stack(found, axis=1) if found else np.empty((items, 0))
+    return np.stack(distances, axis=1) if distances else np.empty((items, 0))
 
 
 def replicate_conflict(verdicts: Replicates, *, items: int) -> FloatArray:
-    """Returns the share of a judge's replicate pairs without a common stage, by item."""
+    """Computes the share of a judge's replicate pairs without a common stage, by item."""
     scored = _scored(verdicts)
     return _mean_over_pairs(scored, scored, disjoint, items)
 
 
 def _scored(verdicts: Replicates) -> Replicates:
-    kept = verdicts.chosen != 0
-    item, replicate, chosen, draw = verdicts
+    is_scored = verdicts.chosen != 0
+    item, replicate, mask, draw = verdicts
     return Replicates(
-        item[kept], replicate[kept], chosen[kept], None if draw is None else draw[kept]
+        item[is_scored],
+        replicate[is_scored],
+        mask[is_scored],
+        None if draw is None else draw[is_scored],
     )
 
 
 def _mean_over_pairs(
     ours: Replicates, theirs: Replicates, kernel: Kernel, items: int
 ) -> FloatArray:
-    """Returns the mean of the kernel over pairs of verdicts on an item in different replicates.
+    """Averages the kernel over pairs of verdicts on an item in different replicates.
 
     The sum is over all pairs, minus those of the same replicate; likewise for draws of rubrics.
     Sums run over distinct chosen sets, which are far fewer than verdicts.
@@ -163,14 +167,16 @@ def _mean_over_pairs(
     alike = [(1, everywhere), (-1, replicates)]
     if ours.draw is not None and theirs.draw is not None:
         draws = _numbered(ours.draw, theirs.draw)
-        both = _numbered(*(_joined(one, of) for one, of in zip(draws, replicates, strict=True)))
+        both = _numbered(
+            *(_joined(left_code, of) for left_code, of in zip(draws, replicates, strict=True))
+        )
         alike += [(-1, draws), (1, both)]
     sums, pairs = np.zeros(items), np.zeros(items)
     for sign, (left, right) in alike:
         width = 1 + int(max(left.max(initial=0), right.max(initial=0)))
         here, there = ours.item * width + left, theirs.item * width + right
-        found = _pairs(here, ours.chosen, there, theirs.chosen, kernel, items * width)
-        for total, values in zip((sums, pairs), found, strict=True):
+        sums_and_counts = _pairs(here, ours.chosen, there, theirs.chosen, kernel, items * width)
+        for total, values in zip((sums, pairs), sums_and_counts, strict=True):
             total += sign * values.reshape(items, width).sum(axis=1)
     mean: FloatArray = np.divide(sums, pairs, out=np.full(items, np.nan), where=pairs > 0)
     return mean
@@ -183,7 +189,7 @@ def _numbered(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _joined(one: IntArray, other: IntArray) -> IntArray:
-    """Returns a number for each combination."""
+    """Numbers each combination of two numbers."""
     return one << 32 | other
 
 
@@ -191,7 +197,7 @@ def _pairs(
     left: IntArray, left_mask: IntArray, right: IntArray, right_mask: IntArray,
     kernel: Kernel, count: int,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-    """Returns by row the sum of the kernel over all pairs of verdicts, and their number."""
+    """Sums the kernel over all pairs of verdicts by row, and counts the pairs."""
     ours = focal(left, left_mask, np.ones(len(left)))
     theirs = focal(right, right_mask, np.ones(len(right)))
     pairs = np.bincount(left, minlength=count) * np.bincount(right, minlength=count)

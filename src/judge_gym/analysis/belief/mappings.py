@@ -1,4 +1,4 @@
-"""Belief functions one at a time; a mass function maps sets of stages to mass."""
+"""Belief functions one at a time. A mass function maps sets of stages to mass."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,54 +42,54 @@ def combine(masses: Sequence[Mass], rule: Rule, *, frame: int) -> Combined | Tot
     if not masses:
         raise DesignError("no masses to combine; give one or more")
     sources = Masses.of(masses, frame=frame)
-    found = combine_groups(sources, np.zeros(len(masses), dtype=np.int64), rule=rule)
-    if not found.masses.defined[0]:
+    combination = combine_groups(sources, np.zeros(len(masses), dtype=np.int64), rule=rule)
+    if not combination.masses.defined[0]:
         return TotalConflict()
-    return Combined(found.masses.mapping(0), float(found.conflict[0]))
+    return Combined(combination.masses.mapping(0), float(combination.conflict[0]))
 
 
 def belief(mass: Mass, hypothesis: Iterable[int], *, frame: int | None = None) -> float:
-    """Returns the mass of the subsets of the hypothesis: the evidence for it.
+    """Sums the mass of the subsets of the hypothesis: the evidence for it.
 
     >>> belief({frozenset({1}): 0.5, frozenset({1, 2}): 0.3, frozenset({3}): 0.2}, {1, 2})
     0.8
     """
     within = frozenset(hypothesis)
-    return sum(value for chosen, value in checked(mass, frame).items() if chosen <= within)
+    return sum(value for subset, value in checked(mass, frame).items() if subset <= within)
 
 
 def plausibility(mass: Mass, hypothesis: Iterable[int], *, frame: int | None = None) -> float:
-    """Returns the mass of sets that intersect the hypothesis: all but the evidence against it.
+    """Sums the mass of sets that intersect the hypothesis: all but the evidence against it.
 
     >>> plausibility({frozenset({1}): 0.5, frozenset({1, 2}): 0.3, frozenset({3}): 0.2}, {2})
     0.3
     """
     meets = frozenset(hypothesis)
-    return sum(value for chosen, value in checked(mass, frame).items() if chosen & meets)
+    return sum(value for subset, value in checked(mass, frame).items() if subset & meets)
 
 
 def pignistic(mass: Mass, *, frame: int | None = None) -> dict[int, float]:
-    """Returns the probability of each stage: every set spreads its mass equally.
+    """Computes the probability of each stage: every set spreads its mass equally.
 
     The mass of the empty set is normalised away. Without a frame, only stages with mass are listed.
 
     >>> pignistic({frozenset({1}): 0.5, frozenset({1, 2}): 0.5}, frame=3)
     {1: 0.75, 2: 0.25, 3: 0.0}
     """
-    found = checked(mass, frame, empty=True)
-    lost = found.pop(frozenset(), 0.0)
-    if not found:
+    masses = checked(mass, frame, empty=True)
+    lost = masses.pop(frozenset(), 0.0)
+    if not masses:
         raise DesignError("all mass is on the empty set; a probability needs some on stages")
-    listed = range(1, frame + 1) if frame else sorted(frozenset().union(*found))
+    listed = range(1, frame + 1) if frame else sorted(frozenset().union(*masses))
     spread = dict.fromkeys(listed, 0.0)
-    for chosen, value in found.items():
-        for stage in chosen:
-            spread[stage] += value / len(chosen) / (1 - lost)
+    for subset, value in masses.items():
+        for stage in subset:
+            spread[stage] += value / len(subset) / (1 - lost)
     return spread
 
 
 def discount(mass: Mass, alpha: float = 0.1, *, frame: int) -> dict[frozenset[int], float]:
-    """Returns the mass with a share alpha moved to the whole frame; 1 leaves no information.
+    """Moves a share alpha of the mass to the whole frame. With 1, no information is left.
 
     >>> discount({frozenset({1}): 1.0}, 0.25, frame=2)
     {frozenset({1}): 0.75, frozenset({1, 2}): 0.25}
@@ -98,14 +98,14 @@ def discount(mass: Mass, alpha: float = 0.1, *, frame: int) -> dict[frozenset[in
 
 
 def jousselme(m1: Mass, m2: Mass, *, frame: int) -> float:
-    """Returns Jousselme's distance, 0 to 1, with the Jaccard similarity of sets.
+    """Computes Jousselme's distance, 0 to 1, with the Jaccard similarity of sets.
 
     >>> round(jousselme({frozenset({1}): 1.0}, {frozenset({1, 2}): 1.0}, frame=2), 6)
     0.707107
     """
     ours, theirs = checked(m1, frame, empty=True), checked(m2, frame, empty=True)
     sets = list(ours | theirs)
-    gap = np.array([ours.get(chosen, 0.0) - theirs.get(chosen, 0.0) for chosen in sets])
-    masks = np.array([bits(chosen) for chosen in sets], dtype=np.int64)
+    gap = np.array([ours.get(subset, 0.0) - theirs.get(subset, 0.0) for subset in sets])
+    masks = np.array([bits(subset) for subset in sets], dtype=np.int64)
     squared = gap @ jaccard(masks[:, None], masks[None, :]) @ gap / 2
     return sqrt(max(squared, 0.0))

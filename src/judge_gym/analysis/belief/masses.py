@@ -21,55 +21,55 @@ TOLERANCE = 1e-9
 
 
 def bits(chosen: Iterable[int]) -> int:
-    """Returns the mask of a set of stages."""
+    """Encodes a set of stages as a mask."""
     return sum(1 << stage - 1 for stage in set(chosen))
 
 
 def stages(mask: int) -> frozenset[int]:
-    """Returns the stages of a mask."""
-    return frozenset(place + 1 for place in range(mask.bit_length()) if mask >> place & 1)
+    """Decodes a mask into its stages."""
+    return frozenset(bit + 1 for bit in range(mask.bit_length()) if mask >> bit & 1)
 
 
 def checked_frame(frame: int) -> int:
-    """Returns the frame, and refuses an invalid one."""
+    """Refuses an invalid frame."""
     if frame not in SCALES:
         raise DesignError(f"a frame of {frame} stages; choose {SCALES[0]} to {SCALES[-1]}")
     return frame
 
 
 def checked_share(alpha: float) -> float:
-    """Returns the discount, and refuses one outside 0 to 1."""
+    """Refuses a discount outside 0 to 1."""
     if not 0 <= alpha <= 1:
         raise DesignError(f"discount alpha is {alpha}; choose 0 to 1")
     return alpha
 
 
 def checked(mass: Mass, frame: int | None, *, empty: bool = False) -> dict[frozenset[int], float]:
-    """Returns the sets with positive mass, scaled to sum to 1, and refuses invalid masses.
+    """Scales the sets with positive mass to sum to 1, and refuses invalid masses.
 
     The frame is the number of stages, None if unknown; `empty` allows mass on the empty set.
     """
     if frame is not None:
         checked_frame(frame)
-    for chosen, value in mass.items():
+    for subset, value in mass.items():
         if not 0 <= value <= 1 + TOLERANCE:
-            raise DesignError(f"mass {value} on {sorted(chosen)}; masses lie between 0 and 1")
-        if value > 0 and not chosen and not empty:
+            raise DesignError(f"mass {value} on {sorted(subset)}; masses lie between 0 and 1")
+        if value > 0 and not subset and not empty:
             raise DesignError(f"mass {value} on the empty set; give it to sets of stages")
-        inside(chosen, frame)
+        inside(subset, frame)
     total = sum(mass.values())
     if abs(total - 1) > TOLERANCE:
         raise DesignError(f"masses sum to {total:.9g}; they must sum to 1")
-    return {frozenset(chosen): value / total for chosen, value in mass.items() if value > 0}
+    return {frozenset(subset): value / total for subset, value in mass.items() if value > 0}
 
 
 def inside(chosen: Iterable[int], frame: int | None) -> frozenset[int]:
-    """Returns the set, and refuses stages outside the frame."""
-    found = frozenset(chosen)
+    """Refuses stages outside the frame."""
+    stages_of_set = frozenset(chosen)
     last = SCALES[-1] if frame is None else frame
-    if outside := [stage for stage in found if not 1 <= stage <= last]:
-        raise DesignError(f"stage {min(outside)} of {sorted(found)}; choose 1 to {last}")
-    return found
+    if outside := [stage for stage in stages_of_set if not 1 <= stage <= last]:
+        raise DesignError(f"stage {min(outside)} of {sorted(stages_of_set)}; choose 1 to {last}")
+    return stages_of_set
 
 
 IntArray = npt.NDArray[np.int64]
@@ -87,12 +87,12 @@ class Focal(NamedTuple):
     weight: FloatArray
 
     def where(self, kept: BoolArray) -> "Focal":
-        """Returns the entries of a mask."""
+        """Selects the entries of a mask."""
         return Focal(self.row[kept], self.mask[kept], self.weight[kept])
 
 
 def summed(keys: Sequence[IntArray], weight: FloatArray) -> tuple[list[IntArray], FloatArray]:
-    """Returns the distinct combinations of keys, sorted, with the total weight of each."""
+    """Adds up the weights of each distinct combination of keys, which come sorted."""
     if not len(weight):
         return list(keys), weight
     spans = [int(key.max()) + 1 for key in keys]
@@ -104,18 +104,18 @@ def summed(keys: Sequence[IntArray], weight: FloatArray) -> tuple[list[IntArray]
         order = np.lexsort(keys[::-1])
         new = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
     starts = np.flatnonzero(np.concatenate([[True], new]))
-    found = np.add.reduceat(weight[order], starts)
-    return [key[order[starts]] for key in keys], found
+    sums = np.add.reduceat(weight[order], starts)
+    return [key[order[starts]] for key in keys], sums
 
 
 def focal(row: IntArray, mask: IntArray, weight: FloatArray) -> Focal:
-    """Returns a table with one entry per row and focal set."""
+    """Makes a table with one entry per row and focal set."""
     (row, mask), weight = summed((row, mask), weight)
     return Focal(row, mask, weight)
 
 
 def matched(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
-    """Returns the indices of all pairs of equal values; `right` must be sorted.
+    """Finds the indices of all pairs of equal values, where `right` is sorted.
 
     >>> left, right = matched(np.array([7, 8]), np.array([7, 7, 9]))
     >>> left.tolist(), right.tolist()
@@ -130,7 +130,7 @@ def matched(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Masses:
-    """Mass functions on a common frame, one per row; a row without mass is undefined."""
+    """Mass functions on a common frame, one per row. A row without mass is undefined."""
 
     frame: int
     count: int
@@ -138,15 +138,15 @@ class Masses:
 
     @staticmethod
     def of(masses: Iterable[Mass], *, frame: int) -> "Masses":
-        """Returns the masses of mappings from sets of stages to mass, one row each."""
+        """Builds masses from mappings of sets of stages to mass, one row each."""
         rows = [checked(mass, frame) for mass in masses]
         row = np.repeat(np.arange(len(rows)), [len(mass) for mass in rows])
-        mask = np.array([bits(chosen) for mass in rows for chosen in mass], dtype=np.int64)
+        mask = np.array([bits(subset) for mass in rows for subset in mass], dtype=np.int64)
         weight = np.array([value for mass in rows for value in mass.values()], dtype=float)
         return Masses(frame, len(rows), focal(row, mask, weight))
 
     def mapping(self, row: int) -> dict[frozenset[int], float]:
-        """Returns one row as a mapping from sets of stages to mass."""
+        """Writes one row as a mapping from sets of stages to mass."""
         low, high = np.searchsorted(self.focal.row, [row, row + 1])
         pairs = zip(self.focal.mask[low:high], self.focal.weight[low:high], strict=True)
         return {stages(int(mask)): float(weight) for mask, weight in pairs}
@@ -162,42 +162,42 @@ class Masses:
         return np.bincount(self.focal.row, minlength=self.count) > 0
 
     def take(self, rows: IntArray) -> "Masses":
-        """Returns the given rows, in the given order, with repetitions."""
-        place, entry = matched(rows, self.focal.row)
+        """Selects rows in the given order, with repetitions."""
+        row, entry = matched(rows, self.focal.row)
         return Masses(
-            self.frame, len(rows), Focal(place, self.focal.mask[entry], self.focal.weight[entry])
+            self.frame, len(rows), Focal(row, self.focal.mask[entry], self.focal.weight[entry])
         )
 
     def discounted(self, alpha: float) -> "Masses":
-        """Returns the rows with a share alpha of their mass moved to the whole frame."""
-        kept = 1 - checked_share(alpha)
+        """Moves a share alpha of each row's mass to the whole frame."""
+        remainder = 1 - checked_share(alpha)
         rows = np.flatnonzero(self.defined)
         moved = focal(
             np.concatenate([self.focal.row, rows]),
             np.concatenate([self.focal.mask, np.full(len(rows), self.whole)]),
-            np.concatenate([kept * self.focal.weight, np.full(len(rows), alpha)]),
+            np.concatenate([remainder * self.focal.weight, np.full(len(rows), alpha)]),
         )
         return Masses(self.frame, self.count, moved.where(moved.weight > 0))
 
     def belief(self) -> FloatArray:
-        """Returns the belief of each single stage, by row and stage."""
+        """Computes the belief of each single stage, by row and stage."""
         return self._per_stage(np.where(self._sizes == 1, self.focal.weight, 0.0))
 
     def plausibility(self) -> FloatArray:
-        """Returns the plausibility of each single stage, by row and stage."""
+        """Computes the plausibility of each single stage, by row and stage."""
         return self._per_stage(self.focal.weight)
 
     def pignistic(self) -> FloatArray:
-        """Returns the pignistic probability: each set spreads its mass equally over its stages."""
+        """Spreads the mass of each set equally over its stages: the pignistic probability."""
         return self._per_stage(self.focal.weight / self._sizes)
 
     def uncertainty_gap(self) -> FloatArray:
-        """Returns the mean over stages of plausibility minus belief."""
+        """Averages plausibility minus belief over stages."""
         gap: FloatArray = (self.plausibility() - self.belief()).mean(axis=1)
         return gap
 
     def subset_size(self) -> FloatArray:
-        """Returns the mean size of focal sets, weighted by mass."""
+        """Averages the size of focal sets, weighted by mass."""
         return self._rowwise(self.focal.weight * self._sizes)
 
     @property
@@ -205,14 +205,14 @@ class Masses:
         return np.bitwise_count(self.focal.mask).astype(float)
 
     def _per_stage(self, weight: FloatArray) -> FloatArray:
-        """Returns the total weight of the entries that contain each stage."""
+        """Adds up the weight of the entries that contain each stage."""
         columns = [
             self._rowwise(weight * (self.focal.mask >> stage & 1)) for stage in range(self.frame)
         ]
         return np.stack(columns, axis=1)
 
     def _rowwise(self, values: FloatArray) -> FloatArray:
-        """Returns sums over the entries of each row; NaN if a row is undefined."""
+        """Sums over the entries of each row. NaN marks undefined rows."""
         sums = np.bincount(self.focal.row, values, minlength=self.count)
         return np.where(self.defined, sums, np.nan)
 
@@ -236,7 +236,7 @@ def sources(
     mass: MassKind = "frequency",
     abstentions: Abstentions = "left_out",
 ) -> Sources:
-    """Returns the masses of cells, from the mask that each verdict chose; 0 is an abstention.
+    """Builds the masses of cells from the mask of each verdict, where 0 is an abstention.
 
     With `frequency`, a cell has the share of each chosen set; with `categorical`, every verdict is
     a source with all mass on its set. Abstentions are `left_out`, or `vacuous`: mass on the whole
@@ -251,8 +251,8 @@ def sources(
     checked_frame(frame)
     if abstentions == "vacuous":
         chosen = np.where(chosen == 0, (1 << frame) - 1, chosen)
-    kept = chosen != 0
-    cell, chosen = cell[kept], chosen[kept]
+    is_scored = chosen != 0
+    cell, chosen = cell[is_scored], chosen[is_scored]
     if mass == "categorical":
         each = Focal(np.arange(len(chosen)), chosen, np.ones(len(chosen)))
         return Sources(Masses(frame, len(chosen), each), cell)
@@ -263,11 +263,11 @@ def sources(
 
 
 def stage_masks(texts: Sequence[str], *, frame: int) -> IntArray:
-    """Returns the masks of verdicts written as in a frame of samples; without a stage it is 0.
+    """Encodes verdicts written as in a frame of samples. Without a stage the mask is 0.
 
     >>> stage_masks(["2 3", "1", ""], frame=4).tolist()
     [6, 1, 0]
     """
     checked_frame(frame)
-    known = {text: bits(inside(map(int, text.split()), frame)) for text in set(texts)}
-    return np.array([known[text] for text in texts], dtype=np.int64)
+    mask_of_text = {text: bits(inside(map(int, text.split()), frame)) for text in set(texts)}
+    return np.array([mask_of_text[text] for text in texts], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Combination rules over many groups of sources at once; all are n-ary and symmetric."""
+"""Combination rules over many groups of sources at once, all n-ary and symmetric."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ Weights = Callable[[list[IntArray], list[FloatArray]], list[FloatArray]]
 
 
 def own_weights(masks: list[IntArray], masses: list[FloatArray]) -> list[FloatArray]:
-    """Returns the weights of PCR6: a set's weight is the mass that the source gave it."""
+    """Weighs sets as PCR6 does: by the mass that the source gave the set."""
     return masses
 
 
 def product_weights(masks: list[IntArray], masses: list[FloatArray]) -> list[FloatArray]:
-    """Returns the weights of PCR5: the product of the masses of all sources that chose a set.
+    """Weighs sets as PCR5 does: by the product of the masses of all sources that chose it.
 
     The weight is assigned to the first of these sources, so that it counts once.
     """
@@ -53,7 +53,7 @@ def product_weights(masks: list[IntArray], masses: list[FloatArray]) -> list[Flo
 def redistributed(
     masses: Masses, panels: Iterable[tuple[IntArray, IntArray]], weights: Weights
 ) -> Focal:
-    """Returns the mass of conflicting tuples, redistributed to their sets by weight.
+    """Redistributes the mass of conflicting tuples to their sets by weight.
 
     `panels` are groups with equally many sources, with the rows of each group.
     """
@@ -65,12 +65,12 @@ def redistributed(
             f"{tuples:.3g} tuples of focal sets, more than {MOST_TUPLES:,}: combine fewer groups "
             "or sources, pool verdicts into frequencies, or choose another rule"
         )
-    given = [Focal(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    blocks = [Focal(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for groups, rows in panels:
         rows = np.take_along_axis(rows, np.argsort(-size[rows], axis=1), axis=1)
         for block in _blocks(size[rows]):
-            given.append(_redistribute_block(masses.focal, groups[block], rows[block], weights))
-    row, mask, weight = (np.concatenate(part) for part in zip(*given, strict=True))
+            blocks.append(_redistribute_block(masses.focal, groups[block], rows[block], weights))
+    row, mask, weight = (np.concatenate(part) for part in zip(*blocks, strict=True))
     return focal(row, mask, weight)
 
 
@@ -91,7 +91,7 @@ def _blocks(size: IntArray) -> Iterator[IntArray]:
 def _redistribute_block(
     entries: Focal, groups: IntArray, rows: IntArray, weights: Weights
 ) -> Focal:
-    """Returns the redistributed mass of a block of groups."""
+    """Redistributes the mass of a block of groups."""
     padded = [_padded(entries, source) for source in rows.T]
     back = [np.zeros_like(mass) for _, mass in padded]
     # The smallest sources come last. Sources with a single set need no axis of their own.
@@ -107,35 +107,37 @@ def _redistribute_block(
         share = np.where(meet == 0, share, 0.0)
         weight = weights(masks, masses)
         np.divide(share, reduce(np.add, weight), out=share, where=share > 0)
-        for source, given in enumerate(back):
+        for source, source_weights in enumerate(back):
             part = cut[source] if source < len(cut) else slice(None)
-            others = tuple(axis + 1 for axis in range(len(widths)) if axis != source)
-            given[:, part] += (share * weight[source]).sum(axis=others).reshape(len(rows), -1)
-    row = [np.broadcast_to(groups[:, None], given.shape) for given in back]
-    found = focal(
+            other_axes = tuple(axis + 1 for axis in range(len(widths)) if axis != source)
+            source_weights[:, part] += (
+                (share * weight[source]).sum(axis=other_axes).reshape(len(rows), -1)
+            )
+    row = [np.broadcast_to(groups[:, None], source_weights.shape) for source_weights in back]
+    focal_sets = focal(
         np.concatenate([part.ravel() for part in row]),
         np.concatenate([mask.ravel() for mask, _ in padded]),
         np.concatenate([part.ravel() for part in back]),
     )
-    return found.where(found.weight > 0)
+    return focal_sets.where(focal_sets.weight > 0)
 
 
 def _cuts(shape: list[int], groups: int) -> Iterator[list[slice]]:
     """Yields slices of the tensor that fit in memory: the first axes one set at a time."""
-    held = 0
-    while held < len(shape) - 1 and groups * prod(shape[held:]) > CELLS:
-        held += 1
-    whole = [slice(None)] * (len(shape) - held)
-    for place in product(*(range(length) for length in shape[:held])):
-        yield [*(slice(at, at + 1) for at in place), *whole]
+    fixed_axes = 0
+    while fixed_axes < len(shape) - 1 and groups * prod(shape[fixed_axes:]) > CELLS:
+        fixed_axes += 1
+    full_slices = [slice(None)] * (len(shape) - fixed_axes)
+    for position in product(*(range(length) for length in shape[:fixed_axes])):
+        yield [*(slice(at, at + 1) for at in position), *full_slices]
 
 
 def _padded(entries: Focal, rows: IntArray) -> tuple[IntArray, FloatArray]:
-    """Returns the sets and masses of rows, padded with empty sets without mass."""
+    """Pads the sets and masses of rows with empty sets without mass."""
     start, end = (np.searchsorted(entries.row, rows, side) for side in ("left", "right"))
-    place = np.arange(int((end - start).max()))
-    there = place < (end - start)[:, None]
-    entry = np.where(there, start[:, None] + place, 0)
+    offset = np.arange(int((end - start).max()))
+    there = offset < (end - start)[:, None]
+    entry = np.where(there, start[:, None] + offset, 0)
     return np.where(there, entries.mask[entry], 0), np.where(there, entries.weight[entry], 0.0)
 
 
@@ -196,8 +198,8 @@ class _Panel:
         self.sources = np.bincount(group[rows], minlength=groups)
         """The number of sources of each group."""
         first = np.cumsum(self.sources) - self.sources
-        place = np.arange(len(rows)) - first[group[rows]]
-        self.rows = rows[np.lexsort((group[rows], place))]
+        rank = np.arange(len(rows)) - first[group[rows]]
+        self.rows = rows[np.lexsort((group[rows], rank))]
         """The rows: the first source of each group, then the second of each, and so on."""
         self.group = group
 
@@ -231,16 +233,18 @@ class _Panel:
                 np.concatenate([table.mask[idle], met.mask]),
                 np.concatenate([table.weight[idle], met.weight]),
             )
-            kept = np.bincount(table.row, table.weight, minlength=self.groups)
-            asked = np.unique(step.row)
-            asked = asked[kept[asked] + lost[asked] > 0]  # the others are in total conflict already
+            consistent = np.bincount(table.row, table.weight, minlength=self.groups)
+            active = np.unique(step.row)
+            active = active[
+                consistent[active] + lost[active] > 0
+            ]  # the others are in total conflict already
             with np.errstate(divide="ignore"):
-                logs[asked] += np.log(kept[asked] / (kept[asked] + lost[asked]))
-            table = table._replace(weight=table.weight / kept[table.row])
+                logs[active] += np.log(consistent[active] / (consistent[active] + lost[active]))
+            table = table._replace(weight=table.weight / consistent[table.row])
         return Fused(table, logs)
 
     def combined(self, rule: Rule, fused: Fused) -> CombinedGroups:
-        """Returns the combination by a rule, which starts from the conjunctive one."""
+        """Applies a rule, which starts from the conjunctive combination."""
         masses = Masses(self.masses.frame, self.groups, COMBINE[rule](self, fused))
         conflict = np.maximum(-np.expm1(fused.logs), 0.0)
         return CombinedGroups(masses, conflict, np.isneginf(fused.logs))
@@ -253,13 +257,13 @@ class _Panel:
             yield np.flatnonzero(self.sources == n), rows[number == n].reshape(-1, n)
 
     def crossed(self, row: IntArray, step: Focal) -> tuple[IntArray, IntArray, IntArray]:
-        """Returns the entries of groups without a further source, and the pairs of the others."""
-        asked = np.zeros(self.groups, dtype=bool)
-        asked[step.row] = True
-        return np.flatnonzero(~asked[row]), *matched(row, step.row)
+        """Pairs entries with those of a further source, and lists groups without one."""
+        has_step = np.zeros(self.groups, dtype=bool)
+        has_step[step.row] = True
+        return np.flatnonzero(~has_step[row]), *matched(row, step.row)
 
     def mean(self) -> Focal:
-        """Returns the mean mass of each group."""
+        """Averages the mass of each group."""
         entries = self.masses.focal
         row = self.group[entries.row]
         return focal(row, entries.mask, entries.weight / self.sources[row])
@@ -274,8 +278,8 @@ def _dempster(panel: _Panel, fused: Fused) -> Focal:
 
 def _yager(panel: _Panel, fused: Fused) -> Focal:
     conflicting = np.flatnonzero(fused.logs < 0)
-    whole = np.full(len(conflicting), panel.masses.whole)
-    return _with(fused, Focal(conflicting, whole, -np.expm1(fused.logs[conflicting])))
+    frames = np.full(len(conflicting), panel.masses.whole)
+    return _with(fused, Focal(conflicting, frames, -np.expm1(fused.logs[conflicting])))
 
 
 def _dubois_prade(panel: _Panel, fused: Fused) -> Focal:
@@ -372,7 +376,7 @@ def rule_sensitivity(
 
 
 def leading_stages(pignistic: FloatArray) -> IntArray:
-    """Returns the most probable stage of each row; 0 if it is undefined or tied.
+    """Finds the most probable stage of each row, or 0 if it is undefined or tied.
 
     >>> leading_stages(np.array([[0.2, 0.8], [0.5, 0.5], [np.nan, np.nan]])).tolist()
     [2, 0, 0]
@@ -385,18 +389,18 @@ def leading_stages(pignistic: FloatArray) -> IntArray:
 
 def _effect(panel: _Panel, fused: Fused, rule: Rule, reference: IntArray) -> RuleEffect:
     try:
-        found = panel.combined(rule, fused)
+        combination = panel.combined(rule, fused)
     except DesignError as error:  # more tuples than the rule can visit
         none = np.zeros_like(reference)
         return RuleEffect(rule, 0, 0, 0, None, None, none, reason=error.message)
-    defined = found.masses.defined
-    winners = leading_stages(found.masses.pignistic())
+    defined = combination.masses.defined
+    winners = leading_stages(combination.masses.pignistic())
     clear = (winners > 0) & (reference > 0)
-    gap = found.masses.uncertainty_gap()[defined]
+    gap = combination.masses.uncertainty_gap()[defined]
     return RuleEffect(
         rule=rule,
         groups=int(defined.sum()),
-        total_conflict=int((found.total & ~defined).sum()),
+        total_conflict=int((combination.total & ~defined).sum()),
         tied=int((defined & (winners == 0)).sum()),
         differs=float((winners != reference)[clear].mean()) if clear.any() else None,
         gap=float(gap.mean()) if len(gap) else None,

@@ -55,7 +55,7 @@ class JudgedUnits(NamedTuple):
 def judged_units(
     verdicts: Verdicts, index: int, scale: LabelScale, labels: FloatArray
 ) -> JudgedUnits | None:
-    """Puts the verdicts of a setup beside labels; None where labels have no mean.
+    """Puts the verdicts of a setup beside labels, or gives None where labels have no mean.
 
     Of two labels the share of the positive one is meant, of ordered stages their mean. All units of
     the labelled concepts are included: those whose calls failed, and those that only another setup
@@ -123,7 +123,7 @@ def rate_of(
         "corrected": as_quantity(rate.corrected),
         "method": "prediction-powered",
         "labels": as_quantity(rate.labels_alone),
-        "rogan_gladen": _known(rate.rogan_gladen),
+        "rogan_gladen": _quantity_if_defined(rate.rogan_gladen),
         "labelled": rate.labels,
         "items": rate.items,
         "warning": rate.warning,
@@ -132,7 +132,7 @@ def rate_of(
 
 
 def _ends_of_numbers(names: Sequence[str]) -> tuple[float, float] | None:
-    """Returns the lowest and the highest label of a scale of numbers in equal steps."""
+    """Finds the lowest and the highest label of a scale of numbers in equal steps."""
     try:
         numbers = [float(name) for name in names]
     except ValueError:
@@ -165,7 +165,7 @@ def length_of(
     scale: LabelScale,
     kind: TruthKind,
 ) -> LengthEffect | None:
-    """Estimates whether a setup prefers long texts; None where lengths are not known or equal."""
+    """Estimates whether a setup prefers long texts. None where lengths are unknown or equal."""
     rows = verdicts.rows.loc[verdicts.setup == index, [LENGTH, "unit"]]
     lengths = rows[LENGTH].groupby(rows["unit"]).mean().reindex(judged.units).to_numpy(float)
     finite_lengths = lengths[~np.isnan(lengths)]
@@ -176,9 +176,9 @@ def length_of(
     return {
         "setup": setup,
         "unit": effect.unit,
-        "effect": _known(effect.effect._replace(withheld=effect.withheld)),
-        "failed": _known(effect.failed),
-        "passed": _known(effect.passed),
+        "effect": _quantity_if_defined(effect.effect._replace(withheld=effect.withheld)),
+        "failed": _quantity_if_defined(effect.failed),
+        "passed": _quantity_if_defined(effect.passed),
         "sentence": effect_sentence(
             effect, positive, "label of people" if kind == "agreement" else "known answer"
         ),
@@ -207,14 +207,14 @@ def column_effects(
         raise DesignError(f"samples have no column {column!r}")
     if not is_numeric_dtype(frame[column]):
         raise DesignError(f"the column {column!r} is not of numbers")
-    own = own_rows(frame[~frame["pair"].to_numpy(dtype=bool)])
-    setups = setups_of(own) if len(own) else []
-    verdicts = of_setups(own, setups, people)
+    samples = own_rows(frame[~frame["pair"].to_numpy(dtype=bool)])
+    setups = setups_of(samples) if len(samples) else []
+    verdicts = of_setups(samples, setups, people)
     reference = verdicts.references.get("agreement")
     scale = None if reference is None else label_scale(verdicts, reference, positive)
     if reference is None or scale is None:
         return {}
-    by_unit = own.groupby(UNIT, observed=True)[column].mean()
+    by_unit = samples.groupby(UNIT, observed=True)[column].mean()
     effects = {}
     for index, setup in enumerate(setups):
         judged = judged_units(verdicts, index, scale, reference.labels)
@@ -245,7 +245,7 @@ def replacement_test(
     scale: LabelScale,
     epsilon: Epsilon,
 ) -> ReplacementTest | None:
-    """Tests whether a setup could replace a rater; None with fewer than three raters."""
+    """Tests whether a setup could replace a rater. None with fewer than three raters."""
     raters = verdicts.raters.drop_duplicates(["unit", "rater"])
     if raters["rater"].nunique() < MIN_RATERS:
         return None
@@ -264,5 +264,5 @@ def replacement_test(
     return {"setup": setup, **row, "sentence": test.sentence(setup)}  # type: ignore[return-value]  # keys of `row` are not checked
 
 
-def _known(estimate: Estimate) -> Quantity | None:
+def _quantity_if_defined(estimate: Estimate) -> Quantity | None:
     return None if np.isnan(estimate.value) else as_quantity(estimate)

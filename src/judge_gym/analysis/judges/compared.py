@@ -21,7 +21,7 @@ PAIR_NAMES = ("first", "second", "tie")
 def label_scale(
     verdicts: Verdicts, reference: Reference, positive: str | None = None
 ) -> LabelScale | None:
-    """Describes the labels of a reference; None where tasks have different scales.
+    """Describes the labels of a reference, or gives None where tasks have different scales.
 
     Args:
         verdicts: the verdicts of setups.
@@ -43,7 +43,7 @@ def label_scale(
 
 
 def _stage_names(column: pd.Series, stages: int) -> tuple[str, ...]:
-    """Splits the names of stages that all rows share; none if they are unknown or differ."""
+    """Splits the names of stages that all rows share. None if they are unknown or differ."""
     texts = [text for text in column.unique() if text]
     names = tuple(texts[0].split(NAMES_APART)) if len(texts) == 1 else ()
     return names if len(names) == stages else ()
@@ -81,17 +81,17 @@ def compared_setups(
     verdict = np.column_stack([mean(c) for c in _verdict_columns(verdicts, rows, stages)])
     of_cell, units = setup[first], unit[first]
     for index in np.unique(of_cell):
-        own = of_cell == index
+        of_setup = of_cell == index
         yield (
             int(index),
             Compared(
-                units=units[own],
-                right=right[own],
-                answered=answered[own],
-                majority=majority[own] if reference.kind == "agreement" else None,
-                verdict=verdict[own],
-                label=label[own],
-                tables=confusion_tables(verdict[own], label[own]),
+                units=units[of_setup],
+                right=right[of_setup],
+                answered=answered[of_setup],
+                majority=majority[of_setup] if reference.kind == "agreement" else None,
+                verdict=verdict[of_setup],
+                label=label[of_setup],
+                tables=confusion_tables(verdict[of_setup], label[of_setup]),
                 scale=scale,
                 loss=loss,
             ),
@@ -118,12 +118,12 @@ def _mean_by_cell(cell: IntArray, flipped: BoolArray) -> Callable[[FloatArray], 
 
 
 def _means_of_known(values: FloatArray, cell: IntArray, flipped: BoolArray) -> FloatArray:
-    """Averages the values that are not missing; a cell without any has none."""
-    known = ~np.isnan(values)
+    """Averages the values that are not missing. A cell without any has no mean."""
+    has_value = ~np.isnan(values)
     means: FloatArray = np.full(len(np.unique(cell)), np.nan)
-    if known.any():
-        averages = _mean_by_cell(cell[known], flipped[known])(values[known])
-        means[np.isin(np.unique(cell), cell[known])] = averages
+    if has_value.any():
+        averages = _mean_by_cell(cell[has_value], flipped[has_value])(values[has_value])
+        means[np.isin(np.unique(cell), cell[has_value])] = averages
     return means
 
 

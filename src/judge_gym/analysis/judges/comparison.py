@@ -40,7 +40,7 @@ class Contrast(NamedTuple):
 
 
 def main_contrast(pair: JudgeTable, a: str, b: str, stage: Quantity | None) -> Contrast:
-    """Returns the contrast of quality where it is known, else that of stages.
+    """Chooses the contrast of quality where it is known, else that of stages.
 
     Args:
         pair: the judge table of the two setups alone.
@@ -71,7 +71,7 @@ def _negative(quantity: Quantity | None) -> Quantity | None:
 def comparison_sentence(
     contrast: Contrast, a: str, b: str, *, judged_by_both: int, differing: int
 ) -> str:
-    """Returns the result in words; a direction is only claimed if the interval excludes 0.
+    """States the result. A direction is only claimed if the interval excludes 0.
 
     >>> found = Contrast("accuracy", {"value": -0.04, "low": -0.07, "high": -0.01, "n": 60})
     >>> comparison_sentence(found, "A", "B", judged_by_both=60, differing=9)
@@ -121,7 +121,7 @@ def comparison_sentence(
 
 
 def _words(endpoint: Endpoint, measure: Decider) -> tuple[str, str, str]:
-    """Returns the verb of a difference, and how it goes on for more and for less."""
+    """Chooses the verb of a difference, and how it goes on for more and for less."""
     if endpoint == "stage" or measure == "exact":
         return WORDS[endpoint]
     name = MEASURES[measure]
@@ -137,7 +137,7 @@ def _quality(endpoint: Endpoint, measure: Decider) -> str:
 
 
 def table_sentence(contrast: Contrast, table: JudgeTable, a: str, b: str) -> str:
-    """Says that the table of all setups ties two that are told apart by themselves; else empty.
+    """Explains why the table of all setups ties two that a direct comparison separates.
 
     The intervals of many differences together are wider than that of one.
     """
@@ -155,15 +155,15 @@ def table_sentence(contrast: Contrast, table: JudgeTable, a: str, b: str) -> str
 
 
 def stage_sentence(contrast: Contrast, stage: Quantity | None, a: str, b: str) -> str:
-    """Returns how far apart mean stages are, beside a sentence on quality; empty if it is that."""
+    """States how far apart mean stages are, beside a sentence on quality."""
     if contrast.endpoint in (None, "stage") or stage is None:
         return ""
-    found = Contrast("stage", stage)
-    return comparison_sentence(found, a, b, judged_by_both=stage["n"], differing=0)
+    difference_row = Contrast("stage", stage)
+    return comparison_sentence(difference_row, a, b, judged_by_both=stage["n"], differing=0)
 
 
 def stage_difference(verdicts: Verdicts) -> Quantity | None:
-    """Returns the mean stage of A minus that of B, over items that both scored, by cluster.
+    """Estimates the mean stage of A minus that of B, over items that both scored.
 
     Options of a nominal rubric have no mean stage.
     """
@@ -176,7 +176,7 @@ def stage_difference(verdicts: Verdicts) -> Quantity | None:
 
 
 def _stages(verdicts: Verdicts) -> FloatArray:
-    """Returns the mean stage by item and setup; NaN without an ordered one."""
+    """Averages the stage by item and setup, NaN without an ordered one."""
     ordered = (verdicts.rows["rubric_kind"] == "ordinal").to_numpy()
     return verdicts.per_cell(np.where(ordered, positions(verdicts.rows), np.nan))
 
@@ -184,7 +184,7 @@ def _stages(verdicts: Verdicts) -> FloatArray:
 def differing_items(
     verdicts: Verdicts, titles: Mapping[Any, str]
 ) -> tuple[int, list[ComparedItem]]:
-    """Returns how many items both setups judged, and those whose usual verdicts differ.
+    """Counts the items that both setups judged, and lists those with different usual verdicts.
 
     Args:
         verdicts: the verdicts of A and B.
@@ -246,7 +246,7 @@ class _Answers(NamedTuple):
 
 
 def _answers(verdicts: Verdicts, side: int) -> dict[int, _Answers]:
-    """Returns the answers of a setup by unit."""
+    """Collects the answers of a setup by unit."""
     rows = verdicts.rows[(verdicts.setup == side) & verdicts.rows["asked"].to_numpy()]
     answers = {}
     for _, part in rows.groupby("unit", sort=False):
@@ -257,16 +257,16 @@ def _answers(verdicts: Verdicts, side: int) -> dict[int, _Answers]:
             _words_of(_stages_of(mask), names) if mask else str(status).replace("_", " ")
             for status, mask in zip(part["status"], part["mask"], strict=True)
         )
-        known = None if pd.isna(truth) else _words_of([int(truth)], names)
+        answer = None if pd.isna(truth) else _words_of([int(truth)], names)
         about = (str(first["task"]), str(first["tag"]))
-        answers[int(first["unit"])] = _Answers(*about, known, names, counts)
+        answers[int(first["unit"])] = _Answers(*about, answer, names, counts)
     return answers
 
 
 def _stage_names(row: pd.Series) -> Sequence[str]:
-    """Returns the names of a rubric's stages, if the task gives it; judges name theirs at will."""
-    given = row["rubric.author"] == "provided" and row["stage_names"]
-    return str(row["stage_names"]).split(NAMES_APART) if given else ()
+    """Names a rubric's stages, if the task provides it: judges name theirs at will."""
+    is_provided = row["rubric.author"] == "provided" and row["stage_names"]
+    return str(row["stage_names"]).split(NAMES_APART) if is_provided else ()
 
 
 def _stages_of(mask: int) -> list[int]:
@@ -279,6 +279,6 @@ def _words_of(stages: Sequence[int], names: Sequence[str]) -> str:
 
 
 def _distance(left: Counter[str], right: Counter[str]) -> float:
-    """Returns the distance of two distributions in total variation."""
+    """Computes the total variation distance of two distributions."""
     kinds = {*left, *right}
     return 0.5 * sum(abs(left[k] / left.total() - right[k] / right.total()) for k in kinds)

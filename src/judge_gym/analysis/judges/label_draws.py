@@ -7,10 +7,11 @@ among all items: it alone bounds the weights, and the alternative annotator test
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 
 from judge_gym.errors import DesignError
 from judge_gym.records import digest
+from judge_gym.records.judge_table import Quantity
 
 UNIFORM_DIGITS = 13
 """Hexadecimal digits of a hash that make a number between 0 and 1: as many as a float holds."""
@@ -34,7 +35,7 @@ class LabelDraw:
 def draw_items(
     hashes: Mapping[int, str], draw: LabelDraw, disagreement: Mapping[int, float] | None = None
 ) -> dict[int, float | None]:
-    """Draws items to be labelled, with the chance that each had; None for those added as hard.
+    """Draws items to be labelled, with the chance of each, or None for those added as hard.
 
     Args:
         hashes: the hash of each item, which decides its draw, so that ids do not.
@@ -56,16 +57,16 @@ def draw_items(
     core = {*sorted(random, key=random.__getitem__)[:core_size]}
     core_chance = core_size / len(hashes)
     extra = _extra_chances(scores, draw.items - core_size, core_chance) if draw.disputed else {}
-    drawn: dict[int, float | None] = {
+    chances: dict[int, float | None] = {
         item: 1 - (1 - core_chance) * (1 - extra.get(item, 0.0))
         for item, key in hashes.items()
         if item in core or _uniform(draw.seed, "disputed", key) < extra.get(item, 0.0)
     }
     hardest = sorted(
-        (item for item in hashes if item not in drawn and scores[item] > 0),
+        (item for item in hashes if item not in chances and scores[item] > 0),
         key=lambda item: (-scores[item], random[item]),
     )
-    return drawn | dict.fromkeys(hardest[: draw.hard])
+    return chances | dict.fromkeys(hardest[: draw.hard])
 
 
 def assign(
@@ -94,17 +95,29 @@ def assign(
     shuffled = sorted(drawn, key=lambda item: digest(["rater", seed, hashes[item]]))
     twice = round(overlap * len(shuffled))
     queues: dict[str, list[int]] = {rater: [] for rater in raters}
-    for place, item in enumerate(shuffled):
-        first = place % len(raters)
+    for position, item in enumerate(shuffled):
+        first = position % len(raters)
         queues[raters[first]].append(item)
-        if place < twice:
+        if position < twice:
             # Every pair of raters in turn, so that all of them can be compared.
-            distance = 1 + place // len(raters) % (len(raters) - 1)
+            distance = 1 + position // len(raters) % (len(raters) - 1)
             queues[raters[(first + distance) % len(raters)]].append(item)
     return {
         rater: sorted(items, key=lambda item: digest(["order", seed, rater, hashes[item]]))
         for rater, items in queues.items()
     }
+
+
+def after_more_labels(quantity: Quantity, more: int) -> tuple[float, float] | None:
+    """Predicts the interval of an estimate after more labels, if it stays where it is.
+
+    Both ends come closer as one over the root of the number of items; None without an interval.
+    """
+    value, low, high = quantity["value"], quantity["low"], quantity["high"]
+    if low is None or high is None or not quantity["n"]:
+        return None
+    shrink = sqrt(quantity["n"] / (quantity["n"] + more))
+    return value - shrink * (value - low), value + shrink * (high - value)
 
 
 def _extra_chances(scores: Mapping[int, float], count: int, core_chance: float) -> dict[int, float]:

@@ -142,7 +142,7 @@ def effect_sentence(
 
 
 def _unit(numbers: Floats, *, always_doubling: bool) -> Unit:
-    """Returns doublings for lengths, and for counts: whole numbers of two orders of magnitude."""
+    """Chooses doublings for lengths and for counts: whole numbers of two orders of magnitude."""
     if not len(numbers) or (numbers < 1).any() or (numbers % 1 != 0).any():
         return "standard deviation"
     if always_doubling or numbers.max() >= COUNTED_FROM * numbers.min():
@@ -163,7 +163,7 @@ class _Data:
         return _Data(self.positive[rows], self.x[rows], self.label[rows], self.codes[rows])
 
     def shortage(self, is_rate: bool) -> str:
-        """Says why there is no effect to estimate; empty if there is."""
+        """Says why there is no effect to estimate, or nothing if there is."""
         if len(self.x) < MIN_ITEMS:
             return f"needs {MIN_ITEMS} labelled items with a number; there are {len(self.x)}"
         if np.ptp(self.x) == 0:
@@ -203,7 +203,7 @@ def _interval(value: float, error: float, freedom: float, items: int) -> Estimat
 
 
 def _logistic(data: _Data) -> Estimate:
-    """Returns the marginal effect averaged over items, with the jackknife interval over clusters.
+    """Estimates the marginal effect averaged over items, with a jackknife over clusters.
 
     With many clusters, groups of them are left out, which costs no accuracy and bounds the time.
     """

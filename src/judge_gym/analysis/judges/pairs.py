@@ -55,7 +55,7 @@ PAIR_RULE = (
 
 
 def recorded_samples(judge: str, recorded: Sequence[PairDecision]) -> pd.DataFrame:
-    """Makes tidy samples of a judge's decisions; those of one pair and order are repeats."""
+    """Makes tidy samples of a judge's decisions, where those of a pair and order repeat."""
     frame = pd.DataFrame(recorded, columns=PairDecision._fields)
     decision = frame.pop("decision")
     columns: dict[str, Any] = {
@@ -87,7 +87,7 @@ def pair_verdicts(judges: Mapping[str, pd.DataFrame]) -> Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """The score of a judge on pairs; shares lie between 0 and 1, and undefined is None, never 0.
+    """The score of a judge on pairs. Shares lie between 0 and 1, and undefined is None, never 0.
 
     Values that compare the two orders are None unless every pair was shown in both.
     """
@@ -109,7 +109,7 @@ class PairScore:
     by_category: "Mapping[str, PairScore] | None" = None
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the score with shares in percent, by category too if there are categories."""
+        """Writes shares in percent, by category too if there are categories."""
         parts = {name: part.to_json() for name, part in (self.by_category or {}).items()}
         return {
             "n": self.n,
@@ -130,17 +130,21 @@ def score_pairs(verdicts: Verdicts, setup: int = 0) -> PairScore:
     Pearson's if each item is either right or wrong.
     """
     score = _Scorer(verdicts)
-    whole = score(setup)
-    if whole is None:
+    total = score(setup)
+    if total is None:
         raise DesignError("there is no judged pair to score")
     if CATEGORY not in verdicts.rows:
-        return replace(whole, by_category={})
+        return replace(total, by_category={})
     category = score.verdicts.rows[CATEGORY].fillna("").astype(str)
     units = {name: np.unique(score.verdicts.unit[category == name]) for name in category.unique()}
-    others = sorted(units.keys() - {*CATEGORIES, ""})
-    parts = {name: score(setup, units[name]) for name in (*CATEGORIES, *others) if name in units}
+    further_categories = sorted(units.keys() - {*CATEGORIES, ""})
+    parts = {
+        name: score(setup, units[name])
+        for name in (*CATEGORIES, *further_categories)
+        if name in units
+    }
     return replace(
-        whole, by_category={name: part for name, part in parts.items() if part is not None}
+        total, by_category={name: part for name, part in parts.items() if part is not None}
     )
 
 
@@ -149,8 +153,8 @@ class _Scorer:
 
     def __init__(self, verdicts: Verdicts) -> None:
         reference = verdicts.references.get("accuracy")
-        known = 0.0 if reference is None else reference.labels.sum(axis=1)
-        self.verdicts = verdicts.on(np.full(len(verdicts.rows), known) > 0)
+        label_weight = 0.0 if reference is None else reference.labels.sum(axis=1)
+        self.verdicts = verdicts.on(np.full(len(verdicts.rows), label_weight) > 0)
         self._right, self._both = pair_accuracy(self.verdicts), both_correct(self.verdicts)
         self._differ = inconsistent(self.verdicts)
         self._bias = position_bias(verdicts)  # of pairs without a known answer, too
@@ -158,7 +162,7 @@ class _Scorer:
         self._undecided = decisions(self.verdicts) == 0
 
     def __call__(self, setup: int, units: IntArray | None = None) -> PairScore | None:
-        """Scores a judge on some pairs, all by default; None without a known answer."""
+        """Scores a judge on some pairs, all by default. None without a known answer."""
 
         def part(terms: Terms | None) -> Terms | None:
             if terms is None or units is None:
@@ -170,15 +174,15 @@ class _Scorer:
             return None
         accuracy = right.estimate(self.verdicts.clusters)
         bias = self._bias.get(setup) if setup in self._in_both_orders else None
-        own = self.verdicts.setup == setup
+        of_setup = self.verdicts.setup == setup
         if units is not None:
-            own &= np.isin(self.verdicts.unit, units)
+            of_setup &= np.isin(self.verdicts.unit, units)
         return PairScore(
             n=accuracy.n,
             accuracy=accuracy.value,
             both_correct=_value(part(self._both.get(setup))),
             inconsistent=_value(part(self._differ.get(setup))),
-            nulls=int(self._undecided[own].sum()),
+            nulls=int(self._undecided[of_setup].sum()),
             position_bias=_value(part(bias)),
             interval=_interval(accuracy),
         )
@@ -189,7 +193,7 @@ def _value(terms: Terms | None) -> float | None:
 
 
 def pair_table(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns the score of each group of samples on pairs; `low` and `high` are of accuracy.
+    """Scores each group of samples on pairs, with `low` and `high` of accuracy.
 
     Replicates and intervals are as in `score_pairs`. A group without a known truth has no row.
     """
@@ -237,7 +241,7 @@ class JudgeContrast:
     """Krippendorff's nominal alpha of these decisions; None if undefined."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the contrast with shares and differences in percent."""
+        """Writes shares and differences in percent."""
         return {
             **asdict(self),
             "p": None if np.isnan(self.p) else float(f"{self.p:.4g}"),
@@ -264,7 +268,7 @@ class Comparison:
     """Krippendorff's nominal alpha of all judges' decisions."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the comparison with shares in percent."""
+        """Writes shares in percent."""
         return {
             "shared": self.shared,
             "left_out": self.left_out,
@@ -336,11 +340,11 @@ def _order(verdicts: Verdicts) -> IntArray:
 
 
 def _decisions(verdicts: Verdicts) -> FloatArray:
-    """Returns the decisions of judges on each pair in each order; missing ones are NaN."""
-    orders, place = np.unique(_order(verdicts), return_inverse=True)
+    """Tabulates the decisions of judges on each pair in each order, NaN where missing."""
+    orders, column = np.unique(_order(verdicts), return_inverse=True)
     table = np.full((len(verdicts.setups), len(orders)), np.nan)
     decision = decisions(verdicts)
-    table[verdicts.setup, place] = np.where(decision > 0, decision, np.nan)
+    table[verdicts.setup, column] = np.where(decision > 0, decision, np.nan)
     return table
 
 
@@ -370,7 +374,7 @@ def _contrast(pair: tuple[int, int], verdicts: Verdicts, decided: FloatArray) ->
 
 
 def _contributions(accuracy: Terms, verdicts: Verdicts) -> FloatArray:
-    """Returns whether each pair is right; all judges have the same pairs, sorted."""
+    """Says whether each pair is right. All judges have the same pairs, sorted."""
     return np.round(accuracy.contributions(verdicts.clusters), 12)
 
 
@@ -379,7 +383,7 @@ def _interval(estimate: Estimate) -> Interval | None:
 
 
 def _alpha(decided: FloatArray) -> float | None:
-    """Returns Krippendorff's alpha; None if no two judges decided, or all decided the same."""
+    """Computes Krippendorff's alpha, or None if no two judges decided, or all alike."""
     counts = (decided[:, :, None] == [1, 2, 3]).sum(axis=0).astype(float)
     alpha = krippendorff_alpha(counts[counts.sum(axis=1) > 1], "nominal").value
     return None if np.isnan(alpha) else alpha

@@ -190,19 +190,19 @@ def _wins(stages: Floats, verdicts: Floats, ordered: bool) -> Floats:
 
     Both are means over the judge's repeats; NaN if the rater gave no stage, or no other rater did.
     """
-    others = stages[:, None, :]  # items, the rater left out, the remaining raters
-    is_compared = ~np.isnan(others) & ~np.eye(stages.shape[1], dtype=bool)
+    other_stages = stages[:, None, :]  # items, the rater left out, the remaining raters
+    is_compared = ~np.isnan(other_stages) & ~np.eye(stages.shape[1], dtype=bool)
 
     def loss(distances: Floats) -> Floats:
         each = distances**2 if ordered else (distances != 0).astype(float)
         total: Floats = np.where(is_compared, each, 0.0).sum(axis=-1)
         return total
 
-    rater_loss = loss(stages[:, :, None] - others)
+    rater_loss = loss(stages[:, :, None] - other_stages)
     highest = verdicts.shape[1]
     # An unscored repeat is no rater's label: on a scale it lies at the end that is farther away.
-    candidates = [stage - others for stage in range(1, highest + 1)]
-    candidates.append(np.maximum(np.maximum(others - 1, highest - others), 1))
+    candidates = [stage - other_stages for stage in range(1, highest + 1)]
+    candidates.append(np.maximum(np.maximum(other_stages - 1, highest - other_stages), 1))
     weights = np.column_stack([verdicts, 1 - verdicts.sum(axis=1)])
     wins = np.zeros((*stages.shape, 2))
     for weight, distances in zip(weights.T, candidates, strict=True):
@@ -214,8 +214,8 @@ def _wins(stages: Floats, verdicts: Floats, ordered: bool) -> Floats:
 
 
 def _test(wins: Floats, epsilon: float, clusters: Codes) -> _Test:
-    known = ~np.isnan(wins[:, 0])
-    rater, judge = wins[known].T
+    is_tested = ~np.isnan(wins[:, 0])
+    rater, judge = wins[is_tested].T
     gap = rater - judge
     if not len(gap):
         return _Test(0, np.nan, np.nan, np.nan)
@@ -224,6 +224,6 @@ def _test(wins: Floats, epsilon: float, clusters: Codes) -> _Test:
     elif np.ptp(gap) == 0:  # without variance t is infinite, and p its limit
         p = 0.0 if gap[0] < epsilon else 1.0
     else:
-        error, freedom = item_error(gap, grouped_codes(clusters, known))
+        error, freedom = item_error(gap, grouped_codes(clusters, is_tested))
         p = float(special.stdtr(freedom, (gap.mean() - epsilon) / error))
     return _Test(len(gap), float(judge.mean()), float(gap.mean()), p)

@@ -273,8 +273,8 @@ class _Sample:
         most = value + reach * (self.scale[1] - float(moved.min()) - value)
         reached = between(min(least, float(values.min())), max(most, float(values.max())))
         bounded = estimate(values, scale=reached)
-        others = (influence[~self.has_label] ** 2).sum()
-        half = float(t_quantile(freedom) * np.sqrt(others))
+        unlabelled_variance = (influence[~self.has_label] ** 2).sum()
+        half = float(t_quantile(freedom) * np.sqrt(unlabelled_variance))
         low = value - float(np.hypot(value - bounded.low, half))
         return low, value + float(np.hypot(bounded.high - value, half))
 
@@ -336,15 +336,15 @@ def _same_verdicts(shares: Floats, weights: Floats, codes: Codes) -> float:
     of which fewer than 5 labelled items are expected are one.
     """
     labelled_items = weights > 0
-    count, others = int(labelled_items.sum()), int((~labelled_items).sum())
-    if not count or not others:
+    count, unlabelled = int(labelled_items.sum()), int((~labelled_items).sum())
+    if not count or not unlabelled:
         return np.nan
-    rare = shares.mean(axis=0) * min(count, others) < 5
+    rare = shares.mean(axis=0) * min(count, unlabelled) < 5
     table = np.column_stack([shares[:, ~rare], shares[:, rare].sum(axis=1)])
     table = table[:, table.mean(axis=0) > 1e-12]
     if table.shape[1] < 2:
         return np.nan
-    contrast = weights - ~labelled_items / others
+    contrast = weights - ~labelled_items / unlabelled
     gaps = table - table.mean(axis=0)
     # In coordinates in which the verdicts of an item have unit variance.
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(gaps.T)))

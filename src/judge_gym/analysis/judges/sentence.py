@@ -60,9 +60,9 @@ def _answer(table: JudgeTable) -> str:
             f"No other setup has a verdict to compare with {reference(table)}. {_named(row)}: "
             f"{number}{constant and '; ' + constant}."
         )
-    others = [other for other in rows if other is not row]
-    tied = [other for other in others if other["standing"] in ("tied", "best")]
-    worse = [other for other in others if other["standing"] == "worse"]
+    rivals = [other for other in rows if other is not row]
+    tied = [other for other in rivals if other["standing"] in ("tied", "best")]
+    worse = [other for other in rivals if other["standing"] == "worse"]
     # Differences are from the compared setup with the best estimate, which has none.
     top = next(row for row in rows if row["difference"] is None and row["standing"] != "unknown")
     split = table["split"]
@@ -105,7 +105,7 @@ def _observed(table: JudgeTable, row: JudgeRow) -> str:
     measure = row["measures"].get(table["columns"][0]["name"]) if table["columns"] else None
     if quality is None or quality["method"] != "cross-fitted" or measure is None:
         return ""
-    expected, observed = (_plain(decider, one["value"]) for one in (quality, measure))
+    expected, observed = (_plain(decider, quantity["value"]) for quantity in (quality, measure))
     return "" if observed == expected else f"{observed} on these {measure['n']:,}"
 
 
@@ -170,8 +170,8 @@ def label_rates(table: JudgeTable, row: JudgeRow) -> str:
         first = f"{verbs[0]} {share(rates[0])} of {subject} {labels[0].casefold()}"
         second = f"{verbs[1]} {share(rates[1])} of {'what they' if people else subject}"
         return f"{first} and {second} {labels[1].casefold()}"
-    found = [f"{share(rate)} of “{label}”" for rate, label in zip(rates, labels, strict=True)]
-    return f"finds {' and '.join(found)}"
+    phrases = [f"{share(rate)} of “{label}”" for rate, label in zip(rates, labels, strict=True)]
+    return f"finds {' and '.join(phrases)}"
 
 
 def measured(decider: Decider, quantity: Quantity) -> str:

@@ -59,17 +59,17 @@ def setups_of(own: pd.DataFrame) -> list[Setup]:
             levels = [None if off else first[k] for k, off in zip(knobs, pattern, strict=True)]
             key = (first[JUDGE], *levels)
             parts[key] = parts.get(key, False) | same
-    whole = [key for key in parts if not any(_covers(key, other) for other in parts)]
+    complete_keys = [key for key in parts if not any(_covers(key, other) for other in parts)]
     usual = {knob: usual_level(own, knob) for knob in knobs}
-    names = _names(whole, knobs, usual)
-    made = []
-    for key, name in zip(whole, names, strict=True):
+    names = _names(complete_keys, knobs, usual)
+    setups = []
+    for key, name in zip(complete_keys, names, strict=True):
         masks = [mask for part, mask in parts.items() if part == key or _covers(part, key)]
         index = np.flatnonzero(np.logical_or.reduce(masks))
         named = dict(zip(knobs, key[1:], strict=True))
         authors = [str(author) for author in own["rubric.author"].iloc[index].unique()]
-        made.append(Setup(name, str(key[0]), named, ", ".join(sorted(authors)), index))
-    return sorted(made, key=lambda setup: setup.name)
+        setups.append(Setup(name, str(key[0]), named, ", ".join(sorted(authors)), index))
+    return sorted(setups, key=lambda setup: setup.name)
 
 
 def groups_as_setups(frame: pd.DataFrame, by: Sequence[str]) -> list[tuple[Levels, Setup]]:
@@ -85,8 +85,8 @@ def groups_as_setups(frame: pd.DataFrame, by: Sequence[str]) -> list[tuple[Level
 
 def _varied(own: pd.DataFrame) -> list[str]:
     """Returns the knobs that change a verdict and vary within some task."""
-    found = [varied_knobs(part) for _, part in own.groupby("task", observed=True)]
-    knobs = dict.fromkeys(knob for part in found for knob in part)
+    knobs_by_task = [varied_knobs(part) for _, part in own.groupby("task", observed=True)]
+    knobs = dict.fromkeys(knob for part in knobs_by_task for knob in part)
     return [knob for knob in knobs if not knob.startswith(NOT_ASKED)]
 
 
@@ -106,8 +106,10 @@ def _inactive(own: pd.DataFrame, knob: str) -> npt.NDArray[np.bool_]:
 
 def _traits(sample: Mapping[str, Any]) -> list[TaskTrait]:
     """Returns what the task of a sample is."""
-    given: list[TaskTrait] = ["given rubric"] if sample["rubric.author"] == "provided" else []
-    return [*given, "pairs" if sample["pair"] else "single texts"]
+    rubric_traits: list[TaskTrait] = (
+        ["given rubric"] if sample["rubric.author"] == "provided" else []
+    )
+    return [*rubric_traits, "pairs" if sample["pair"] else "single texts"]
 
 
 def _covers(part: Levels, whole: Levels) -> bool:
@@ -151,8 +153,8 @@ def _names(keys: Sequence[Levels], knobs: Sequence[str], usual: Mapping[str, Any
     """
     models = short_names(str(key[0]) for key in keys)
     ends = Counter(knob.rpartition(".")[2] for knob in knobs)
-    place = 1 + knobs.index(TEMPLATE) if TEMPLATE in knobs else 0
-    prompts = _prompt_names({key[place] for key in keys}) if place else {}
+    template_column = 1 + knobs.index(TEMPLATE) if TEMPLATE in knobs else 0
+    prompts = _prompt_names({key[template_column] for key in keys}) if template_column else {}
     names = []
     for model, *levels in keys:
         parts = [models[str(model)]]

@@ -88,8 +88,8 @@ def choice_part(items: Mapping[int, str]) -> Part:
 
 def _usual_answer(ids: Collection[int], answers: Mapping[int, str]) -> str:
     """Returns the most frequent answer of a cluster; empty if none of its items has one."""
-    given = [answers[id] for id in ids if id in answers]
-    return max(sorted(set(given)), key=given.count) if given else ""
+    cluster_answers = [answers[id] for id in ids if id in answers]
+    return max(sorted(set(cluster_answers)), key=cluster_answers.count) if cluster_answers else ""
 
 
 def _spread(count: int, shares: Mapping[str, float]) -> list[str]:
@@ -100,9 +100,9 @@ def _spread(count: int, shares: Mapping[str, float]) -> list[str]:
     """
     placed = dict.fromkeys(PARTS, 0)
     sequence: list[str] = []
-    for place in range(1, count + 1):
+    for position in range(1, count + 1):
         # The part that lacks most of what it should have by now; test first among equals.
-        due = {name: shares[name] * place - placed[name] for name in reversed(PARTS)}
+        due = {name: shares[name] * position - placed[name] for name in reversed(PARTS)}
         part = max(due, key=due.__getitem__)
         placed[part] += 1
         sequence.append(part)

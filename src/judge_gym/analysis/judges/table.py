@@ -127,9 +127,9 @@ def judge_table(
         positive: the positive one of two labels; by default one is proposed by its meaning.
         alt_test: how far a judge may be behind a rater whom it replaces.
     """
-    own = own_rows(frame)
-    setups = setups_of(own)
-    verdicts = of_setups(own, setups, people, preparation)
+    samples = own_rows(frame)
+    setups = setups_of(samples)
+    verdicts = of_setups(samples, setups, people, preparation)
     test, train = _parts(verdicts, parts)
     kind, weights = _leading_kind(verdicts, test), _unit_weights(verdicts, people)
     basis = None if kind is None else _Basis(verdicts, kind, test, train, loss, positive, weights)
@@ -143,7 +143,7 @@ def judge_table(
         _row(setup, index, verdicts, quantities, compared, basis)
         for index, setup in enumerate(setups)
     ]
-    sticky = _mark_sticky_repeats(own, setups, rows)
+    sticky = _mark_sticky_repeats(samples, setups, rows)
     repeating = [
         setup.name
         for index, (setup, row) in enumerate(zip(setups, rows, strict=True))
@@ -151,11 +151,11 @@ def judge_table(
     ]
     _mark_frontier(rows)
     rows.sort(key=lambda row: _rank(row, decider))
-    chosen = None if compared.chosen is None else setups[compared.chosen].name
+    chosen_name = None if compared.chosen is None else setups[compared.chosen].name
     raters = verdicts.raters["rater"].nunique()
     table: JudgeTable = {
         "sentence": "",
-        "chosen": chosen,
+        "chosen": chosen_name,
         "chosen_quality": _chosen_quality(compared, kind),
         "kind": kind,
         "measure": decider,
@@ -175,7 +175,7 @@ def judge_table(
         "simulated": simulated,
         "notes": [],
         "columns": _heads(columns, basis, decider),
-        "effects": _effects(own, setups, compared.terms, verdicts.clusters),
+        "effects": _effects(samples, setups, compared.terms, verdicts.clusters),
         "rows": rows,
     }
     if basis is not None and kind == "agreement":
@@ -293,11 +293,13 @@ class _Basis:
         units, labels = self._labels()
         concept = pd.factorize(np.array([self.verdicts.units[unit][0] for unit in units]))[0]
         positive = 1 if self.scale is None else self.scale.positive or 0
-        chosen = self.loss if decider == "loss" and self.loss is not None else decider
-        if chosen == "loss":
+        criterion = self.loss if decider == "loss" and self.loss is not None else decider
+        if criterion == "loss":
             return None
         weights = None if self.weights is None else self.weights[units]
-        return best_constant(chosen, labels, positive=positive, concepts=concept, weights=weights)
+        return best_constant(
+            criterion, labels, positive=positive, concepts=concept, weights=weights
+        )
 
     def quality(self, measure: Measure, compared: Mapping[int, Compared]) -> dict[int, Terms]:
         """Computes the terms of a measure of quality, by setup."""
@@ -473,13 +475,13 @@ def _compared(
     before = _shared(trained) if len(trained) == len(indexes) else units[:0]
     level = LEVEL
     if len(before):
-        learnt = sign * _matrix([_on_units(one, before) for one in trained], clusters)
+        learnt = sign * _matrix([_on_units(part, before) for part in trained], clusters)
         choice = choose(learnt, clusters[before], prices, margin)
         quality = terms[choice]
     else:
         choice = choose(values, codes, prices, margin)
-        chosen = cross_fitted(values, codes, prices, margin)
-        parts = [terms[index].on(chosen == index) for index in np.unique(chosen)]
+        fold_choices = cross_fitted(values, codes, prices, margin)
+        parts = [terms[index].on(fold_choices == index) for index in np.unique(fold_choices)]
         quality = _on_units(parts[0].joined(parts[1:]), units)
         # The folds may choose different setups, which at 95 % covers 88 to 93 %.
         level = _level(used, clusters)
@@ -512,7 +514,7 @@ def _compared(
 
 def _train_terms(basis: _Basis, name: str, indexes: Sequence[int]) -> list[Terms]:
     """Computes the deciding measure on train, for the setups that have it there."""
-    measure = next(one for one in registered() if one.name == name)
+    measure = next(candidate for candidate in registered() if candidate.name == name)
     terms = basis.quality(measure, basis.on_train)
     return [terms[index] for index in indexes if index in terms]
 
@@ -532,7 +534,7 @@ def _on_units(terms: Terms, units: IntArray) -> Terms:
 
 def _matrix(terms: Sequence[Terms], clusters: IntArray) -> FloatArray:
     """Puts the contributions of setups on the same units side by side."""
-    return np.column_stack([one.contributions(clusters) for one in terms])
+    return np.column_stack([column.contributions(clusters) for column in terms])
 
 
 def _price(price: Quantity | None) -> float:
@@ -557,24 +559,24 @@ def _effects(
     own: pd.DataFrame, setups: Sequence[Setup], column: Column, clusters: IntArray
 ) -> list[KnobEffect]:
     """Computes what each level of each varied knob does to quality, pair by pair of setups."""
-    known = [(setups[index], terms) for index, terms in column.items()]
+    setup_terms = [(setups[index], terms) for index, terms in column.items()]
     gaps: dict[tuple[str, Any, Any], list[pd.Series]] = {}
-    for knob in known[0][0].knobs if known else ():
+    for knob in setup_terms[0][0].knobs if setup_terms else ():
         base = usual_level(own, knob)
-        for (setup, terms), (other, usual) in permutations(known, 2):
+        for (setup, terms), (other, usual) in permutations(setup_terms, 2):
             differing = [name for name, level in setup.knobs.items() if level != other.knobs[name]]
             if setup.judge == other.judge and differing == [knob] and other.knobs[knob] == base:
                 units = _shared([terms, usual])
                 if not len(units):
                     continue
-                values = _matrix([_on_units(one, units) for one in (terms, usual)], clusters)
+                values = _matrix([_on_units(side, units) for side in (terms, usual)], clusters)
                 gap = pd.Series(values[:, 0] - values[:, 1], units)
                 gaps.setdefault((knob, setup.knobs[knob], base), []).append(gap)
     means = {key: pd.concat(pairs).groupby(level=0).mean() for key, pairs in gaps.items()}
     effects: list[KnobEffect] = []
     columns = {
-        place: Ratio.mean(mean.index.to_numpy(), mean.to_numpy(), SIGNED_SHARE)
-        for place, mean in enumerate(means.values())
+        cluster: Ratio.mean(mean.index.to_numpy(), mean.to_numpy(), SIGNED_SHARE)
+        for cluster, mean in enumerate(means.values())
     }
     together = _level(columns, clusters)
     for key, mean in means.items():
@@ -600,17 +602,17 @@ def _row(
     basis: _Basis | None,
 ) -> JudgeRow:
     of_setup = {name: column[index] for name, column in quantities.items()}
-    own = verdicts.rows[verdicts.setup == index]
+    setup_rows = verdicts.rows[verdicts.setup == index]
     other, kind = of_setup.pop("other", None), None if basis is None else basis.kind
     row: dict[str, Any] = {
         "setup": setup.name,
         "judge": setup.judge,
         "knobs": {knob: _plain(level) for knob, level in setup.knobs.items()},
         "rubric": setup.rubric,
-        "tags": sorted(map(str, own["tag"].unique())),
-        "items": int(own["evidence"].nunique()),
-        "verdicts": int(own["asked"].sum()),
-        "failed_calls": int((~own["asked"]).sum()),
+        "tags": sorted(map(str, setup_rows["tag"].unique())),
+        "items": int(setup_rows["evidence"].nunique()),
+        "verdicts": int(setup_rows["asked"].sum()),
+        "failed_calls": int((~setup_rows["asked"]).sum()),
         "on_frontier": None,
         "difference": compared.differences.get(index),
         "at_most_worse": compared.at_most_worse.get(index),
@@ -737,9 +739,9 @@ def _confusion(
     """Crosses verdicts and labels of the chosen setup."""
     if basis is None or basis.scale is None or compared.chosen is None:
         return None
-    chosen, stages = basis.on_test[compared.chosen], basis.scale.stages
-    tables = chosen.tables
-    weights = None if basis.weights is None else basis.weights[chosen.units]
+    chosen_setup, stages = basis.on_test[compared.chosen], basis.scale.stages
+    tables = chosen_setup.tables
+    weights = None if basis.weights is None else basis.weights[chosen_setup.units]
     shares = np.average(tables, axis=0, weights=weights)
     statuses = [name for name, row in zip(UNSCORED, shares[stages:], strict=True) if row.any()]
     rows = [*range(stages), *(stages + UNSCORED.index(name) for name in statuses)]
@@ -763,20 +765,20 @@ def _beside_people(
 ) -> _BesidePeople:
     """Computes what labels say of the chosen setup beyond its measures."""
     entries: _BesidePeople = {"rate": None, "length": None, "alt_test": []}
-    chosen = compared.chosen
-    if basis is None or basis.scale is None or chosen is None:
+    chosen_index = compared.chosen
+    if basis is None or basis.scale is None or chosen_index is None:
         return entries
     verdicts, scale = basis.verdicts, basis.scale
     labels = np.where(basis.test[:, None], basis.reference.labels, 0.0)
-    judged = judged_units(verdicts, chosen, scale, labels)
+    judged = judged_units(verdicts, chosen_index, scale, labels)
     if judged is not None:
-        name = setups[chosen].name
+        name = setups[chosen_index].name
         # Where all answers are known there is no rate to estimate.
         if basis.kind == "agreement" or np.isnan(judged.label).any():
             entries["rate"] = rate_of(name, judged, verdicts.clusters, scale, basis.weights)
         if basis.weights is not None:  # neither is a function of weighted sums
             return entries
-        entries["length"] = length_of(name, chosen, verdicts, judged, scale, basis.kind)
+        entries["length"] = length_of(name, chosen_index, verdicts, judged, scale, basis.kind)
     if basis.kind == "agreement" and basis.weights is None:
         tests = [
             replacement_test(setups[index].name, of_setup, verdicts, scale, epsilon)
@@ -788,22 +790,22 @@ def _beside_people(
 
 def _known_items(verdicts: Verdicts) -> int:
     """Counts the items with a known answer or labels."""
-    known = np.zeros(len(verdicts.rows), dtype=bool)
+    has_reference = np.zeros(len(verdicts.rows), dtype=bool)
     for reference in verdicts.references.values():
-        known |= ~np.isnan(reference.right)
-    return int(verdicts.rows.loc[known, "evidence"].nunique())
+        has_reference |= ~np.isnan(reference.right)
+    return int(verdicts.rows.loc[has_reference, "evidence"].nunique())
 
 
 def _split(verdicts: Verdicts, test: BoolArray, train: BoolArray, chosen_on: Part) -> SplitUse:
     """Counts the items with known answers or labels in each part of a split."""
-    known = np.zeros(len(verdicts.rows), dtype=bool)
+    has_reference = np.zeros(len(verdicts.rows), dtype=bool)
     for reference in verdicts.references.values():
-        known |= ~np.isnan(reference.right)
+        has_reference |= ~np.isnan(reference.right)
     evidence = verdicts.rows["evidence"]
     return {
         "chosen_on": chosen_on,
-        "choice": int(evidence[known & train].nunique()),
-        "test": int(evidence[known & test].nunique()),
+        "choice": int(evidence[has_reference & train].nunique()),
+        "test": int(evidence[has_reference & test].nunique()),
         "uses": 0,
     }
 

@@ -32,8 +32,8 @@ def abstention(samples: Samples) -> pd.DataFrame:
 def _row(panel: Verdicts, place: int) -> dict[str, float]:
     row: dict[str, float] = {}
     for name, cells in RATES.items():
-        found = mean_of_cells(panel, cells, SHARE, place)
-        row |= found.columns(name) | {"items": found.n}
+        mean = mean_of_cells(panel, cells, SHARE, place)
+        row |= mean.columns(name) | {"items": mean.n}
     mine = panel.setup == place if place != ALL_SETUPS else np.full(len(panel.setup), True)
     return row | {"n": int(mine.sum()), "effective_n": int((panel.mask[mine] != 0).sum())}
 

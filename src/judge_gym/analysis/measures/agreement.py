@@ -34,8 +34,8 @@ def rate(compared: Compared, measure: Rate | MeanOfRates, scale: Scale = SHARE) 
     if isinstance(measure, Rate):
         return Ratio(compared.units, *measure.by_item(tables), scale)
     parts = [single.by_item(tables) for single in measure.rates]
-    used = [place for place, (_, below) in enumerate(parts) if below.any()]
-    above, below = (np.column_stack([parts[place][end] for place in used]) for end in (0, 1))
+    used = [index for index, (_, below) in enumerate(parts) if below.any()]
+    above, below = (np.column_stack([parts[index][end] for index in used]) for end in (0, 1))
     return Ratio(compared.units, above, below, scale)
 
 

@@ -91,8 +91,8 @@ def _summary(data: Dataset, panel: Verdicts) -> Summary:
         f"{note_number(row['alpha'])}, ICC {note_number(row['icc'])}, means over judges; "
         f"{row['flagged']} cells to review"
     )
-    found = Estimate(row["sampling"], row["sampling_low"], row["sampling_high"], row["items"])
-    return Summary(found, note)
+    sampling = Estimate(row["sampling"], row["sampling_low"], row["sampling_high"], row["items"])
+    return Summary(sampling, note)
 
 
 def _pooled_variants(frame: pd.DataFrame) -> dict[str, str]:
@@ -113,8 +113,12 @@ def _rows(panel: Verdicts) -> list[dict[str, Any]]:
     judges = [estimates(place) | _agreements(panel, place) for place in range(panel.size[1])]
     together = estimates()
     for name in ("alpha", "icc"):
-        known = [one[name].value for one in judges if name in one and not np.isnan(one[name].value)]
-        together[name] = undefined(len(known), fmean(known) if known else np.nan)
+        values = [
+            judge_row[name].value
+            for judge_row in judges
+            if name in judge_row and not np.isnan(judge_row[name].value)
+        ]
+        together[name] = undefined(len(values), fmean(values) if values else np.nan)
     flagged = (_conflict(panel) >= REVIEW_FROM).sum(axis=0)
     rows = []
     for place, (judge, parts) in enumerate(
@@ -145,12 +149,12 @@ def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for panel in panels(frame.assign(variant=without_series(frame))):
         conflict = _conflict(panel)
-        known = ~np.isnan(conflict)
-        others = np.maximum(known.sum(axis=0) - known, 1)
-        usual = (np.nansum(conflict, axis=0) - np.nan_to_num(conflict)) / others
+        has_conflict = ~np.isnan(conflict)
+        other_judges = np.maximum(has_conflict.sum(axis=0) - has_conflict, 1)
+        usual = (np.nansum(conflict, axis=0) - np.nan_to_num(conflict)) / other_judges
         pairs = panel.scored // 2  # disjoint pairs are independent, all pairs are not
         p = special.bdtrc(np.round(np.nan_to_num(conflict) * pairs) - 1, pairs, usual)
-        for item, judge in np.argwhere(known).tolist():
+        for item, judge in np.argwhere(has_conflict).tolist():
             rows.append(
                 {
                     **panel.key,
@@ -163,10 +167,10 @@ def conflicting_cells(frame: pd.DataFrame) -> pd.DataFrame:
                 }
             )
     columns = [*CELL, "evidence", "conflict", "usual", "effective_n", "p", "q"]
-    found = pd.DataFrame(rows, columns=columns)
-    if len(found):
-        found["q"] = benjamini_hochberg(found["p"])
-    worst = found[found["conflict"] >= REVIEW_FROM]
+    table = pd.DataFrame(rows, columns=columns)
+    if len(table):
+        table["q"] = benjamini_hochberg(table["p"])
+    worst = table[table["conflict"] >= REVIEW_FROM]
     return worst.sort_values("conflict", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -175,8 +179,8 @@ def _conflict(panel: Verdicts) -> FloatArray:
     # Number the verdicts of a cell, so that each counts as a replicate of its own.
     apart = pd.Series(panel.cell).groupby(panel.cell).cumcount().to_numpy().astype(np.int64)
     cells = int(np.prod(panel.size))
-    found = replicate_conflict(Replicates(panel.cell, apart, panel.mask), items=cells)
-    return found.reshape(panel.size)
+    conflicts = replicate_conflict(Replicates(panel.cell, apart, panel.mask), items=cells)
+    return conflicts.reshape(panel.size)
 
 
 # --- independence of repeats ---------------------------------------------------------------------
@@ -195,13 +199,13 @@ def independence(frame: pd.DataFrame, *, notes_only: bool = False) -> pd.DataFra
         notes_only: whether only notes are needed. A test then ends as soon as it cannot warn, of
             which `p` and `holm` say no more than that.
     """
-    own = own_rows(frame)
-    same, rows = identical_texts(own), []
-    cell = own.groupby(CELL_OF_REPLICATES, observed=True).ngroup()
-    samples = own[["replicate", "mask", "repeats"]].assign(cell=cell)
+    without_swaps = own_rows(frame)
+    same, rows = identical_texts(without_swaps), []
+    cell = without_swaps.groupby(CELL_OF_REPLICATES, observed=True).ngroup()
+    samples = without_swaps[["replicate", "mask", "repeats"]].assign(cell=cell)
     first = samples.groupby("cell")["replicate"].transform("first")
     samples["again"] = samples["replicate"] != first
-    for key, part in samples.groupby([own[name] for name in CELL], observed=True):
+    for key, part in samples.groupby([without_swaps[name] for name in CELL], observed=True):
         if not part["again"].any():
             continue
         row = {**dict(zip(CELL, key, strict=True)), "identical": same.get(key, np.nan)}
@@ -211,14 +215,14 @@ def independence(frame: pd.DataFrame, *, notes_only: bool = False) -> pd.DataFra
             shares = _neighbours(part, list(map(str, key)), notes_only)
         rows.append(row | dict(zip(("neighbours", "shuffled", "p"), shares, strict=True)))
     columns = [*CELL, "identical", "repeats", "neighbours", "shuffled", "p"]
-    found = pd.DataFrame(rows, columns=columns).astype({"repeats": bool})
-    found["holm"] = among_known(holm, found["p"].astype(float))
-    texts = found["identical"] > REPEATED_FROM
-    reasons = [found["repeats"] & texts, found["repeats"], found["holm"] < WARN_BELOW]
-    found["note"] = np.select(reasons, [REPEATED_TEXTS, COLD, ALIKE], "")
-    counted = np.where(found.pop("repeats"), "one replicate", "replicates")
-    found.insert(list(found).index("neighbours"), "count as", counted)
-    return found
+    table = pd.DataFrame(rows, columns=columns).astype({"repeats": bool})
+    table["holm"] = among_known(holm, table["p"].astype(float))
+    texts = table["identical"] > REPEATED_FROM
+    reasons = [table["repeats"] & texts, table["repeats"], table["holm"] < WARN_BELOW]
+    table["note"] = np.select(reasons, [REPEATED_TEXTS, COLD, ALIKE], "")
+    counted = np.where(table.pop("repeats"), "one replicate", "replicates")
+    table.insert(list(table).index("neighbours"), "count as", counted)
+    return table
 
 
 def _neighbours(part: pd.DataFrame, key: list[str], notes_only: bool) -> tuple[float, float, float]:
@@ -232,7 +236,8 @@ def _neighbours(part: pd.DataFrame, key: list[str], notes_only: bool) -> tuple[f
     ends = np.split(masks, sizes.cumsum()[:-1])
     # Two replicates are neighbours in any order.
     tables = [
-        np.stack([one for one in ends if len(one) == size]) for size in np.unique(sizes[sizes > 2])
+        np.stack([replicates for replicates in ends if len(replicates) == size])
+        for size in np.unique(sizes[sizes > 2])
     ]
     pairs = sum(table[:, 1:].size for table in tables)
     if not pairs:
@@ -240,25 +245,37 @@ def _neighbours(part: pd.DataFrame, key: list[str], notes_only: bool) -> tuple[f
 
     def agreed(of: Sequence[np.ndarray]) -> np.ndarray:
         """Returns the numbers of equal neighbours, by draw."""
-        equal = [np.count_nonzero(one[..., 1:] == one[..., :-1], axis=(1, 2)) for one in of]
-        found: np.ndarray = np.sum(equal, axis=0)
-        return found
+        equal = [
+            np.count_nonzero(replicates[..., 1:] == replicates[..., :-1], axis=(1, 2))
+            for replicates in of
+        ]
+        counts: np.ndarray = np.sum(equal, axis=0)
+        return counts
 
-    rng, observed = seeded("neighbours", *key), int(agreed([one[None] for one in tables])[0])
+    rng, observed = (
+        seeded("neighbours", *key),
+        int(agreed([replicates[None] for replicates in tables])[0]),
+    )
     parts, above, step = [], 0, max(1, HELD // pairs)
     if notes_only:
         step = min(step, FEW_SHUFFLES)
     for low in range(0, SHUFFLES, step):
-        shuffled = [np.repeat(one[None], min(step, SHUFFLES - low), axis=0) for one in tables]
+        shuffled = [
+            np.repeat(replicates[None], min(step, SHUFFLES - low), axis=0) for replicates in tables
+        ]
         for places in zip(*shuffled, strict=True):
-            for place in places:
-                rng.permuted(place, axis=-1, out=place)
+            for block in places:
+                rng.permuted(block, axis=-1, out=block)
         parts.append(agreed(shuffled))
         above += int((parts[-1] >= observed).sum())
         if notes_only and 1 + above >= WARN_BELOW * (1 + SHUFFLES):
             break
-    drawn = np.concatenate(parts)
-    return observed / pairs, float(drawn.mean()) / pairs, (1 + above) / (1 + len(drawn))
+    shuffled_counts = np.concatenate(parts)
+    return (
+        observed / pairs,
+        float(shuffled_counts.mean()) / pairs,
+        (1 + above) / (1 + len(shuffled_counts)),
+    )
 
 
 # --- variances -----------------------------------------------------------------------------------
@@ -273,7 +290,7 @@ def _variances(panel: Verdicts) -> dict[str, FloatArray]:
 
     def within(keys: pd.DataFrame) -> FloatArray:
         cells = int(np.prod(panel.size))
-        return pooled_variance(place, keys, cell, cells).reshape(panel.size)
+        return pooled_variance(position, keys, cell, cells).reshape(panel.size)
 
     def distinct(keys: pd.DataFrame) -> IntArray:
         """Returns the number of distinct keys by judge."""
@@ -281,16 +298,16 @@ def _variances(panel: Verdicts) -> dict[str, FloatArray]:
 
     scored = panel.mask != 0
     rows, cell, judge = panel.rows[scored], panel.cell[scored], panel.setup[scored]
-    place = positions(rows)
-    asked = rows[["rubric", "flipped"]].assign(cell=cell)
+    position = positions(rows)
+    request = rows[["rubric", "flipped"]].assign(cell=cell)
     # Variance over replicates is within a series: a retest repeats the displays of the first.
-    total = within(asked.assign(series=rows["series"]))
-    same = asked.assign(display=rows["display"])
-    shown = np.bincount(judge, rows["display"] < 0, panel.size[1]) == 0
+    total = within(request.assign(series=rows["series"]))
+    same = request.assign(display=rows["display"])
+    has_no_display = np.bincount(judge, rows["display"] < 0, panel.size[1]) == 0
     # Some judges may have been retested, others not.
     retested = distinct(rows[["series"]].assign(judge=judge)) > 1
-    known = shown & (retested | (distinct(same) == distinct(asked)))
-    sampling = np.where(known, within(same), np.nan)
+    is_comparable = has_no_display & (retested | (distinct(same) == distinct(request)))
+    sampling = np.where(is_comparable, within(same), np.nan)
     return {"jitter": total, "sampling": sampling, "display": total - sampling}
 
 
@@ -301,17 +318,17 @@ def _agreements(panel: Verdicts, judge: int) -> dict[str, Estimate]:
     if not scored.any():
         return {}
     repeated = np.bincount(item, minlength=len(panel.clusters)) > 1
-    place = positions(panel.rows[scored]) if panel.ordinal else panel.mask[scored]
-    stages = place * (panel.n_stages - 1) if panel.ordinal else place
+    position = positions(panel.rows[scored]) if panel.ordinal else panel.mask[scored]
+    stages = position * (panel.n_stages - 1) if panel.ordinal else position
     # The replicates of an item are not independent: each of its stages counts once.
     once = np.unique(np.column_stack([item, np.round(stages)]), axis=0)
     counts = np.unique(once[:, 1], return_counts=True)[1]
     level: Level = "ordinal" if panel.ordinal else "nominal"
     statistics: dict[str, tuple[Statistic, IntArray | None]] = {
-        "alpha": (_alpha(item, np.round(place, 9), level, panel.clusters), None)
+        "alpha": (_alpha(item, np.round(position, 9), level, panel.clusters), None)
     }
     if panel.ordinal:
-        statistics["icc"] = (_icc(place, item), panel.clusters[repeated])
+        statistics["icc"] = (_icc(position, item), panel.clusters[repeated])
     labels, alike = tuple(counts.tolist()), float(counts.max() / counts.sum())
     return {
         name: estimate(statistic._replace(labels=labels, alike=alike), clusters, scale=KAPPA)
@@ -321,10 +338,10 @@ def _agreements(panel: Verdicts, judge: int) -> dict[str, Estimate]:
 
 
 def _columns(parts: dict[str, Estimate]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    columns: dict[str, float] = {}
     for name in ("jitter", "display", "sampling", "alpha", "icc"):
-        found |= parts.get(name, undefined()).columns(name)
-    return found
+        columns |= parts.get(name, undefined()).columns(name)
+    return columns
 
 
 def _icc(values: FloatArray, item: IntArray) -> Statistic:
@@ -336,9 +353,9 @@ def _icc(values: FloatArray, item: IntArray) -> Statistic:
     rows = np.column_stack([np.ones(len(n)), n, n**2, n * mean, n * mean**2, within])
 
     def correlation(sums: FloatArray) -> FloatArray:
-        items, total, squares, whole, means, rest = np.moveaxis(sums, -1, 0)
+        items, total, squares, sums_of_items, means, rest = np.moveaxis(sums, -1, 0)
         size = ratio(total - ratio(squares, total), items - 1)
-        between = ratio(means - ratio(whole**2, total), items - 1)
+        between = ratio(means - ratio(sums_of_items**2, total), items - 1)
         inside = ratio(rest, total - items)
         spread = between + (size - 1) * inside
         return ratio(between - inside, np.where(spread > 1e-15, spread, 0.0))

@@ -29,8 +29,8 @@ def disagreement(verdicts: Verdicts) -> Mapping[int, Terms]:
     counts = scored.groupby(["setup", *key, "mask"]).size().rename("share")
     shares = (counts / counts.groupby(level=["setup", *key]).transform("sum")).reset_index()
     shares["all"] = shares.groupby([*key, "mask"])["share"].transform("sum")
-    others = shares.groupby(key)["setup"].transform("nunique") - 1
+    other_setups = shares.groupby(key)["setup"].transform("nunique") - 1
     alike = shares["share"] * (shares["all"] - shares["share"])
-    shares["equal"] = alike / others.where(others > 0)
+    shares["equal"] = alike / other_setups.where(other_setups > 0)
     equal = shares.dropna().groupby(["setup", "unit"])["equal"].sum()
     return dict(split(1 - equal))

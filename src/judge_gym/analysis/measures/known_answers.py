@@ -19,7 +19,7 @@ RowValues = Callable[[Verdicts], FloatArray]
 
 
 def known_answers(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
-    """Returns how often each group of samples is right, as the measure `exact` says it.
+    """Computes how often each group of samples is right, by the measure `exact`.
 
     The interval is wider where there are many draws of rubrics. A group without a known answer has
     no row; one whose calls all failed has a row without a mean.
@@ -33,7 +33,7 @@ def known_answers(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame
 
 
 def right_verdicts(verdicts: Verdicts) -> FloatArray:
-    """Says by row how right a verdict is; one without a score is not."""
+    """Says by row how right a verdict is, which one without a score never is."""
     reference = verdicts.references.get("accuracy")
     return np.full(len(verdicts.rows), np.nan) if reference is None else reference.right
 
@@ -73,8 +73,8 @@ def _judges_of_panels(data: Dataset, column: str) -> tuple[Verdicts, dict[Any, l
 
     Returns their verdicts, and the numbers of the setups of each panel.
     """
-    own = own_singles(data.frame)
-    rows = own[own[column].notna()]
+    samples = own_singles(data.frame)
+    rows = samples[samples[column].notna()]
     groups = groups_as_setups(rows, CELL)
     of_panel: dict[Any, list[int]] = {}
     for number, (key, _) in enumerate(groups):

@@ -13,9 +13,9 @@ from judge_gym.analysis.verdicts import Verdicts
 def mean_by_setup(verdicts: Verdicts, values: pd.Series, scale: Scale = SHARE) -> dict[int, Terms]:
     """Averages a value of answers over repeats, with equal weight of a pair's orders."""
     rows = verdicts.rows
-    asked = rows["asked"].to_numpy() & values.notna().to_numpy()
-    by = [verdicts.setup[asked], rows["unit"][asked], rows["flipped"][asked]]
-    by_order = values[asked].astype(float).groupby(by).mean()
+    has_value = rows["asked"].to_numpy() & values.notna().to_numpy()
+    by = [verdicts.setup[has_value], rows["unit"][has_value], rows["flipped"][has_value]]
+    by_order = values[has_value].astype(float).groupby(by).mean()
     return dict(split(by_order.groupby(level=[0, 1]).mean(), scale=scale))
 
 
@@ -27,6 +27,6 @@ def split(
     bottoms = np.ones(len(above)) if below is None else below.to_numpy(dtype=float)
     setup, unit = (above.index.get_level_values(level).to_numpy() for level in (0, 1))
     for index in np.unique(setup):
-        own = setup == index
-        if bottoms[own].any():
-            yield int(index), Ratio(unit[own], tops[own], bottoms[own], scale)
+        of_setup = setup == index
+        if bottoms[of_setup].any():
+            yield int(index), Ratio(unit[of_setup], tops[of_setup], bottoms[of_setup], scale)

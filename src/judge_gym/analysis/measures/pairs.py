@@ -32,7 +32,7 @@ def observations(verdicts: Verdicts) -> pd.DataFrame:
     """Puts the orders of each observation of a pair together: sum, right, decisions and orders."""
     reference = verdicts.references.get("accuracy")
     labels = np.zeros((len(verdicts.rows), 1)) if reference is None else reference.labels
-    known = labels.sum(axis=1) > 0
+    has_label = labels.sum(axis=1) > 0
     truth, decision = labels.argmax(axis=1) + 1, decisions(verdicts)
     rows = verdicts.rows.assign(
         setup=verdicts.setup,
@@ -40,7 +40,7 @@ def observations(verdicts: Verdicts) -> pd.DataFrame:
         # A true tie has no opposite.
         balance=1 * (decision == truth) - 1 * ((decision == 3 - truth) & (decision > 0)),
         decision=decision,
-    )[known]
+    )[has_label]
     groups = rows.groupby(OBSERVATION, observed=True, dropna=False)
     table: pd.DataFrame = groups.agg(
         balance=("balance", "sum"),

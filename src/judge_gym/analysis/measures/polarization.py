@@ -33,15 +33,15 @@ from judge_gym.analysis.verdicts import (
 
 
 def divergence(shares: FloatArray) -> FloatArray:
-    """Returns the Jensen-Shannon divergence of the judges, in bits.
+    """Computes the Jensen-Shannon divergence of the judges, in bits.
 
     >>> divergence(np.array([[1.0, 0.0], [0.0, 1.0]])).item()
     1.0
     """
     judges = shares.shape[-2]
     mixed = np.einsum("...js->...s", shares) / judges
-    found: FloatArray = _entropy(mixed) - np.einsum("...j->...", _entropy(shares)) / judges
-    return np.maximum(found, 0.0)
+    excess: FloatArray = _entropy(mixed) - np.einsum("...j->...", _entropy(shares)) / judges
+    return np.maximum(excess, 0.0)
 
 
 def _entropy(shares: FloatArray) -> FloatArray:
@@ -52,22 +52,22 @@ def _entropy(shares: FloatArray) -> FloatArray:
 
 
 def scaled_divergence(shares: FloatArray) -> FloatArray:
-    """Returns the divergence over log2 of judges or stages, whichever are fewer."""
+    """Divides the divergence by log2 of judges or stages, whichever are fewer."""
     return divergence(shares) / log2(min(shares.shape[-2:]))
 
 
 def lone_divergence(shares: FloatArray) -> FloatArray:
-    """Returns the divergence of each judge from the mean of the others."""
+    """Computes the divergence of each judge from the mean of the others."""
     judges = shares.shape[-2]
-    others = (np.einsum("...js->...s", shares)[..., None, :] - shares) / (judges - 1)
-    others = np.maximum(others, 0.0)
+    other_shares = (np.einsum("...js->...s", shares)[..., None, :] - shares) / (judges - 1)
+    other_shares = np.maximum(other_shares, 0.0)
     # As `divergence` of both, without a copy that holds both.
-    each = (_entropy(shares) + _entropy(others)) / 2
-    return np.maximum(_entropy((shares + others) / 2) - each, 0.0)
+    each = (_entropy(shares) + _entropy(other_shares)) / 2
+    return np.maximum(_entropy((shares + other_shares) / 2) - each, 0.0)
 
 
 def wasserstein(shares: FloatArray) -> FloatArray:
-    """Returns the Wasserstein-1 distance on the scale from 0 to 1, mean over pairs of judges.
+    """Computes the Wasserstein-1 distance from 0 to 1, mean over pairs of judges.
 
     >>> wasserstein(np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])).item()
     0.5
@@ -76,8 +76,8 @@ def wasserstein(shares: FloatArray) -> FloatArray:
     ranked = np.sort(shares.cumsum(axis=-1), axis=-2)
     # In a sorted list, the gaps between all pairs sum to the values weighted by their ranks.
     weights = (2 * np.arange(judges) - judges + 1) / max(1, judges * (judges - 1) // 2)
-    found: FloatArray = np.einsum("...js,j->...", ranked[..., :-1], weights) / (stages - 1)
-    return found
+    distances: FloatArray = np.einsum("...js,j->...", ranked[..., :-1], weights) / (stages - 1)
+    return distances
 
 
 # --- the metric ----------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def wasserstein(shares: FloatArray) -> FloatArray:
 
 @once_per_slice
 def panel_null(panel: Verdicts) -> PermutationNull:
-    """Returns P, each judge against the others and, for ordered stages, Wasserstein-1."""
+    """Computes P, each judge against the others and, for ordered stages, Wasserstein-1."""
     measures = {"p": scaled_divergence, "lone": lone_divergence}
     if panel.ordinal:
         measures["wasserstein"] = wasserstein
@@ -93,7 +93,7 @@ def panel_null(panel: Verdicts) -> PermutationNull:
 
 
 def compared_panels(data: Dataset) -> Sequence[Verdicts]:
-    """Returns the panels in which judges are compared.
+    """Selects the panels in which judges are compared.
 
     Where replicates repeat each other and a retest series exists, series are pooled: then the
     verdicts of different series are the ones that were drawn anew.
@@ -105,7 +105,7 @@ def compared_panels(data: Dataset) -> Sequence[Verdicts]:
 
 
 def polarization(samples: Samples) -> pd.DataFrame:
-    """Returns P of each panel: raw, above chance, and as the unbiased squared distance.
+    """Estimates P of each panel: raw, above chance, and as the unbiased squared distance.
 
     `above` is raw P minus its expectation by chance, item by item, with an interval over items; it
     holds for this number of samples. `holm` corrects the p-value over panels. `distance` is
@@ -113,8 +113,8 @@ def polarization(samples: Samples) -> pd.DataFrame:
     too. From five draws of rubrics on, intervals cover the draws, and the distance generalises
     beyond the rubrics drawn.
     """
-    found = pd.DataFrame([_row(panel) for panel in compared_panels(Dataset.of(samples))])
-    return found.assign(holm=among_known(holm, found["p_value"]))
+    table = pd.DataFrame([_row(panel) for panel in compared_panels(Dataset.of(samples))])
+    return table.assign(holm=among_known(holm, table["p_value"]))
 
 
 @once_per_slice
@@ -139,9 +139,9 @@ def _row(panel: Verdicts) -> dict[str, Any]:
 def _summary(data: Dataset, panel: Verdicts) -> Summary:
     """Summarises P above chance, with raw P in the note."""
     row = _row(panel)
-    found = Estimate(row["above"], row["low"], row["high"], row["items"])
+    excess = Estimate(row["above"], row["low"], row["high"], row["items"])
     if not row["items"]:
-        return Summary(found, TOO_FEW_JUDGES)
+        return Summary(excess, TOO_FEW_JUDGES)
     tested = "one verdict per cell cannot be compared with chance"
     if row["draws"]:
         tested = f"p {row['p_value']:.3f} ({row['draws']} draws)"
@@ -150,33 +150,33 @@ def _summary(data: Dataset, panel: Verdicts) -> Summary:
         f"{tested}; squared distance {note_number(row['distance'])}; "
         f"measures {row['measures']}; {row['dropped']} items dropped"
     )
-    return Summary(found, note)
+    return Summary(excess, note)
 
 
 def pairwise(samples: Samples) -> pd.DataFrame:
-    """Returns P against chance and the distance of every two judges of each panel."""
+    """Estimates P against chance and the distance of every two judges of each panel."""
     rows = []
     for panel in compared_panels(Dataset.of(samples)):
         pairs = list(combinations(range(len(panel.setups)), 2))
         null = partial(permutation_null, statistics={"p": scaled_divergence}, panels=len(pairs))
-        for place, (one, other) in enumerate(pairs):
-            pair = panel.of(one, other)
+        for number, (first, other) in enumerate(pairs):
+            pair = panel.of(first, other)
             items = int(pair.complete.sum())
             rows.append(
                 {
                     **panel.key,
                     "measures": _measures(pair),
-                    "judge": panel.setups[one],
+                    "judge": panel.setups[first],
                     "other": panel.setups[other],
                     **_against_chance(pair, null),
-                    **_distance(panel, partial(_of_pair, place)),
+                    **_distance(panel, partial(_of_pair, number)),
                     "items": items,
                     "dropped": len(panel.units) - items,
                     **pair.rates,
                 }
             )
-    found = pd.DataFrame(rows)
-    return found.assign(q=among_known(benjamini_hochberg, found["p_value"])) if rows else found
+    table = pd.DataFrame(rows)
+    return table.assign(q=among_known(benjamini_hochberg, table["p_value"])) if rows else table
 
 
 def _measures(panel: Verdicts) -> str:
@@ -188,24 +188,24 @@ def _of_pair(place: int, panel: Verdicts) -> FloatArray:
 
 
 def distance_columns(panel: Verdicts) -> dict[str, float]:
-    """Returns the mean squared distance over pairs of judges, with its interval over items."""
+    """Averages the squared distance over pairs of judges, with its interval over items."""
     return _distance(panel, _mean_of_pairs)
 
 
 def _mean_of_pairs(panel: Verdicts) -> FloatArray:
-    """Returns by item the mean over pairs; NaN if a pair has no distance."""
+    """Averages over pairs by item, NaN if a pair has no distance."""
     pairs = panel.distances.shape[1]
     mean: FloatArray = panel.distances.sum(axis=1) / (pairs or np.nan)
     return mean
 
 
 def _distance(panel: Verdicts, values: Callable[[Verdicts], FloatArray]) -> dict[str, float]:
-    found = mean_over_items(panel, values)
-    return {**found.columns("distance"), "distance_items": found.n}
+    mean = mean_over_items(panel, values)
+    return {**mean.columns("distance"), "distance_items": mean.n}
 
 
 def excess_by_item(panel: Verdicts, null: PermutationNull, name: str) -> FloatArray:
-    """Returns by item how far a measure lies above chance; NaN if a judge has no score."""
+    """Computes by item how far a measure lies above chance, NaN if a judge has no score."""
     above = null.excess(name)
     values = np.full((len(panel.units), *above.shape[1:]), np.nan)
     values[panel.complete] = above
@@ -235,9 +235,9 @@ def _mean(values: FloatArray | None) -> float:
 
 
 def _replicates(panel: Verdicts) -> float:
-    """Returns the mean number of scored verdicts of the cells that have any."""
-    held = panel.scored[panel.scored > 0]
-    return float(held.mean()) if held.size else 0.0
+    """Averages the number of scored verdicts over the cells that have any."""
+    counts = panel.scored[panel.scored > 0]
+    return float(counts.mean()) if counts.size else 0.0
 
 
 def divergent_pairs(frame: pd.DataFrame) -> pd.DataFrame:
@@ -247,12 +247,12 @@ def divergent_pairs(frame: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for panel in panels(frame, ["concept", "pool", "variant"]):
-        for one, other in combinations(range(len(panel.setups)), 2):
-            both = (panel.scored[:, [one, other]] > 0).all(axis=1)
-            names = {"judge": panel.setups[one], "other": panel.setups[other]}
-            p = _mean(divergence(panel.shares[both][:, [one, other]]))
+        for first, other in combinations(range(len(panel.setups)), 2):
+            both = (panel.scored[:, [first, other]] > 0).all(axis=1)
+            names = {"judge": panel.setups[first], "other": panel.setups[other]}
+            p = _mean(divergence(panel.shares[both][:, [first, other]]))
             rows.append({**panel.key, **names, "p": p})
     by = ["concept", "pool", "judge", "other"]
-    found = pd.DataFrame(rows, columns=[*by, "p"]).dropna(subset="p")
-    mean = found.groupby(by)[["p"]].mean().reset_index()
+    table = pd.DataFrame(rows, columns=[*by, "p"]).dropna(subset="p")
+    mean = table.groupby(by)[["p"]].mean().reset_index()
     return mean.sort_values("p", ascending=False, ignore_index=True)

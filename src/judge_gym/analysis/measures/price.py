@@ -1,4 +1,4 @@
-"""What a verdict costs, in money and in time; both orders of a pair are one verdict."""
+"""What a verdict costs, in money and in time, where both orders of a pair are one verdict."""
 
 from collections.abc import Mapping
 
@@ -50,5 +50,5 @@ def _sums_over_orders(verdicts: Verdicts, name: str) -> pd.Series:
     rubrics = once.groupby("setup")[f"rubric_{name}"].sum()
     units = sums.groupby(level=0).transform("size")
     shared = rubrics.reindex(sums.index.get_level_values(0)).to_numpy()
-    whole: pd.Series = (sums + shared / units).dropna()
-    return whole
+    price: pd.Series = (sums + shared / units).dropna()
+    return price

@@ -43,7 +43,7 @@ class RankCorrelation(NamedTuple):
 
 
 def mean_stage(verdict: Floats, stages: int) -> Floats:
-    """Averages each item's stages (from 1 on) over scored verdicts; NaN where there are none."""
+    """Averages each item's stages (from 1 on) over scored verdicts, NaN where there are none."""
     scored = verdict[:, :stages]
     total = scored.sum(axis=1)
     mean: Floats = np.full(len(verdict), np.nan)
@@ -126,16 +126,16 @@ def among_people(
     used = np.full(items, False)
     for rater in range(raters):
         shared = rated[:, rater] & (counts > 1)
-        others = np.full(items, np.nan)
-        others[shared] = (totals - ratings[:, rater])[shared] / (counts - 1)[shared]
-        own = _correlate(ratings[:, rater], others, codes, kind)
-        if shared.sum() < MIN_RATER_ITEMS or np.isnan(own.value):
+        other_mean = np.full(items, np.nan)
+        other_mean[shared] = (totals - ratings[:, rater])[shared] / (counts - 1)[shared]
+        correlation = _correlate(ratings[:, rater], other_mean, codes, kind)
+        if shared.sum() < MIN_RATER_ITEMS or np.isnan(correlation.value):
             continue
         used |= shared
         weights.append(float(shared.sum()))
-        ours.append(own)
+        ours.append(correlation)
         if judge is not None:
-            theirs.append(_correlate(judge, others, codes, kind))
+            theirs.append(_correlate(judge, other_mean, codes, kind))
     if not weights:
         return None
     people = RankCorrelation(_average(ours, weights, used, codes), 0)
@@ -159,22 +159,22 @@ def _average(
 
 
 def _correlate(x: Floats, y: Floats, codes: Codes, kind: Correlation) -> Jackknife:
-    """Correlates where both have a value; `codes` number the clusters of all items from 0 on."""
+    """Correlates where both have a value. `codes` number the clusters of all items from 0 on."""
     complete = ~np.isnan(x) & ~np.isnan(y)
     sizes = cluster_sums(complete.astype(float), codes)
     if not complete.any():
         return Jackknife(np.nan, np.full(len(sizes), np.nan), sizes)
     order = np.flatnonzero(complete)[np.argsort(codes[complete], kind="stable")]
     products = _tau_sums if kind == "tau_b" else _rank_sums
-    whole, without = products(x[order].round(DIGITS), y[order].round(DIGITS), codes[order])
-    value = _ratio(whole)
+    all_products, without = products(x[order].round(DIGITS), y[order].round(DIGITS), codes[order])
+    value = _ratio(all_products)
     values = np.full(len(sizes), value)  # a cluster without complete items changes nothing
     values[np.unique(codes[order])] = _ratio(without)
     return Jackknife(float(value), values, sizes)
 
 
 def _ratio(sums: Floats) -> Floats:
-    """Maps (xy, xx, yy) in the first axis to the correlation; NaN where a side has no spread."""
+    """Maps (xy, xx, yy) in the first axis to the correlation, NaN where a side has no spread."""
     spread = sums[1] * sums[2]
     ratio: Floats = np.full(np.shape(spread), np.nan)
     np.divide(sums[0], np.sqrt(np.maximum(spread, 0.0)), out=ratio, where=spread > 0.5)
@@ -195,8 +195,8 @@ def _tau_sums(x: Floats, y: Floats, codes: Codes) -> tuple[Floats, Floats]:
     by_cluster = np.add.reduceat(rows[:, cells.cell] * cells.times, starts, axis=1)
     if len(starts) < len(cells.cell):
         by_cluster -= _within_clusters(cells) / 2
-    whole = rows @ cells.items / 2
-    return whole, whole[:, None] - by_cluster
+    total = rows @ cells.items / 2
+    return total, total[:, None] - by_cluster
 
 
 def _within_clusters(cells: "_Cells") -> Floats:
@@ -204,14 +204,14 @@ def _within_clusters(cells: "_Cells") -> Floats:
     starts = _starts(cells.cluster)
     sizes = np.diff([*starts, len(cells.cell)])
     totals = np.zeros((3, len(starts)))
-    for place in np.flatnonzero(sizes > 1):
-        own = slice(starts[place], starts[place] + sizes[place])
-        cell, times = cells.cell[own], cells.times[own]
+    for cluster in np.flatnonzero(sizes > 1):
+        span = slice(starts[cluster], starts[cluster] + sizes[cluster])
+        cell, times = cells.cell[span], cells.times[span]
         x, y = cells.x[cell], cells.y[cell]
         for block in _blocks(len(cell), len(cell)):
             signs = np.sign(x[block, None] - x), np.sign(y[block, None] - y)
             for kind, product in enumerate(_pair_products(*signs)):
-                totals[kind, place] += times[block] @ product @ times
+                totals[kind, cluster] += times[block] @ product @ times
     return totals
 
 
@@ -298,10 +298,10 @@ def _blocks(rows: int, columns: int) -> Iterator[slice]:
 
 
 def _numbered(clusters: Codes | None, items: int) -> Codes:
-    """Numbers clusters from 0 on; by default, each item is its own."""
+    """Numbers clusters from 0 on. By default, each item is its own."""
     return np.arange(items) if clusters is None else np.unique(clusters, return_inverse=True)[1]
 
 
 def _starts(codes: Codes) -> npt.NDArray[np.intp]:
-    """Returns where each cluster begins among sorted codes."""
+    """Finds where each cluster begins among sorted codes."""
     return np.flatnonzero(np.diff(codes, prepend=-1))

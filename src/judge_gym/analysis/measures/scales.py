@@ -38,14 +38,14 @@ class Loss(NamedTuple):
 
 
 def scale_of(stages: int, ordered: bool) -> Scale:
-    """Names the scale of a rubric; two stages are binary, whether they are ordered or not."""
+    """Names the scale of a rubric. Two stages are binary, whether they are ordered or not."""
     if stages == 2:
         return "binary"
     return "ordinal" if ordered else "nominal"
 
 
 def propose_positive(labels: Sequence[str]) -> str | None:
-    """Proposes the positive one of two labels by its meaning; None if neither is known.
+    """Proposes the positive one of two labels by its meaning, or None if neither is known.
 
     >>> propose_positive(["Fail", "Pass"])
     'Pass'

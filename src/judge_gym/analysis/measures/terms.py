@@ -41,7 +41,7 @@ class Terms(Protocol):
         """The measure."""
 
     def estimate(self, clusters: IntArray, level: float = LEVEL) -> Estimate:
-        """Estimates the measure; `clusters` has the cluster of every unit."""
+        """Estimates the measure, where `clusters` has the cluster of every unit."""
 
     def contributions(self, clusters: IntArray) -> FloatArray:
         """Spreads the measure over its units: their mean is the value, their spread its error."""
@@ -50,7 +50,7 @@ class Terms(Protocol):
         """Selects rows."""
 
     def weighted(self, weights: FloatArray) -> Self | None:
-        """Weights rows, of which some were more likely to be drawn; None if it cannot."""
+        """Weights rows, of which some were more likely to be drawn, or gives None if it cannot."""
 
     def joined(self, others: Sequence[Self]) -> Self:
         """Puts the rows of several setups together, each unit of one of them."""
@@ -58,7 +58,7 @@ class Terms(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """A ratio of sums over units; of a mean, the denominators are 1."""
+    """A ratio of sums over units, where the denominators of a mean are 1."""
 
     units: IntArray
     above: FloatArray
@@ -68,7 +68,7 @@ class Ratio:
 
     @classmethod
     def mean(cls, units: IntArray, values: FloatArray, scale: Scale) -> "Ratio":
-        """Makes the mean of a value per unit; of the scale `MEDIAN`, the median."""
+        """Makes the mean of a value per unit, or the median on the scale `MEDIAN`."""
         return cls(units, values, np.ones(len(values)), scale)
 
     @property
@@ -86,7 +86,7 @@ class Ratio:
         return estimate(self.above, codes, scale=self.scale, below=below, level=level)
 
     def contributions(self, clusters: IntArray) -> FloatArray:
-        """Linearises the ratio; of a median, whether a unit is above it."""
+        """Linearises the ratio. Units contribute to a median by whether they are above it."""
         if self.scale is MEDIAN:
             return np.asarray(self.above > np.median(self.above), dtype=float)
         linear = linearised(self.above, self.below, self.scale)
@@ -101,7 +101,7 @@ class Ratio:
         return replace(self, units=self.units[rows], above=self.above[rows], below=self.below[rows])
 
     def weighted(self, weights: FloatArray) -> "Ratio | None":
-        """Weights numerators and denominators; of a median there is no such version."""
+        """Weights numerators and denominators. A median has no such version."""
         if self.scale is MEDIAN:
             return None
         above, below = (self.above.T * weights).T, (self.below.T * weights).T

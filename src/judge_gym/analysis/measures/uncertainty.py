@@ -16,7 +16,7 @@ from judge_gym.analysis.verdicts import (
 
 
 def uncertainty(samples: Samples) -> pd.DataFrame:
-    """Returns the uncertainty gap and the mean subset size of each judge, and of `all`.
+    """Estimates the uncertainty gap and the mean subset size of each judge, and of `all`.
 
     Columns: task, variant, judge, `gap`, `gap_low`, `gap_high`, `size`, `size_low`, `size_high`,
     items, dropped (no scored verdict), effective_n and rates.

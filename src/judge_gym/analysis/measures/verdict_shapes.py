@@ -18,7 +18,7 @@ CONFIDENCE = ["confidence", "confidence_low", "confidence_high"]
 
 
 def shapes(rows: pd.DataFrame) -> np.ndarray:
-    """Returns the shape of each sample's verdict; empty if it could not be read.
+    """Names the shape of each sample's verdict, empty if it could not be read.
 
     Broad is the whole scale, or more than two stages that are more than half of it. Other sets of
     stages without a gap are adjacent.
@@ -43,7 +43,7 @@ def shapes(rows: pd.DataFrame) -> np.ndarray:
 
 
 def verdict_shapes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns how often each judge gives each shape of verdict, and its stated confidence.
+    """Estimates how often each judge gives each shape of verdict, and its confidence.
 
     Shares are of abstained and scored verdicts, with an interval over items; `confidence` is the
     mean stated probability that experts agree. Abstentions are not probed.
@@ -53,20 +53,20 @@ def verdict_shapes(frame: pd.DataFrame) -> pd.DataFrame:
     for name, cells in _shapes_by_item(frame).items():
         if not cells["n"].any():
             continue
-        drawn = [one[name] for one in without]
+        without_draws = [table[name] for table in without]
         counts = cells.groupby(CELL, observed=True)[["n", "probed"]].sum().astype(int)
-        confidence = means_over_items(cells, CELL, "confidence", SHARE, drawn)
+        confidence = means_over_items(cells, CELL, "confidence", SHARE, without_draws)
         confidence = confidence[[*CELL, "mean", "low", "high"]].set_axis(
             [*CELL, *CONFIDENCE], axis=1
         )
-        found = means_over_items(cells, CELL, "share", SHARE, drawn).assign(shape=name)
-        parts.append(found.merge(counts.reset_index(), on=CELL).merge(confidence, on=CELL))
+        shares = means_over_items(cells, CELL, "share", SHARE, without_draws).assign(shape=name)
+        parts.append(shares.merge(counts.reset_index(), on=CELL).merge(confidence, on=CELL))
     columns = [*CELL, "shape", "mean", "low", "high", "items", "n", *CONFIDENCE, "probed"]
     return pd.concat(parts)[columns].sort_values(CELL, kind="stable", ignore_index=True)
 
 
 def _shapes_by_item(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Returns by shape its share in each cell, and the judge's confidence in such verdicts."""
+    """Computes by shape its share in each cell, and the confidence in such verdicts."""
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in SHAPES}
     for verdicts in task_slices(frame, CELL, ~frame["is_swap"]):
         shape, probe = shapes(verdicts.rows), verdicts.rows["probe"].to_numpy(dtype=float)
@@ -87,7 +87,7 @@ def _shapes_by_item(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def display_bias(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
-    """Returns the share of scored verdicts at each displayed position and label, minus 1/n.
+    """Estimates the share of scored verdicts at each displayed position and label, minus 1/n.
 
     Without bias it is 0 in expectation if `shuffled`. If not shuffled, a position or label
     identifies a stage, and the number does not measure bias. Samples without a display are left
@@ -97,22 +97,30 @@ def display_bias(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
         frame: tidy samples.
         level: the confidence level; intervals that are to hold together need a higher one.
     """
-    shown = (frame["display"] != "") & ~frame["is_swap"]
-    scored = frame.loc[shown & (frame["status"] == "scored"), _BIAS_COLUMNS]
+    has_display = (frame["display"] != "") & ~frame["is_swap"]
+    scored = frame.loc[has_display & (frame["status"] == "scored"), _BIAS_COLUMNS]
     columns = [*CELL, "kind", "place", "mean", "low", "high", "items", "shuffled"]
     if scored.empty:
         return pd.DataFrame(columns=columns)
     cells, shuffled = _bias_by_item(scored)
-    without = [drawn for drawn, _ in without_each_draw(scored, CELL, _bias_by_item).values()]
+    without = [
+        cells_without_draw
+        for cells_without_draw, _ in without_each_draw(scored, CELL, _bias_by_item).values()
+    ]
     parts = [
         means_over_items(
-            of, CELL, "bias", DIFFERENCE, [one[at] for one in without if at in one], level=level
+            of,
+            CELL,
+            "bias",
+            DIFFERENCE,
+            [biases[at] for biases in without if at in biases],
+            level=level,
         ).assign(kind=at[0], place=at[1])
         for at, of in cells.items()
     ]
-    found = pd.concat(parts).merge(shuffled, on=[*CELL, "kind"])
+    table = pd.concat(parts).merge(shuffled, on=[*CELL, "kind"])
     order = [*CELL, "kind"]
-    return found[columns].sort_values(order, kind="stable", ignore_index=True)
+    return table[columns].sort_values(order, kind="stable", ignore_index=True)
 
 
 _BIAS_COLUMNS = [*ITEM, "cluster", "call_id", "mask", "n_stages", "display", "rubric_draw"]
@@ -126,12 +134,12 @@ def _bias_by_item(scored: pd.DataFrame) -> tuple[dict[_Place, pd.DataFrame], pd.
     stage, label, names = _displays(texts.astype(str).tolist())
     parts: dict[_Place, list[pd.DataFrame]] = {}
     for verdicts in task_slices(scored.assign(display=codes), CELL):
-        shown = verdicts.rows["display"].to_numpy()
+        display_index = verdicts.rows["display"].to_numpy()
         cells, of_cells = cell_names(verdicts, CELL)
-        for place, excess in _places(verdicts, stage[shown], label[shown], names):
+        for key, excess in _places(verdicts, stage[display_index], label[display_index], names):
             bias = verdicts.per_cell(excess)[of_cells]
-            parts.setdefault(place, []).append(cells.assign(bias=bias))
-    places = {place: pd.concat(tables, ignore_index=True) for place, tables in parts.items()}
+            parts.setdefault(key, []).append(cells.assign(bias=bias))
+    places = {key: pd.concat(tables, ignore_index=True) for key, tables in parts.items()}
     return places, _shuffled(scored[CELL], codes, stage, label)
 
 
@@ -144,30 +152,30 @@ def _places(
     """
     size, even = np.bitwise_count(verdicts.mask), 1 / verdicts.rows["n_stages"].to_numpy()
     excess: list[FloatArray] = []
-    for place in range(stage.shape[1]):
-        here = stage[:, place]
+    for position in range(stage.shape[1]):
+        here = stage[:, position]
         share = (verdicts.mask >> np.maximum(here - 1, 0) & 1) / size - even
         excess.append(np.where(here > 0, share, np.nan))
         if (here > 0).any():
-            yield ("position", str(place + 1)), excess[-1]
+            yield ("position", str(position + 1)), excess[-1]
     for number, name in enumerate(names):
         if (label == number).any():
             of_label = np.full(len(even), np.nan)
-            for place, share in enumerate(excess):
-                of_label = np.where(label[:, place] == number, share, of_label)
+            for position, share in enumerate(excess):
+                of_label = np.where(label[:, position] == number, share, of_label)
             yield ("label", name), of_label
 
 
 def _displays(texts: list[str]) -> tuple[IntArray, IntArray, list[str]]:
-    """Returns the stage and the label number at each position of each display, and the labels."""
+    """Parses each display into the stage and label number at each position, and the labels."""
     read = [[part.rpartition("=")[::2] for part in text.split()] for text in texts]
     names = sorted({label for display in read for label, _ in display})
-    number = {name: place for place, name in enumerate(names)}
+    number = {name: position for position, name in enumerate(names)}
     shape = (len(read), max(map(len, read)))
     stage, label = np.zeros(shape, dtype=np.int64), np.full(shape, -1)
     for row, display in enumerate(read):
-        for place, (name, value) in enumerate(display):
-            stage[row, place], label[row, place] = int(value), number[name]
+        for position, (name, value) in enumerate(display):
+            stage[row, position], label[row, position] = int(value), number[name]
     return stage, label, names
 
 

@@ -48,7 +48,7 @@ TINY = 1e-24
 
 
 class Component(NamedTuple):
-    """A variance component; without a value, the note says with what it is confounded."""
+    """A variance component. Without a value, the note says with what it is confounded."""
 
     name: str
     variance: float
@@ -76,7 +76,7 @@ class Size(NamedTuple):
 
 
 class Components(NamedTuple):
-    """The variances that the error of a mean is made of; 0 where none is known."""
+    """The variances that the error of a mean is made of, 0 where none is known."""
 
     item: float = 0.0
     repeat: float = 0.0
@@ -368,7 +368,7 @@ def _many_draws(values: Crossing) -> bool:
 
 
 def _spanned(kernel: Floats, basis: dict[str, Floats]) -> str:
-    """Returns the component of which a kernel is a combination; empty if it is none."""
+    """Finds the component of which a kernel is a combination, empty if it is none."""
     if not basis:
         return ""
     columns = np.stack(list(basis.values()), axis=1)
@@ -479,8 +479,8 @@ def _draw_component(values: Crossing, likelihood: Likelihood, levels: int) -> Co
     """Returns the variance between draws within authors, from the means of cells."""
     used = values.count.any(axis=0)
     setup, same = values.setup[used], _same(values.draw[used])
-    own = _same(setup)
-    centred = np.eye(len(setup)) - own / own.sum(axis=1, keepdims=True)
+    same_setup = _same(setup)
+    centred = np.eye(len(setup)) - same_setup / same_setup.sum(axis=1, keepdims=True)
     share = float(np.trace(centred @ same @ centred))
     noise = centred @ likelihood.error @ centred
     total = float(likelihood.fixed @ centred @ likelihood.fixed)

@@ -173,7 +173,7 @@ class _Study:
         return high
 
     def needed(self, effect: float, power: float) -> float:
-        """Returns the fewest units that reach a power; not a number if more than are considered."""
+        """Finds the fewest units that reach a power, NaN if more than are considered."""
         low, high = 1, MIN_UNITS
         while not self.power(effect, high) >= power:
             low, high = high, high * 2

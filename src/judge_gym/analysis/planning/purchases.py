@@ -53,7 +53,7 @@ POINTS = ["quantity", "option", "more", "calls", "usd", "half_width", "lowest", 
 
 @dataclass(frozen=True)
 class Option:
-    """Something to buy more of; without a price of one, the note says why it cannot be bought."""
+    """Something to buy more of. Without a price of one, the note says why it cannot be bought."""
 
     name: str
     usd: float
@@ -70,7 +70,7 @@ class Option:
         return limit if limit > NEGLIGIBLE * self.half(0) else 0.0
 
     def needed(self, target: float) -> int | None:
-        """Returns how many more make the interval as narrow as the target; None if none does."""
+        """Counts how many more make the interval as narrow as the target, None if none does."""
         if not self.half(MOST) <= target:
             return None
         low, high = 0, MOST
@@ -330,12 +330,14 @@ def _another_judge(quantity: Quantity) -> Callable[[float], float] | None:
     """Predicts by how much the variance of an item's panel mean falls with more judges."""
     crossing = Crossing.of(quantity.measurement.under(quantity.weights))
     estimates = components(crossing, intervals=False)
-    own = [estimates[name].variance for name in (ITEM_SETUP, ITEM_DRAW) if estimates[name].known]
-    if not own:
+    judge_variances = [
+        estimates[name].variance for name in (ITEM_SETUP, ITEM_DRAW) if estimates[name].known
+    ]
+    if not judge_variances:
         return None
     repeat = estimates[REPEAT]
     noise = repeat.variance / crossing.repeats if repeat.known else 0.0
-    each, judges = sum(own) + noise, len(quantity.weights)
+    each, judges = sum(judge_variances) + noise, len(quantity.weights)
     return lambda more: each * (1 / judges - 1 / (judges + more))
 
 

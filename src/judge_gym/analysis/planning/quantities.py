@@ -107,17 +107,17 @@ def measurements(
         people: raters' stages, with columns tag, evidence, rater, stage.
         endpoints: what else is measured of single verdicts (`endpoints.AVERAGED`).
     """
-    own = own_rows(frame)
-    if own.empty:
+    samples = own_rows(frame)
+    if samples.empty:
         return []
-    groups = own.groupby(["task", JUDGE, "variant"], observed=True)
+    groups = samples.groupby(["task", JUDGE, "variant"], observed=True)
     code = groups.ngroup().to_numpy()
-    names = own[["task", JUDGE, "variant"]].iloc[first_rows(code.astype(np.int64))].astype(str)
+    names = samples[["task", JUDGE, "variant"]].iloc[first_rows(code.astype(np.int64))].astype(str)
     setups = [
         Setup(", ".join(key), key[1], {}, "", np.flatnonzero(code == index))
         for index, key in enumerate(names.itertuples(index=False, name=None))
     ]
-    verdicts = of_setups(own, setups, people)
+    verdicts = of_setups(samples, setups, people)
     rows = _numbered(verdicts)
     values = sample_values(verdicts.rows)
     by_measure: dict[str, FloatArray] = {
@@ -127,7 +127,7 @@ def measurements(
     measured = []
     for measure in [name for name in (*MEASURES, *endpoints) if name in by_measure]:
         table = rows.assign(value=by_measure[measure]).dropna(subset="value")
-        for task in own["task"].unique():
+        for task in samples["task"].unique():
             of_task = np.flatnonzero(names["task"] == task)
             part = table[table["setup"].isin(of_task)]
             if len(part):
@@ -170,8 +170,8 @@ def _single_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
 
 def primary_measure(measured: Sequence[Measurement], task: str) -> Measurement:
     """Chooses the measurement of a task that says most about its setups."""
-    own = {m.measure: m for m in measured if m.task == task}
-    return next(own[name] for name in (*MEASURES, *own) if name in own)
+    by_name = {m.measure: m for m in measured if m.task == task}
+    return next(by_name[name] for name in (*MEASURES, *by_name) if name in by_name)
 
 
 def variance_table(measured: Sequence[Measurement]) -> pd.DataFrame:
@@ -256,7 +256,7 @@ def _weights(
 
 
 def find_quantities(listed: Sequence[Quantity], text: str | None) -> list[Quantity]:
-    """Finds the quantities whose name contains a text, the exact one alone; all without a text."""
+    """Finds the quantities whose name contains a text, an exact match alone if there is one."""
     if text is None:
         return [*listed]
     exact = [quantity for quantity in listed if quantity.name.lower() == text.lower()]

@@ -156,8 +156,10 @@ def build_report(
     frame = tidy(samples, source=title)
     paid = pd.DataFrame() if usage is None else usage
     # If no call was answered, no model was reported; the judge that was asked counts then.
-    asked = {*frame[JUDGE].unique()}
-    models = {*frame["reported_model"].fillna(frame[JUDGE]).unique()} | ({*judges} - asked)
+    requested_models = {*frame[JUDGE].unique()}
+    models = {*frame["reported_model"].fillna(frame[JUDGE]).unique()} | (
+        {*judges} - requested_models
+    )
     banner = simulation_banner(map(str, models))
     if table is None:
         table = judge_table(
@@ -179,12 +181,12 @@ def build_report(
         label_usd=label_usd,
     )
     every = tuple(sorted(map(str, frame[JUDGE].unique())))
-    chosen = {
+    questions_to_answer = {
         title: sections
         for title, sections in (QUESTIONS if questions is None else questions).items()
         if title == EXPECTED or not summary_only
     }
-    answers = tuple(_answered(chosen, report_input, every, watch))
+    answers = tuple(_answered(questions_to_answer, report_input, every, watch))
     outcomes = [part.lead for question in answers for part in question.sections if _tested(part)]
     return Report(
         title=title,
@@ -248,8 +250,8 @@ def confounded(frame: pd.DataFrame) -> tuple[str, ...]:
     level of the other only. Contested and control tasks are confounded with whatever they do not
     have in common.
     """
-    own = frame[~frame["is_swap"]]
-    tasks = [part for _, part in own.groupby("task", observed=True)]
+    without_swaps = frame[~frame["is_swap"]]
+    tasks = [part for _, part in without_swaps.groupby("task", observed=True)]
     levels = {
         name: [frozenset(map(str, part[name].unique())) for part in tasks]
         for name in VARIED_BY_TASK
@@ -258,21 +260,21 @@ def confounded(frame: pd.DataFrame) -> tuple[str, ...]:
     for name, sets in levels.items():
         if len({*sets}) > 1:
             together.setdefault(tuple(map(sets.index, sets)), []).append(name)
-    found = [
+    sentences = [
         f"{listed(names)} vary together between tasks: a difference between tasks cannot be "
         "attributed to one of them"
         for names in together.values()
         if len(names) > 1
     ]
-    arms = [own[own["task_type"] == kind] for kind in ("ecc", "control")]
+    arms = [without_swaps[without_swaps["task_type"] == kind] for kind in ("ecc", "control")]
     levels_of = [{name: {*arm[name].unique()} for name in VARIED_BY_TASK} for arm in arms]
     apart = [name for name in VARIED_BY_TASK if not levels_of[0][name] & levels_of[1][name]]
     if apart and all(map(len, arms)):
-        found.append(
+        sentences.append(
             f"contested and control tasks have no {listed(apart, 'or')} in common: H1 and the "
             "dose-response compare all of these at once"
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def listed(names: Sequence[str], last: str = "and") -> str:
@@ -300,8 +302,8 @@ def _facts(frame: pd.DataFrame, usage: pd.DataFrame | None) -> dict[str, str]:
 
 def _probes(frame: pd.DataFrame) -> int:
     probed = frame[frame["probe"].notna()]
-    known = probed["probe_call_id"].notna()
-    return int(probed.loc[known, "probe_call_id"].nunique() + (~known).sum())
+    has_call = probed["probe_call_id"].notna()
+    return int(probed.loc[has_call, "probe_call_id"].nunique() + (~has_call).sum())
 
 
 def _varied(frame: pd.DataFrame) -> list[str]:
@@ -325,5 +327,5 @@ def _cost(usage: pd.DataFrame) -> str:
     unknown = int(usage["usd"].isna().sum()) if len(usage) else 0
     if unknown and unknown == len(usage):
         return "– (no known price)"
-    known = dollars(float(usage["usd"].sum()) if len(usage) else 0.0)
-    return f"at least {known} (some prices are unknown)" if unknown else known
+    total = dollars(float(usage["usd"].sum()) if len(usage) else 0.0)
+    return f"at least {total} (some prices are unknown)" if unknown else total

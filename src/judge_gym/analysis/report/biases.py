@@ -110,12 +110,12 @@ def _displays(given: ReportInput) -> list[dict[str, Any]]:
     if not data.scored:
         return []
     every = display_bias(data.frame)
-    known = every["shuffled"].astype(bool) & every["mean"].notna()
-    if not known.any():
+    is_estimated = every["shuffled"].astype(bool) & every["mean"].notna()
+    if not is_estimated.any():
         return []
     # The largest of many is clear only if its interval is wide enough for all of them.
-    every = display_bias(data.frame, 1 - (1 - LEVEL) / int(known.sum()))
-    measured = every[known]
+    every = display_bias(data.frame, 1 - (1 - LEVEL) / int(is_estimated.sum()))
+    measured = every[is_estimated]
     size = measured["mean"].abs()
     top = measured.loc[size.groupby([measured[JUDGE], measured["kind"]], observed=True).idxmax()]
     words = {"position": "place", "label": "label"}

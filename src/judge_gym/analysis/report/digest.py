@@ -31,11 +31,11 @@ def as_json(report: Report, *, further: bool = False) -> dict[str, Any]:
         further: whether the tables that are not on the page are computed and written, too.
     """
     table = report.judge_table
-    asked = {
-        one.title: question.title
+    question_of_table = {
+        entry.title: question.title
         for question in report.questions
         for part in question.sections
-        for one in part.tables
+        for entry in part.tables
     }
     return {
         "title": report.title,
@@ -74,13 +74,13 @@ def as_json(report: Report, *, further: bool = False) -> dict[str, Any]:
         ],
         "tables": [
             {
-                "name": slug(one.title),
-                "title": one.title,
-                "question": asked.get(one.title, ""),
-                "note": one.note,
-                "rows": records(one.frame),
+                "name": slug(entry.title),
+                "title": entry.title,
+                "question": question_of_table.get(entry.title, ""),
+                "note": entry.note,
+                "rows": records(entry.frame),
             }
-            for one in (report.every_table() if further else report.tables)
+            for entry in (report.every_table() if further else report.tables)
         ],
         "further_tables": [slug(title) for title in report.further_tables],
     }
@@ -104,12 +104,12 @@ def differences(table: JudgeTable) -> list[dict[str, Any]]:
 
 def digest(report: Report) -> dict[str, Any]:
     """Returns a report in short; of its two main tables as many rows as there is room for."""
-    table, effects = report.judge_table, _chosen(report, EFFECTS)
+    table, effects = report.judge_table, _table_titled(report, EFFECTS)
     scored, warnings = report.facts.get("scored", "100 %"), [*report.warnings]
     if float(scored.rstrip(" %")) < MOSTLY_SCORED:
         warnings.insert(0, f"only {scored} of the verdicts have a score; see the table statuses")
     for rows in range(MOST_ROWS, 0, -1):
-        made = {
+        summary = {
             "title": report.title,
             "sentence": " ".join(filter(None, (report.summary.sentence, report.summary.outcomes))),
             "simulated": report.banner,
@@ -118,12 +118,12 @@ def digest(report: Report) -> dict[str, Any]:
             "judges": table and _judge_rows(table, rows),
             "effects": effects and _table(effects, rows),
             "warnings": [text[:LONGEST_WARNING] for text in warnings[:MOST_WARNINGS]],
-            "tables": {slug(one.title): len(one.frame) for one in report.tables},
+            "tables": {slug(entry.title): len(entry.frame) for entry in report.tables},
             "further_tables": [slug(title) for title in report.further_tables],
         }
-        if len(json.dumps(made)) <= SIZE:
+        if len(json.dumps(summary)) <= SIZE:
             break
-    return made
+    return summary
 
 
 def _short_choice(table: JudgeTable) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _judge_rows(table: JudgeTable, rows: int) -> dict[str, Any]:
         gap = row["difference"]
         ends = [gap[end] for end in ("value", "low", "high")] if gap else [None] * 3
         values = [column_value(row, head["name"]) for head in heads]
-        numbers = [*ends, *(None if one is None else one["value"] for one in values)]
+        numbers = [*ends, *(None if quantity is None else quantity["value"] for quantity in values)]
         cells.append([row["setup"], row["standing"], *map(_rounded, numbers)])
     return {"table": "judges", "columns": columns, "rows": cells, "of": len(table["rows"])}
 
@@ -153,7 +153,7 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
 
 
-def _chosen(report: Report, titles: Sequence[str]) -> Table | None:
+def _table_titled(report: Report, titles: Sequence[str]) -> Table | None:
     by_title = {table.title: table for table in report.tables}
     return next((by_title[title] for title in titles if title in by_title), None)
 
@@ -170,8 +170,8 @@ def _table(table: Table, rows: int) -> dict[str, Any]:
 
 
 def _rows(frame: pd.DataFrame, name: str, columns: list[str], rows: int) -> dict[str, Any]:
-    shown = records(frame[columns].head(rows))
-    cells = [[_rounded(row[column]) for column in columns] for row in shown]
+    first_rows = records(frame[columns].head(rows))
+    cells = [[_rounded(row[column]) for column in columns] for row in first_rows]
     return {"table": name, "columns": columns, "rows": cells, "of": len(frame)}
 
 

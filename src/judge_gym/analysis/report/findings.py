@@ -41,8 +41,8 @@ def outcomes_of_tests(given: ReportInput, tests: Sequence[Tested]) -> tuple[str,
     tested = outcomes(tests, given.declared)
     note = f"Outcomes: {RULE}. {_declared_sentence(given)} Intervals are over "
     note += f"{given.interval_units}."
-    shown = tested[[*FIRST, "claim", "estimand", "note"]]
-    return _outcomes(tested), Table("Hypotheses", note, shown)
+    columns = tested[[*FIRST, "claim", "estimand", "note"]]
+    return _outcomes(tested), Table("Hypotheses", note, columns)
 
 
 def metrics(given: ReportInput, more: Sequence[Measure] = ()) -> Section | None:
@@ -194,10 +194,10 @@ def _quality(frame: pd.DataFrame) -> pd.DataFrame:
     named = ["task", "rubric", "rubric_author", "rubric_draw", "n_stages"]
     # Rubric ids differ between labs, so they come last in the order.
     by = ["task", "rubric_author", "n_stages", "rubric_draw", "rubric"]
-    found = frame[[*named, "observability", "discriminability"]].drop_duplicates()
-    if found[["observability", "discriminability"]].isna().all(axis=None):
-        return found.iloc[:0]
-    return found.sort_values(by, ignore_index=True)
+    qualities = frame[[*named, "observability", "discriminability"]].drop_duplicates()
+    if qualities[["observability", "discriminability"]].isna().all(axis=None):
+        return qualities.iloc[:0]
+    return qualities.sort_values(by, ignore_index=True)
 
 
 def _cost(usage: pd.DataFrame) -> pd.DataFrame:

@@ -111,7 +111,7 @@ def people_rate(given: ReportInput) -> Section | None:
         "labels": rate["labels"],
         "rogan_gladen": rate["rogan_gladen"],
     }
-    known = {name: quantity for name, quantity in quantities.items() if quantity is not None}
+    estimates = {name: quantity for name, quantity in quantities.items() if quantity is not None}
     frame = pd.DataFrame(
         [
             {
@@ -123,7 +123,7 @@ def people_rate(given: ReportInput) -> Section | None:
                 "high": quantity["high"],
                 "n": quantity["n"],
             }
-            for name, quantity in known.items()
+            for name, quantity in estimates.items()
         ]
     ).astype({"low": float, "high": float})
     text = hundredths if rate["quantity"].startswith("mean stage") else percent
@@ -164,8 +164,8 @@ def replacement_of_raters(given: ReportInput) -> Section | None:
     if not tests:
         return None
     assert given.judges is not None
-    chosen = given.judges["chosen"]
-    leading = next((test for test in tests if test["setup"] == chosen), tests[0])
+    chosen_name = given.judges["chosen"]
+    leading = next((test for test in tests if test["setup"] == chosen_name), tests[0])
     frame = pd.DataFrame(tests).drop(columns="sentence")
     if frame["passed"].isna().all():
         reasons = dict.fromkeys(test["missing"] for test in tests)

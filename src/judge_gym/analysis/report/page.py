@@ -99,7 +99,7 @@ def plot_differences(
         )
         for value, low, high in frame[["value", "low", "high"]].astype(float).to_numpy()
     ]
-    axis = axis_of([one for one in quantities if one is not None], unit, signed=True)
+    axis = axis_of([quantity for quantity in quantities if quantity is not None], unit, signed=True)
     excludes_0 = (frame["low"] > 0) | (frame["high"] < 0)
     return Plot(before, axis, tuple(quantities), tuple(excludes_0 if clear is None else clear))
 
@@ -221,8 +221,10 @@ class Appendix:
         """Returns a table, computing its section on the first call; None without data for it."""
         part = self.sections[title]
         if part not in self._computed:
-            made = part(self.given)
-            self._computed[part] = {one.title: one for one in made.tables} if made else {}
+            section = part(self.given)
+            self._computed[part] = (
+                {table.title: table for table in section.tables} if section else {}
+            )
         return self._computed[part].get(title)
 
     def tables(self) -> Iterator[Table]:
@@ -460,11 +462,11 @@ def section(
 ) -> Section | None:
     """Makes a section of what is not empty; None if all is."""
     full = tuple(table for table in tables if table is not None and not table.frame.empty)
-    drawn = tuple(chart for chart in charts if chart.kind.has_data(chart.frame))
-    if not (full or drawn or lines or cases):
+    with_data = tuple(chart for chart in charts if chart.kind.has_data(chart.frame))
+    if not (full or with_data or lines or cases):
         return None
     ended = lead if lead.endswith((".", "?")) else f"{lead}."
-    return Section(title, ended, full, drawn, tuple(lines), tuple(cases))
+    return Section(title, ended, full, with_data, tuple(lines), tuple(cases))
 
 
 def interval_texts(
@@ -506,10 +508,10 @@ def recorded_note(frame: pd.DataFrame) -> str:
     judges: dict[str, dict[str, None]] = {}
     for judge, source in dict.fromkeys(zip(frame[JUDGE].astype(str), levels, strict=True)):
         judges.setdefault(source, {})[judge] = None
-    own = judges.pop("", None)
+    without_name = judges.pop("", None)
     if not judges:
         return ""
-    if own is None:
+    if without_name is None:
         return f"Recorded {' and '.join(judges)}, not asked by this lab."
     parts = [f"{', '.join(names)}: recorded {source}" for source, names in judges.items()]
     return f"{'; '.join(parts)}, not asked by this lab."

@@ -30,7 +30,7 @@ LONGEST_QUOTE = 280
 def most_disputed_items(given: ReportInput) -> Section | None:
     """Shows the items on which two setups differ most, with a verdict of both."""
     frame = given.frame if given.samples is None else given.samples
-    own = own_rows(frame)
+    samples = own_rows(frame)
     several = frame["concept"].nunique() > 1
     cases = [
         Disagreement(
@@ -38,12 +38,12 @@ def most_disputed_items(given: ReportInput) -> Section | None:
             evidence,
             (_quote(*rows[0]), _quote(*rows[1])),
         )
-        for evidence, rows in most_disputed(own, CASES)
+        for evidence, rows in most_disputed(samples, CASES)
     ]
-    shown = "The item" if len(cases) == 1 else f"The {len(cases)} items"
+    subject = "The item" if len(cases) == 1 else f"The {len(cases)} items"
     return section(
         "Most disputed items",
-        f"{shown} on which two setups are farthest apart, with a typical verdict of both."
+        f"{subject} on which two setups are farthest apart, with a typical verdict of both."
         if cases
         else "No two setups are far apart on any item.",
         cases=cases,
@@ -113,19 +113,21 @@ def most_disputed(own: pd.DataFrame, count: int) -> list[Case]:
         name: _stage_shares(rows, len(judged), int(last.max()) + 1)
         for name, rows in rows_of.items()
     }
-    found: list[tuple[float, str, str, str, str]] = []
-    for one, other in combinations(shares, 2):
-        moved = shares[one] - shares[other]
+    candidates: list[tuple[float, str, str, str, str]] = []
+    for first, other in combinations(shares, 2):
+        moved = shares[first] - shares[other]
         means = np.abs(moved @ np.arange(moved.shape[1])) / np.maximum(last, 1)
         gap = np.where(ordered, means, np.abs(moved).sum(axis=1) / 2)
         both = np.flatnonzero(~np.isnan(gap))
-        for place in both[np.argsort(-gap[both], kind="stable")[:count]]:
-            found.append((float(gap[place]), str(tasks[place]), str(items[place]), one, other))
+        for index in both[np.argsort(-gap[both], kind="stable")[:count]]:
+            candidates.append(
+                (float(gap[index]), str(tasks[index]), str(items[index]), first, other)
+            )
     cases: dict[str, Case] = {}
-    for gap, task, item, one, other in sorted(found, key=lambda row: (-row[0], *row[1:])):
+    for gap, task, item, first, other in sorted(candidates, key=lambda row: (-row[0], *row[1:])):
         if gap >= LEAST_GAP and item not in cases and len(cases) < count:
-            left_row, right_row = (_typical(rows_of[name], task, item) for name in (one, other))
-            cases[item] = (item, ((one, left_row), (other, right_row)))
+            left_row, right_row = (_typical(rows_of[name], task, item) for name in (first, other))
+            cases[item] = (item, ((first, left_row), (other, right_row)))
     return list(cases.values())
 
 
@@ -146,8 +148,8 @@ def _typical(every: pd.DataFrame, task: str, item: str) -> pd.Series:
     of_task = every[every["task"] == task]
     rows = of_task[of_task["evidence"].astype(str) == item]
     usual = rows[rows["mask"] == rows["mask"].mode().iloc[0]]
-    found: pd.Series = usual.assign(times=len(usual), of=len(rows)).iloc[0]
-    return found
+    verdict: pd.Series = usual.assign(times=len(usual), of=len(rows)).iloc[0]
+    return verdict
 
 
 def _quote(setup: str, row: pd.Series) -> Quote:

@@ -52,9 +52,9 @@ def _numbers(table: JudgeTable) -> Iterator[tuple[str, str]]:
         yield "people with each other", with_interval(people, text)
     if table["constant"] is not None:
         yield "always the same answer", text(table["constant"])
-    chosen = next((row for row in table["rows"] if row["setup"] == table["chosen"]), None)
-    if chosen is not None and chosen["usd_per_1000"] is not None:
-        yield "price of 1,000 verdicts", dollars(chosen["usd_per_1000"]["value"])
+    chosen_row = next((row for row in table["rows"] if row["setup"] == table["chosen"]), None)
+    if chosen_row is not None and chosen_row["usd_per_1000"] is not None:
+        yield "price of 1,000 verdicts", dollars(chosen_row["usd_per_1000"]["value"])
     yield f"items with {LABELS[table['kind']]}", f"{table['known_items']:,}"
 
 
@@ -63,11 +63,11 @@ def _numbers(table: JudgeTable) -> Iterator[tuple[str, str]]:
 
 def choice_lines(given: ReportInput) -> Iterator[str]:
     """Yields a line per level of each varied knob: what it does to quality, else to stages."""
-    table, known = given.judges, set()
+    table, decided_levels = given.judges, set()
     for effect in table["effects"] if table else ():
         assert table is not None
         name = level_name(effect["level"])
-        known.add((effect["knob"], name))
+        decided_levels.add((effect["knob"], name))
         instead = f"{effect['knob']} {name} instead of {level_name(effect['base'])}"
         yield f"{instead} {_quality_effect(effect, table)}"
     if not given.data.without_pairs.scored:
@@ -75,7 +75,7 @@ def choice_lines(given: ReportInput) -> Iterator[str]:
     headlines = over_all_judges(given.contrasts)
     stages = headlines[(headlines["endpoint"] == "stage") & headlines["value"].notna()]
     for (knob, level, base), part in stages.groupby(["knob", "level", "base"], sort=False):
-        if (knob, level) not in known:
+        if (knob, level) not in decided_levels:
             effect_in_words = _stage_effect(part, given)
             yield f"{knob} {level} instead of {base} {effect_in_words}"
 
@@ -103,8 +103,12 @@ def _stage_effect(rows: pd.DataFrame, given: ReportInput) -> str:
     if not len(clear):
         largest = " at most" if len(rows) > 1 else ""
         return f"shows no clear effect on stages:{largest} {value} of the scale{ends}{where}"
-    others = rows["task"].nunique() - clear["task"].nunique()
-    rest = f"; no clear effect on {others} other task{'s' * (others > 1)}" if others else ""
+    unclear_tasks = rows["task"].nunique() - clear["task"].nunique()
+    rest = (
+        f"; no clear effect on {unclear_tasks} other task{'s' * (unclear_tasks > 1)}"
+        if unclear_tasks
+        else ""
+    )
     most = f", the largest of {len(clear)}" if len(clear) > 1 else ""
     way = _towards(given, str(top["task"]), up=top["value"] > 0)
     return f"moves verdicts {way} by {value} of the scale{ends}{where}{most}{rest}"

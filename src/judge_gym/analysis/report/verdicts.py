@@ -129,7 +129,7 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
     if not data.scored:
         return None
     conflicts, shapes = data.compute(conflicting_cells), verdict_shapes(data.frame)
-    drawn = shapes.rename(columns={"mean": "share"})
+    shares = shapes.rename(columns={"mean": "share"})
     repeats = data.compute(independence)
     repeated = sorted(set(repeats.loc[repeats["count as"] == "one replicate", JUDGE]))
     not_anew = (
@@ -164,7 +164,7 @@ def consistency_across_repeats(given: ReportInput) -> Section | None:
             Chart(
                 "Shapes of verdicts by judge",
                 figures.shape_figure,
-                drawn.assign(shape=drawn["shape"].str.replace("_", "-")),
+                shares.assign(shape=shares["shape"].str.replace("_", "-")),
             )
         ],
     )
@@ -203,18 +203,18 @@ def display_biases(given: ReportInput) -> Section | None:
     data = given.data.without_pairs
     if not data.scored:
         return None
-    found = display_bias(data.frame)
-    known = found.dropna(subset=["mean"])
+    biases = display_bias(data.frame)
+    estimates = biases.dropna(subset=["mean"])
     lead = "No display was shuffled, so preferences for a place or a label are unknown."
-    if len(known):
-        top = known.iloc[int(known["mean"].abs().to_numpy().argmax())]
+    if len(estimates):
+        top = estimates.iloc[int(estimates["mean"].abs().to_numpy().argmax())]
         interval = f" [{signed_hundredths(top['low'])}, {signed_hundredths(top['high'])}]"
         ends = "" if pd.isna(top["low"]) else interval
         which, where = ("for", "above") if top["mean"] > 0 else ("against", "below")
         lead = (
             f"Largest preference: {top[JUDGE]} {which} {top['kind']} {top['place']} on "
             f"{top['task']}, {abs(top['mean']):.2f} {where} an equal share{ends}, items: "
-            f"{top['items']}; the largest of {len(known)} is large by chance, too."
+            f"{top['items']}; the largest of {len(estimates)} is large by chance, too."
         )
     return section(
         "Preferences for places and labels",
@@ -224,7 +224,7 @@ def display_biases(given: ReportInput) -> Section | None:
                 "Position and label bias",
                 "Share of scored verdicts at each place of the display, minus 1/n; 0 on average "
                 "without bias if stages are shuffled.",
-                found,
+                biases,
             )
         ],
     )
@@ -250,20 +250,20 @@ def over_all_judges(contrasts: pd.DataFrame) -> pd.DataFrame:
 
 def effects_in_words(effects: pd.DataFrame) -> str:
     """States how many contrasts have a clear effect, and which is the largest."""
-    known = effects.dropna(subset=["value"])
-    clear = known[is_clear(known)]
+    estimates = effects.dropna(subset=["value"])
+    clear = estimates[is_clear(estimates)]
     if clear.empty:
         which = (
             "The only contrast has no"
-            if len(known) == 1
-            else f"None of {len(known)} contrasts has a"
+            if len(estimates) == 1
+            else f"None of {len(estimates)} contrasts has a"
         )
         return f"{which} clear effect (q < {REVIEW_LEVEL:g})"
     top = clear.sort_values("value", key=abs, kind="stable").iloc[-1]
     has = "has" if len(clear) == 1 else "have"
     return (
-        f"{len(clear)} of {len(known)} contrasts {has} a clear effect (q < {REVIEW_LEVEL:g}); the "
-        f"largest: {top['knob']} {top['level']} against {top['base']} "
+        f"{len(clear)} of {len(estimates)} contrasts {has} a clear effect (q < {REVIEW_LEVEL:g}); "
+        f"the largest: {top['knob']} {top['level']} against {top['base']} "
         f"({signed_hundredths(top['value'])})"
     )
 
@@ -320,19 +320,27 @@ def differences_between_judges(given: ReportInput) -> Section | None:
     rows = every[every["endpoint"] == "stage"]
     names = short_names(map(str, data.own[JUDGE].unique()))
     named = rows.assign(level=rows["level"].map(names), base=rows["base"].map(names))
-    known = named.dropna(subset=["value"])
-    clear = known[is_clear(known)]
+    estimates = named.dropna(subset=["value"])
+    clear = estimates[is_clear(estimates)]
     what = stage_quantity(given)
     lead = f"No difference between judges in the {what} can be estimated."
-    if len(known):
-        top = (clear if len(clear) else known).sort_values("value", key=abs, kind="stable").iloc[-1]
-        where = f" on {top['task']}" if known["task"].nunique() > 1 else ""
+    if len(estimates):
+        top = (
+            (clear if len(clear) else estimates)
+            .sort_values("value", key=abs, kind="stable")
+            .iloc[-1]
+        )
+        where = f" on {top['task']}" if estimates["task"].nunique() > 1 else ""
         largest = f"{top['level']} against {top['base']}, {signed_hundredths(top['value'])}{where}"
-        many = f"{len(clear)} of {len(known)} differences" if len(known) > 1 else "The difference"
-        verb = "are" if len(known) > 1 else "is" if len(clear) else "is not"
+        many = (
+            f"{len(clear)} of {len(estimates)} differences"
+            if len(estimates) > 1
+            else "The difference"
+        )
+        verb = "are" if len(estimates) > 1 else "is" if len(clear) else "is not"
         lead = (
             f"{many} in the {what} {verb} clear (q < {REVIEW_LEVEL:g})"
-            f"{'; the largest: ' if len(known) > 1 else ': '}{largest}."
+            f"{'; the largest: ' if len(estimates) > 1 else ': '}{largest}."
         )
     scale = "" if what.startswith("share") else f"{STAGES_FROM_0_TO_1}. "
     return section(
@@ -363,7 +371,7 @@ def conflicting_repeats(given: ReportInput) -> Section | None:
     conflicts = conflicts.assign(item=conflicts["evidence"].map(titles))
     top = conflicts.head(FEW_ROWS)
     several = [name for name in ("task", "variant") if conflicts[name].nunique() > 1]
-    shown = f"The first {len(top)} of {len(conflicts)}. " if len(top) < len(conflicts) else ""
+    limit = f"The first {len(top)} of {len(conflicts)}. " if len(top) < len(conflicts) else ""
     repeated = (data.own.groupby(ITEM, observed=True)["replicate"].nunique() > 1).any()
     lead = _standing_out(conflicts) if repeated else "No judge judged an item more than once."
     return section(
@@ -372,7 +380,7 @@ def conflicting_repeats(given: ReportInput) -> Section | None:
         tables=[
             Table(
                 "Conflicting repeats",
-                f"{shown}Items on which at least half of the pairs of a judge's repeats share no "
+                f"{limit}Items on which at least half of the pairs of a judge's repeats share no "
                 "stage. Usual: that share on the judge's other items; q: Benjamini-Hochberg over "
                 "all items.",
                 conflicts,

@@ -35,7 +35,7 @@ CLOSE = 1e-9
 
 
 def krippendorff_alpha(counts: Floats, level: Level, parts: Codes | None = None) -> Statistic:
-    """Returns Krippendorff's alpha from counts of ratings per item and stage (in order).
+    """Computes Krippendorff's alpha from counts of ratings per item and stage (in order).
 
     Every item has two ratings or more. `parts` has the number, from 0 on, of the part that each
     item belongs to; by default, each is a part of its own.
@@ -48,18 +48,21 @@ def krippendorff_alpha(counts: Floats, level: Level, parts: Codes | None = None)
     else:
         members = [parts == part for part in range(int(parts.max()) + 1)]
         together = [pairable[some].T @ counts[some] for some in members]
-        own = [diagonal * pairable[some].sum(axis=0) for some in members]
-        pairs = np.stack(together) - np.stack(own)
+        self_pairs = [diagonal * pairable[some].sum(axis=0) for some in members]
+        pairs = np.stack(together) - np.stack(self_pairs)
 
     def alpha(sums: Floats) -> Floats:
         together = sums.reshape(*sums.shape[:-1], n_stages, n_stages)
-        given = together.sum(axis=-1)
-        by_chance = given[..., None] * given[..., None, :] - diagonal * given[..., None]
-        by_chance = by_chance / (given.sum(axis=-1) - 1)[..., None, None]
+        label_counts = together.sum(axis=-1)
+        by_chance = (
+            label_counts[..., None] * label_counts[..., None, :]
+            - diagonal * label_counts[..., None]
+        )
+        by_chance = by_chance / (label_counts.sum(axis=-1) - 1)[..., None, None]
         if level == "nominal":
             distance = 1 - diagonal
         else:  # the distance of stages is the number of ratings between the middles of their ranks
-            middle = given.cumsum(axis=-1) - given / 2
+            middle = label_counts.cumsum(axis=-1) - label_counts / 2
             distance = (middle[..., None] - middle[..., None, :]) ** 2
         return _beyond_chance(
             (together * distance).sum(axis=(-1, -2)), (by_chance * distance).sum(axis=(-1, -2))
@@ -69,27 +72,27 @@ def krippendorff_alpha(counts: Floats, level: Level, parts: Codes | None = None)
 
 
 def fleiss_kappa(counts: Floats) -> Statistic:
-    """Returns Fleiss' kappa from counts of ratings per item and stage, equally many per item."""
+    """Computes Fleiss' kappa from ratings per item and stage, equally many per item."""
     raters = counts.sum(axis=-1)
     alike = (counts * (counts - 1)).sum(axis=-1) / (raters * (raters - 1))
 
     def kappa(sums: Floats) -> Floats:
-        items, agreed, given = sums[..., 0], sums[..., 1], sums[..., 2:]
-        share = given / given.sum(axis=-1, keepdims=True)
+        items, agreed, label_counts = sums[..., 0], sums[..., 1], sums[..., 2:]
+        share = label_counts / label_counts.sum(axis=-1, keepdims=True)
         return _beyond_chance(1 - agreed / items, 1 - (share**2).sum(axis=-1))
 
     return Statistic(np.column_stack([np.ones(len(counts)), alike, counts]), kappa)
 
 
 def cohen_kappa(rated: Floats, power: int) -> Statistic:
-    """Returns Cohen's kappa of stages by item and rater, averaged over pairs of raters (Light's).
+    """Computes Cohen's kappa by item and rater, averaged over pairs of raters (Light's).
 
     A disagreement is weighed by the distance between its stages, to the power 0, 1 or 2.
     """
     stages, (items, raters) = np.unique(rated), rated.shape
     apart = np.abs(stages[:, None] - stages)
     weight = (apart > 0).astype(float) if power == 0 else apart**power
-    given = (rated[:, :, None] == stages).reshape(items, -1)
+    is_stage = (rated[:, :, None] == stages).reshape(items, -1)
     pairs = list(combinations(range(raters), 2))
     gaps = np.abs(np.stack([rated[:, left] - rated[:, right] for left, right in pairs], axis=1))
     weighed = (gaps > 0).astype(float) if power == 0 else gaps**power
@@ -98,21 +101,21 @@ def cohen_kappa(rated: Floats, power: int) -> Statistic:
         counts = sums[..., len(pairs) :].reshape(*sums.shape[:-1], raters, len(stages))
         total = counts[..., 0, :].sum(axis=-1)
         share = counts / total[..., None, None]
-        found = []
-        for place, (left, right) in enumerate(pairs):
+        kappas = []
+        for index, (left, right) in enumerate(pairs):
             expected = ((share[..., left, :] @ weight) * share[..., right, :]).sum(axis=-1)
-            found.append(_beyond_chance(sums[..., place] / total, expected))
-        mean: Floats = np.mean(found, axis=0)
+            kappas.append(_beyond_chance(sums[..., index] / total, expected))
+        mean: Floats = np.mean(kappas, axis=0)
         return mean
 
-    return Statistic(np.column_stack([weighed, given]), kappa)
+    return Statistic(np.column_stack([weighed, is_stage]), kappa)
 
 
 def intraclass_correlation(rated: Floats) -> Statistic:
-    """Returns ICC(2,1): absolute agreement of single raters, who are a random sample."""
+    """Computes ICC(2,1): absolute agreement of single raters, who are a random sample."""
     raters = rated.shape[1]
     gaps = rated - rated.mean()  # centred, so that squares lose no digits
-    whole = gaps.sum(axis=1) ** 2 / raters
+    item_squares = gaps.sum(axis=1) ** 2 / raters
 
     def correlation(sums: Floats) -> Floats:
         items, by_rater = sums[..., 0], sums[..., 3:]
@@ -125,29 +128,29 @@ def intraclass_correlation(rated: Floats) -> Statistic:
         total = between + (raters - 1) * error + raters * (by_raters - error) / items
         return _beyond_chance(total - (between - error), total)
 
-    columns = [np.ones(len(rated)), whole, (gaps**2).sum(axis=1), gaps]
+    columns = [np.ones(len(rated)), item_squares, (gaps**2).sum(axis=1), gaps]
     return Statistic(np.column_stack(columns), correlation)
 
 
 def items_by_label(ratings: npt.ArrayLike) -> tuple[int, ...]:
-    """Returns on how many items each label is used, from ratings by item and rater."""
+    """Counts on how many items each label is used, from ratings by item and rater."""
     labels: Floats = np.asarray(ratings, dtype=float).round()
     used = np.unique(labels[~np.isnan(labels)])
     return tuple(int((labels == label).any(axis=1).sum()) for label in used)
 
 
 def share_alike(ratings: npt.ArrayLike) -> float:
-    """Returns the largest share of ratings that one label has."""
+    """Computes the largest share of ratings that one label has."""
     labels: Floats = np.asarray(ratings, dtype=float).round()
     counts = np.unique(labels[~np.isnan(labels)], return_counts=True)[1]
     return float(counts.max() / counts.sum()) if len(counts) else 0.0
 
 
 def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
-    """Returns 1 - observed / expected disagreement; NaN if no disagreement is expected."""
-    found = np.full(np.shape(expected), np.nan)
-    np.divide(observed, expected, out=found, where=expected > CLOSE)
-    return 1 - found
+    """Computes 1 - observed / expected disagreement, NaN if none is expected."""
+    ratios = np.full(np.shape(expected), np.nan)
+    np.divide(observed, expected, out=ratios, where=expected > CLOSE)
+    return 1 - ratios
 
 
 # --- a judge's rating of an item -----------------------------------------------------------------
@@ -156,7 +159,7 @@ Rating = Literal["most", "median", "expected"]
 
 
 def ratings(verdicts: Verdicts, kind: Rating) -> Floats:
-    """Summarises the replicates of each setup on each unit; NaN without a scored verdict.
+    """Summarises the replicates of each setup on each unit, NaN without a scored verdict.
 
     `most` is the stage with the largest share (NaN if stages tie), `median` the lowest stage at
     which half of the weight is reached, `expected` the mean stage. A subset is spread equally.
@@ -199,7 +202,7 @@ _ORDINAL = (
 
 
 def nominal_agreement(samples: Samples) -> pd.DataFrame:
-    """Returns the agreement on the stage itself between all judges of a task and variant.
+    """Estimates the agreement on the stage itself between all judges of each panel.
 
     A judge's rating is its most frequent stage, missing if stages tie. Alpha takes items that two
     judges rated, the other measures items that all did; the items left out are counted as dropped.
@@ -212,7 +215,7 @@ def nominal_agreement(samples: Samples) -> pd.DataFrame:
 
 
 def ordinal_agreement(frame: OrdinalFrame) -> pd.DataFrame:
-    """Returns the agreement between all judges, weighted by the distance of stages.
+    """Estimates the agreement between all judges, weighted by the distance of stages.
 
     A judge's rating is its median stage; for the intraclass correlation its expected stage. Columns
     are those of `nominal_agreement`; measures alpha_ordinal, kappa_linear, kappa_quadratic, icc.
@@ -225,8 +228,8 @@ def _table(samples: Samples, measures: Sequence[_Measure]) -> pd.DataFrame:
     for verdicts in Dataset.of(samples).panels:
         parts = [verdicts, *(verdicts.without_each_draw if verdicts.many_draws else ())]
         for measure in measures:
-            rated, *others = (ratings(part, measure.rating) for part in parts)
-            agreement = _estimate(rated, others, measure, verdicts.clusters)
+            rated, *without_draws = (ratings(part, measure.rating) for part in parts)
+            agreement = _estimate(rated, without_draws, measure, verdicts.clusters)
             items, judges = verdicts.size
             counts = [items - agreement.n, not verdicts.own_rubrics]
             rows.append([*verdicts.key.values(), measure.name, judges, *agreement[:4], *counts])
@@ -237,27 +240,29 @@ def _table(samples: Samples, measures: Sequence[_Measure]) -> pd.DataFrame:
 def _estimate(
     wide: Floats, without: Sequence[Floats], measure: _Measure, clusters: Codes
 ) -> Estimate:
-    """Returns a measure with an interval over items and, if there are many, draws of rubrics.
+    """Estimates a measure over items and, if there are many, draws of rubrics.
 
     Ratings are by item and judge; `without` has those without each draw.
     """
-    kept = _rated(wide, measure)
-    n = int(kept.sum())
+    is_rated = _rated(wide, measure)
+    n = int(is_rated.sum())
     if wide.shape[1] < 2 or n < 2:
         return undefined(n)
-    statistic = _statistic(wide[kept], measure)
-    found = estimate(statistic, clusters[kept], scale=KAPPA)
-    if without and found.known:
+    statistic = _statistic(wide[is_rated], measure)
+    agreement = estimate(statistic, clusters[is_rated], scale=KAPPA)
+    if without and agreement.known:
         values = np.full((1 + len(without), len(wide)), np.nan)
-        for row, one in zip(values, (wide, *without), strict=True):
-            some = _rated(one, measure)
-            row[some] = jackknife_values(_statistic(one[some], measure))
-        found = widened_by_draws(found, pseudo_values(values[0, kept], values[1:, kept]))
-    return found.clipped(KAPPA.low, KAPPA.high)
+        for row, table in zip(values, (wide, *without), strict=True):
+            some = _rated(table, measure)
+            row[some] = jackknife_values(_statistic(table[some], measure))
+        agreement = widened_by_draws(
+            agreement, pseudo_values(values[0, is_rated], values[1:, is_rated])
+        )
+    return agreement.clipped(KAPPA.low, KAPPA.high)
 
 
 def _rated(wide: Floats, measure: _Measure) -> npt.NDArray[np.bool_]:
-    """Returns whether enough judges rated each item."""
+    """Says for each item whether enough judges rated it."""
     enough: npt.NDArray[np.bool_] = (~np.isnan(wide)).sum(axis=1) >= (
         measure.least or wide.shape[1]
     )

@@ -35,7 +35,7 @@ class ClusteredFit(NamedTuple):
     """Satterthwaite's degrees of freedom of each term."""
 
     def conf_int(self) -> Floats:
-        """Returns the lower and upper ends of the intervals."""
+        """Computes the lower and upper ends of the intervals."""
         half = special.stdtrit(self.freedoms, 0.975) * self.bse
         return np.column_stack([self.params - half, self.params + half])
 
@@ -48,7 +48,7 @@ class ClusteredFit(NamedTuple):
 
 
 def cluster_robust(y: Floats, matrix: Floats, *groupings: Codes) -> ClusteredFit:
-    """Fits least squares with CR2 errors; the columns are linearly independent.
+    """Fits least squares with CR2 errors, where columns are linearly independent.
 
     With two groupings errors are clustered both ways, and the fewer degrees of freedom count.
     """
@@ -56,18 +56,18 @@ def cluster_robust(y: Floats, matrix: Floats, *groupings: Codes) -> ClusteredFit
     params = np.linalg.solve(r, q.T @ y)
     residuals = y - matrix @ params
     rows = np.linalg.inv(r)  # a row per term, in the coordinates of q
-    found = [_cr2(q, residuals, rows, codes) for codes in groupings]
-    variances = sum(variance for variance, _ in found)
+    parts = [_cr2(q, residuals, rows, codes) for codes in groupings]
+    variances = sum(variance for variance, _ in parts)
     if len(groupings) == 2:
         both = np.unique(np.stack(groupings), axis=1, return_inverse=True)[1].ravel()
         variances = variances - _cr2(q, residuals, rows, both)[0]
     with np.errstate(invalid="ignore"):  # a variance of 0 may round to a negative one
         errors = np.sqrt(variances)
-    return ClusteredFit(params, errors, np.min([freedoms for _, freedoms in found], axis=0))
+    return ClusteredFit(params, errors, np.min([freedoms for _, freedoms in parts], axis=0))
 
 
 def _cr2(q: Floats, residuals: Floats, rows: Floats, codes: Codes) -> tuple[Floats, Floats]:
-    """Returns the variance and the degrees of freedom of each term.
+    """Computes the variance and the degrees of freedom of each term.
 
     `q` is an orthonormal basis of the model, so that the hat matrix of a cluster is q_g q_g'. Its
     inverse square root acts on the scores q_g' e through the eigenvectors of q_g' q_g.
@@ -88,15 +88,15 @@ def _cr2(q: Floats, residuals: Floats, rows: Floats, codes: Codes) -> tuple[Floa
         moved = roots @ row
         along = np.einsum("gij,gj->gi", hats, moved)
         lengths = np.einsum("gi,gi->g", moved, along)
-        own = lengths - (along**2).sum(axis=1)
-        whole = (lengths**2).sum() - 2 * (lengths * (along**2).sum(axis=1)).sum()
-        whole += ((along.T @ along) ** 2).sum()
-        freedoms.append(own.sum() ** 2 / whole if whole > 0 else 0.0)
+        diagonal = lengths - (along**2).sum(axis=1)
+        total = (lengths**2).sum() - 2 * (lengths * (along**2).sum(axis=1)).sum()
+        total += ((along.T @ along) ** 2).sum()
+        freedoms.append(diagonal.sum() ** 2 / total if total > 0 else 0.0)
     return variances, np.array(freedoms)
 
 
 def grouped_codes(codes: Codes | None, kept: npt.NDArray[np.bool_]) -> Codes | None:
-    """Returns the clusters of the kept items; None if each item is a cluster of its own."""
+    """Renumbers the clusters of the kept items, or None if each item is its own cluster."""
     if codes is None:
         return None
     here = codes[kept]
@@ -104,7 +104,7 @@ def grouped_codes(codes: Codes | None, kept: npt.NDArray[np.bool_]) -> Codes | N
 
 
 def mean_error(values: Floats, codes: Codes) -> ErrorPart:
-    """Returns the error of a mean over items in clusters."""
+    """Computes the error of a mean over items in clusters."""
     fit = cluster_robust(values, np.ones((len(values), 1)), codes)
     return ErrorPart(float(fit.bse[0]), float(fit.freedoms[0]))
 
@@ -115,7 +115,7 @@ def infers(codes: Codes) -> bool:
 
 
 def cluster_sums(rows: Floats, codes: Codes) -> Floats:
-    """Returns the sums of rows by cluster."""
+    """Adds up rows by cluster."""
     group = np.unique(codes, return_inverse=True)[1]
     sums = np.zeros((int(group.max(initial=-1)) + 1, *rows.shape[1:]))
     np.add.at(sums, group, rows)
@@ -123,17 +123,17 @@ def cluster_sums(rows: Floats, codes: Codes) -> Floats:
 
 
 def scope(values: npt.ArrayLike, codes: Codes | None) -> str:
-    """Says that a mean holds for its clusters alone, with its error within them; empty otherwise.
+    """Says that a mean holds for its clusters alone, with its error within them.
 
     >>> scope([1, 2, 2, 4], np.array([0, 0, 1, 1]))
     'for these 2 clusters, ± 2.41 within them'
     """
-    given = np.asarray(values, dtype=float)
-    known = ~np.isnan(given)
-    here = grouped_codes(codes, known)
+    numbers = np.asarray(values, dtype=float)
+    has_value = ~np.isnan(numbers)
+    here = grouped_codes(codes, has_value)
     if here is None or infers(here):
         return ""
-    within = _within(given[known], here)
+    within = _within(numbers[has_value], here)
     half = special.stdtrit(within.freedom, 0.975) * within.error
     what = f"for {_these(len(np.unique(here)))}"
     return f"{what}, ± {half:.3g} within them" if np.isfinite(half) else what
@@ -144,7 +144,7 @@ def _these(clusters: int) -> str:
 
 
 def _within(values: Floats, codes: Codes) -> ErrorPart:
-    """Returns the error of a mean over items drawn anew from the same clusters."""
+    """Computes the error of a mean over items drawn anew from the same clusters."""
     group, sizes = np.unique(codes, return_inverse=True, return_counts=True)[1:]
     freedom = len(values) - len(sizes)
     if not freedom or (sizes < 2).any():

@@ -105,15 +105,15 @@ def compare(
     unknown = ("unknown",) * setups, np.full(setups, np.nan)
     if against is not None or setups < 2 or not enough:
         if not enough:
-            differences = [one and _without_interval(one, len(sums)) for one in differences]
+            differences = [gap and _without_interval(gap, len(sums)) for gap in differences]
         return Comparison(reference, tuple(differences), *unknown)
     limits = _worse(cluster_sums(table, codes), np.bincount(codes).astype(float))
     standing: Standing = "best" if int(np.isnan(limits).sum()) == 1 else "tied"
     standings = tuple(standing if np.isnan(limit) else "worse" for limit in limits)
     errors = np.sqrt(((sums - sums[:, [reference]]) ** 2).sum(axis=0))
     differences = [
-        one and _agreeing(one, limit, error)
-        for one, limit, error in zip(differences, limits, errors, strict=True)
+        gap and _agreeing(gap, limit, error)
+        for gap, limit, error in zip(differences, limits, errors, strict=True)
     ]
     behind = [_at_most_worse(table, setup, codes, sums, reach) for setup in range(setups)]
     return Comparison(reference, tuple(differences), standings, np.array(behind))
@@ -124,7 +124,7 @@ def _ends(scale: Scale) -> tuple[float, float]:
 
 
 def _without_interval(difference: Estimate, clusters: int) -> Estimate:
-    """Returns the difference without its interval, which few clusters do not support."""
+    """Removes a difference's interval, which few clusters do not support."""
     reason = f"{plural(clusters, 'cluster')}, and {MIN_CLUSTERS} are needed"
     return difference._replace(low=np.nan, high=np.nan, withheld=reason)
 
@@ -133,7 +133,7 @@ def _without_interval(difference: Estimate, clusters: int) -> Estimate:
 
 
 def _worse(sums: Floats, sizes: Floats) -> Floats:
-    """Returns, for setups outside the model confidence set, the limit that they exceeded; else NaN.
+    """Finds setups outside the model confidence set, with the limit that each exceeded, else NaN.
 
     The model confidence set (Hansen, Lunde and Nason 2011) contains the best setup in 95 % of
     tables: while the largest studentised difference of two setups exceeds its 95 % quantile, the
@@ -192,7 +192,7 @@ class _Flips:
         return NORMAL_DRAWS if self._normal else SIGN_DRAWS
 
     def largest(self, setups: Sequence[int], other: int) -> Floats:
-        """Returns the largest absolute difference between a setup and some others, by draw."""
+        """Finds the largest absolute difference between a setup and some others, by draw."""
         gaps = self._sums[:, list(setups)] - self._sums[:, [other]]
         if self._normal:
             moved = self._totals[:, list(setups)] - self._totals[:, [other]]
@@ -207,7 +207,7 @@ class _Flips:
 
 
 def _means(totals: Floats, sums: Floats, by_size: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Returns means over items and their errors by cluster.
+    """Computes means over items and their errors by cluster.
 
     Signs change `totals` (of the clusters' sums) and `by_size` (of sums times sizes), not squares.
     """
@@ -218,7 +218,7 @@ def _means(totals: Floats, sums: Floats, by_size: Floats, sizes: Floats) -> tupl
 
 
 def _studentised(means: Floats, errors: Floats) -> Floats:
-    """Returns means in units of their errors; infinite without any variance."""
+    """Divides means by their errors, which is infinite without any variance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.where(np.abs(means) > 1e-9, np.sign(means) * np.inf, 0.0)
         t: Floats = np.where(errors > 1e-9, means / errors, ends)
@@ -226,7 +226,7 @@ def _studentised(means: Floats, errors: Floats) -> Floats:
 
 
 def _agreeing(difference: Estimate, limit: float, error: float) -> Estimate:
-    """Returns a difference from the best, whose interval excludes 0 where the setup is worse.
+    """Widens or narrows a difference's interval until it excludes 0 where the setup is worse.
 
     The test decides, and the interval is made by another method. Where they disagree about 0, the
     interval ends where the test would no longer tell the setup from the best, or reaches 0.
@@ -242,14 +242,16 @@ def _agreeing(difference: Estimate, limit: float, error: float) -> Estimate:
 
 
 def _at_most_worse(table: Floats, setup: int, codes: Codes, sums: Floats, scale: Scale) -> float:
-    """Returns by how much the best of the others is at most better than a setup."""
-    others = np.delete(np.arange(table.shape[1]), setup)
-    largest = _correlated((sums[:, others] - sums[:, [setup]]).T, "best of others").max(axis=1)
+    """Bounds by how much the best of the others is better than a setup."""
+    other_setups = np.delete(np.arange(table.shape[1]), setup)
+    largest = _correlated((sums[:, other_setups] - sums[:, [setup]]).T, "best of others").max(
+        axis=1
+    )
     # One-sided: an interval of this level misses above in 5 % of tables, for all others together.
     level = 2 * float(special.ndtr(np.quantile(largest, LEVEL))) - 1
     ends = [
         estimate(table[:, other] - table[:, setup], codes, scale=scale, level=level).high
-        for other in others
+        for other in other_setups
     ]
     return max(0.0, float(np.max(ends)))
 
@@ -258,7 +260,7 @@ def _at_most_worse(table: Floats, setup: int, codes: Codes, sums: Floats, scale:
 
 
 def simultaneous_level(influences: Floats, level: float = LEVEL) -> float:
-    """Returns the level of each interval at which all of them hold together in 95 % of tables.
+    """Finds the level of each interval at which all hold together in 95 % of tables.
 
     `influences` has, by row of a table and cluster, how far the cluster moves the row's estimate.
     The level is that of the largest of normal deviations with these correlations (single-step
@@ -271,21 +273,21 @@ def simultaneous_level(influences: Floats, level: float = LEVEL) -> float:
 
 
 def pairwise_level(influences: Floats, level: float = LEVEL) -> float:
-    """Returns the level at which the intervals of the differences of all pairs of rows hold."""
+    """Finds the level at which the intervals of the differences of all pairs of rows hold."""
     if len(influences) < 3:
         return level
-    drawn = _correlated(influences, "pairs") * np.linalg.norm(influences, axis=1)
-    largest = np.zeros(len(drawn))
+    draws = _correlated(influences, "pairs") * np.linalg.norm(influences, axis=1)
+    largest = np.zeros(len(draws))
     for row in range(len(influences) - 1):
         errors = np.linalg.norm(influences[row + 1 :] - influences[row], axis=1)
-        gaps = np.abs(drawn[:, row + 1 :] - drawn[:, [row]])
+        gaps = np.abs(draws[:, row + 1 :] - draws[:, [row]])
         t = gaps / np.where(errors > 1e-12, errors, np.inf)
         largest = np.maximum(largest, t.max(axis=1))
     return max(level, float(special.ndtr(np.quantile(largest, level)) * 2 - 1))
 
 
 def _correlated(rows: Floats, purpose: str) -> Floats:
-    """Returns draws of normal numbers, with a column per row and the correlations of the rows."""
+    """Draws normal numbers, with a column per row and the correlations of the rows."""
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)
     units = np.where(sizes > 1e-12, rows / np.maximum(sizes, 1e-12), 0.0)
     correlations = units @ units.T

@@ -101,49 +101,55 @@ class Sides:
         return _displays(self.frame)
 
     def draws(self, pairs: Pairs) -> list[int]:
-        """Returns the draws of rubrics that can be left out of pairs; none if draws are few."""
+        """Lists the draws of rubrics that can be left out of pairs, none if draws are few."""
         sides = {side for pair in pairs for side in pair}
         if not sides <= self.without_draws.keys():
             return []
         return sorted({draw for side in sides for draw in self.without_draws[side]})
 
     def draw_differences(self, pairs: Pairs) -> Floats | None:
-        """Returns differences by pair, draw, item and endpoint; None if draws are few."""
+        """Tabulates differences by pair, draw, item and endpoint. None if draws are few."""
         without = [self.differences(pairs, draw) for draw in self.draws(pairs)]
         if not without:
             return None
         return np.moveaxis(pseudo_values(self.differences(pairs, None), without), 0, 1)
 
     def matched(self, knob: str, level: str, base: str) -> Pairs:
-        """Returns every two sides that differ in one knob alone and saw the same displays."""
+        """Lists every two sides that differ in one knob alone and saw the same displays."""
         if knob == JUDGE:
             panels = [key for key, judges in self.judges.items() if {level, base} <= {*judges}]
             return [((*panel, level), (*panel, base)) for panel in panels]
-        shown, found = self.displays, []
+        displays, matched_sides = self.displays, []
         for task, designs in _designs(self.frame).items():
-            for one, other in permutations(designs, 2):
-                if changed_knobs(designs[one], designs[other]) != (knob,):
+            for left, other in permutations(designs, 2):
+                if changed_knobs(designs[left], designs[other]) != (knob,):
                     continue
-                contrast = _contrast(task, knob, one, other, designs)
+                contrast = _contrast(task, knob, left, other, designs)
                 if (contrast.level, contrast.base) != (level, base):
                     continue
-                if not _mismatch(shown.get((task, one)), shown.get((task, other)), contrast):
+                if not _mismatch(displays.get((task, left)), displays.get((task, other)), contrast):
                     both = {*self.judges.get((task, other), ())}
-                    judges = [j for j in self.judges.get((task, one), ()) if j in both]
-                    found += [((task, one, judge), (task, other, judge)) for judge in judges]
-        return found
+                    judges = [j for j in self.judges.get((task, left), ()) if j in both]
+                    matched_sides += [
+                        ((task, left, judge), (task, other, judge)) for judge in judges
+                    ]
+        return matched_sides
 
     def differences(self, pairs: Pairs, without: int | None) -> Floats:
-        """Returns differences by pair, item and endpoint, without a draw of a side that has it."""
+        """Tabulates differences by pair, item and endpoint, without a draw if one is named."""
 
         def values(side: Side) -> Floats:
-            whole = self.values[side]
-            return whole if without is None else self.without_draws[side].get(without, whole)
+            differences = self.values[side]
+            return (
+                differences
+                if without is None
+                else self.without_draws[side].get(without, differences)
+            )
 
         return np.stack([values(left) - values(right) for left, right in pairs])
 
     def bounds(self, pairs: Pairs, found: Estimate) -> dict[str, float]:
-        """Returns where the difference in stages lies, whatever verdicts without a score are.
+        """Bounds the difference in stages, whatever verdicts without a score are.
 
         Empty if fewer than 5 % of the verdicts of both sides are missing, unless the interval of
         the difference excludes 0 and that of the bounds does not.
@@ -161,23 +167,23 @@ class Sides:
         return {"lowest": max(ends.lowest, -1.0), "highest": min(ends.highest, 1.0)}
 
     def _calls_by_side(self, column: str) -> dict[Side, tuple[int, set[int]]]:
-        """Returns by side the number of calls, and those that another side has too."""
-        known = self.frame.loc[self.frame[column].notna(), [*CELL, "evidence", column]]
+        """Counts the calls of each side, and lists those that another side has too."""
+        with_call = self.frame.loc[self.frame[column].notna(), [*CELL, "evidence", column]]
         # As everywhere, a call belongs to an item.
-        call = known.groupby(["evidence", column], sort=False).ngroup().rename("call")
-        calls = pd.concat([known[CELL], call], axis=1).drop_duplicates()
+        call = with_call.groupby(["evidence", column], sort=False).ngroup().rename("call")
+        calls = pd.concat([with_call[CELL], call], axis=1).drop_duplicates()
         several = calls["call"].duplicated(keep=False)
         common = calls[several].groupby(CELL)["call"].agg(set)
         sizes = calls.groupby(CELL).size()
-        found = zip(sizes.index.tolist(), sizes.tolist(), strict=True)
-        return {side: (n, common.get(side, set())) for side, n in found}
+        sizes_by_side = zip(sizes.index.tolist(), sizes.tolist(), strict=True)
+        return {side: (n, common.get(side, set())) for side, n in sizes_by_side}
 
     def shared_calls(self, pairs: Pairs, column: str) -> float:
-        """Returns the share of calls that both sides have; NaN if calls have no identity."""
+        """Computes the share of calls that both sides have, NaN if calls have no identity."""
         both = total = 0
         for side, other in pairs:
             (n, ours), (m, theirs) = (
-                self._calls[column].get(one, (0, set())) for one in (side, other)
+                self._calls[column].get(key, (0, set())) for key in (side, other)
             )
             common = len(ours & theirs)
             both += common
@@ -186,7 +192,7 @@ class Sides:
 
 
 def _by_setup(verdicts: Verdicts, endpoints: Sequence[str]) -> Floats:
-    """Returns endpoints by setup, item and endpoint."""
+    """Tabulates endpoints by setup, item and endpoint."""
     values = endpoints_by_cell(verdicts)
     return np.stack([values[name].T for name in endpoints], axis=-1)
 
@@ -223,12 +229,12 @@ Levels = Mapping[str, Any]
 
 
 def changed_knobs(design: Design | Levels, other: Design | Levels) -> tuple[str, ...]:
-    """Returns the knobs in which two designs differ, without those that have no effect.
+    """Lists the knobs in which two designs differ, without those that have no effect.
 
     >>> changed_knobs({"verdict.method": "single"}, {"verdict.method": "subset"})
     ('verdict.method',)
     """
-    ours, theirs = (one.values() if isinstance(one, Design) else one for one in (design, other))
+    ours, theirs = (side.values() if isinstance(side, Design) else side for side in (design, other))
     names = dict.fromkeys([*ours, *theirs])
     changed = [name for name in names if not _same(ours.get(name), theirs.get(name))]
     knobs = Design.knobs()
@@ -241,26 +247,26 @@ def changed_knobs(design: Design | Levels, other: Design | Levels) -> tuple[str,
 
 
 def _same(level: Any, other: Any) -> bool:
-    """Whether two levels are equal; an unset level, NaN in a frame, equals itself."""
+    """Whether two levels are equal, where an unset level, NaN in a frame, equals itself."""
     return bool(level == other) or bool(pd.isna(level) and pd.isna(other))
 
 
 def _designs(frame: pd.DataFrame) -> dict[str, dict[str, dict[str, Any]]]:
-    """Returns by task and variant the levels of the knobs that vary in the task, and the series."""
+    """Maps task and variant to the levels of the knobs that vary in the task, and the series."""
     rows = frame.drop_duplicates(["task", "variant"])
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    designs: dict[str, dict[str, dict[str, Any]]] = {}
     for task, part in rows.groupby("task", sort=False):
         columns = [*varied_knobs(part), "series"]
         levels = part[columns].itertuples(index=False, name=None)
-        found[str(task)] = {
+        designs[str(task)] = {
             variant: dict(zip(columns, row, strict=True))
             for variant, row in zip(part["variant"], levels, strict=True)
         }
-    return found
+    return designs
 
 
 def register(frame: pd.DataFrame, design: Levels, base: Levels, *, task: str) -> Contrast:
-    """Returns the contrast of two designs, which must differ in one knob and match in display.
+    """Declares the contrast of two designs, which must differ in one knob and match in display.
 
     The levels of `design` and of `base` identify one variant of the task each.
     """
@@ -277,52 +283,52 @@ def register(frame: pd.DataFrame, design: Levels, base: Levels, *, task: str) ->
             choices=knobs,
         )
     contrast = _contrast(task, knobs[0], left, right, designs[task])
-    shown = _displays(frame)
-    if problem := _mismatch(shown.get((task, left)), shown.get((task, right)), contrast):
+    displays = _displays(frame)
+    if problem := _mismatch(displays.get((task, left)), displays.get((task, right)), contrast):
         raise DesignError(f"{left!r} and {right!r} of {task!r} cannot be compared: {problem}")
     return contrast
 
 
 def _matching_variant(designs: Mapping[str, Levels], levels: Levels) -> str:
-    """Returns the one variant that has these levels."""
-    found = [
+    """Finds the one variant that has these levels."""
+    matches = [
         variant
-        for variant, own in designs.items()
-        if all(_same(own[name], level) for name, level in levels.items() if name in own)
+        for variant, knobs in designs.items()
+        if all(_same(knobs[name], level) for name, level in levels.items() if name in knobs)
     ]
-    if len(found) != 1:
+    if len(matches) != 1:
         named = ", ".join(f"{name}={level_name(level)}" for name, level in levels.items())
         raise DesignError(
-            f"{named or 'an empty design'} matches {len(found)} variants;"
+            f"{named or 'an empty design'} matches {len(matches)} variants;"
             f" choose one of {', '.join(map(repr, designs))}",
             choices=designs,
         )
-    return found[0]
+    return matches[0]
 
 
 def find_contrasts(frame: pd.DataFrame) -> list[Contrast]:
-    """Returns every pair of variants of a task and series that differ in one knob.
+    """Finds every pair of variants of a task and series that differ in one knob.
 
     A level is compared with the knob's default, or with the first level if the default is missing.
     """
-    found = []
+    contrasts = []
     usual = {str(task): usual_levels(part) for task, part in frame.groupby("task", sort=False)}
     for task, designs in _designs(frame).items():
-        for one, other in combinations(designs, 2):
-            knobs = changed_knobs(designs[one], designs[other])
+        for first, other in combinations(designs, 2):
+            knobs = changed_knobs(designs[first], designs[other])
             if len(knobs) != 1 or knobs == ("series",):
                 continue
             levels = [levels[knobs[0]] for levels in designs.values()]
             base = _base(usual[task].get(knobs[0]), levels)
-            for level, against in ((one, other), (other, one)):
+            for level, against in ((first, other), (other, first)):
                 if _same(designs[against][knobs[0]], base):
-                    found.append(_contrast(task, knobs[0], level, against, designs))
-    return sorted(found)
+                    contrasts.append(_contrast(task, knobs[0], level, against, designs))
+    return sorted(contrasts)
 
 
 def _base(default: Any, levels: Sequence[Any]) -> Any:
-    known = sorted({level for level in levels if not pd.isna(level)}, key=_sort_key)
-    return default if any(_same(default, level) for level in levels) else known[0]
+    distinct = sorted({level for level in levels if not pd.isna(level)}, key=_sort_key)
+    return default if any(_same(default, level) for level in levels) else distinct[0]
 
 
 def _sort_key(level: Any) -> tuple[float, str]:
@@ -334,13 +340,13 @@ def _contrast(
     task: str, knob: str, variant: str, against: str, designs: Mapping[str, Levels]
 ) -> Contrast:
     several = len({levels["series"] for levels in designs.values()}) > 1
-    others = [
+    setting = [
         f"{name}={level_name(level)}"
         for name, level in designs[against].items()
         if name != knob and (name != "series" or several)
     ]
-    level, base = (level_name(designs[one][knob]) for one in (variant, against))
-    return Contrast(task, knob, level, base, ", ".join(others) or "base", variant, against)
+    level, base = (level_name(designs[knob_name][knob]) for knob_name in (variant, against))
+    return Contrast(task, knob, level, base, ", ".join(setting) or "base", variant, against)
 
 
 # --- displays ------------------------------------------------------------------------------------
@@ -349,14 +355,14 @@ def _contrast(
 def _displays(frame: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     """Returns by task and variant the displays of each judge, item and replicate, as numbers."""
     keys = ["evidence", "replicate", "flipped", "n_stages"]
-    known = frame["display"].notna() & (frame["display"] != "")
-    rows = frame.loc[known, ["task", "variant", JUDGE, *keys, "display"]]
-    place, texts = pd.factorize(rows["display"])
+    has_display = frame["display"].notna() & (frame["display"] != "")
+    rows = frame.loc[has_display, ["task", "variant", JUDGE, *keys, "display"]]
+    code, texts = pd.factorize(rows["display"])
     read = [_parsed(str(text)) for text in texts]
     seen = rows[["task", "variant", JUDGE]].assign(
         shown=rows.groupby(keys, sort=False).ngroup(),
         **{
-            name: pd.factorize(np.array([parts[part] for parts in read], dtype=object))[0][place]
+            name: pd.factorize(np.array([parts[part] for parts in read], dtype=object))[0][code]
             for part, name in enumerate(("order", "labels"))
         },
     )
@@ -375,7 +381,7 @@ def _parsed(display: str) -> tuple[str, str]:
 
 
 def _mismatch(left: pd.DataFrame | None, right: pd.DataFrame | None, contrast: Contrast) -> str:
-    """Says how displays differ beyond what the knob itself changes; empty if they match.
+    """Says how displays differ beyond what the knob itself changes, empty if they match.
 
     Another scale has its own shuffle, so only displays with equally many stages are compared.
     Unknown displays are taken to match.
@@ -405,15 +411,15 @@ def _rows(
     """
     shares = {name: sides.shared_calls(pairs, name) for name in CALLS}
     left, right = (np.stack([sides.values[pair[end]] for pair in pairs]) for end in (0, 1))
-    drawn = sides.draw_differences(pairs)
-    for place, endpoint in enumerate(sides.endpoints):
-        ours, theirs = left[:, :, place], right[:, :, place]
-        found, other = ~np.isnan(ours), ~np.isnan(theirs)
-        if not (found | other).any():
+    draw_table = sides.draw_differences(pairs)
+    for index, endpoint in enumerate(sides.endpoints):
+        ours, theirs = left[:, :, index], right[:, :, index]
+        has_left, other = ~np.isnan(ours), ~np.isnan(theirs)
+        if not (has_left | other).any():
             continue
-        judges = found.any(axis=1) & other.any(axis=1)  # leave out judges that never answer
-        both = (found & other)[judges].all(axis=0) & judges.any()
-        dropped = int((found | other)[judges].any(axis=0).sum() - both.sum())
+        judges = has_left.any(axis=1) & other.any(axis=1)  # leave out judges that never answer
+        both = (has_left & other)[judges].all(axis=0) & judges.any()
+        dropped = int((has_left | other)[judges].any(axis=0).sum() - both.sum())
         shared = shares["probe_call_id" if endpoint == "probability" else "call_id"]
         row = {**contrast._asdict(), "judge": judge, "endpoint": endpoint, "shared": shared}
         row["items"] = int(both.sum())
@@ -424,7 +430,7 @@ def _rows(
             yield {**row, "note": "no judge has values on both sides"}
             continue
         means = [side[judges][:, both].mean(axis=0) for side in (ours, theirs)]
-        draws = None if drawn is None else drawn[judges][:, :, both, place].mean(axis=0)
+        draws = None if draw_table is None else draw_table[judges][:, :, both, index].mean(axis=0)
         clusters = sides.clusters[contrast.task][both]
         key = [*contrast, judge, endpoint]
         reach = {"subset_size": sides.n_stages - 1, "entropy": np.log2(sides.n_stages)}
@@ -461,18 +467,18 @@ def contrasts(
     *,
     endpoints: Sequence[str] = ENDPOINTS,
 ) -> pd.DataFrame:
-    """Returns the paired difference of each contrast, per judge and over all judges.
+    """Estimates the paired difference of each contrast, per judge and over all judges.
 
     Over all judges, an item's difference is averaged over the judges that have both designs, so
     that items stay the units. `q` is Benjamini-Hochberg's over the whole table. By default, all
     contrasts that `find_contrasts` finds are compared.
     """
     sides = _sides(samples, endpoints)
-    shown = sides.displays
+    displays = sides.displays
     rows: list[Mapping[str, Any]] = []
     for contrast in find_contrasts(sides.frame) if registered is None else registered:
         task, left, right = contrast.task, contrast.variant, contrast.against
-        note = _mismatch(shown.get((task, left)), shown.get((task, right)), contrast)
+        note = _mismatch(displays.get((task, left)), displays.get((task, right)), contrast)
         both = set(sides.judges[task, right])
         judges = [judge for judge in sides.judges[task, left] if judge in both]
         pairs = {judge: [((task, left, judge), (task, right, judge))] for judge in judges}
@@ -484,7 +490,7 @@ def contrasts(
 
 
 def judge_contrasts(samples: Samples, *, endpoints: Sequence[str] = ENDPOINTS) -> pd.DataFrame:
-    """Returns the paired difference of every two judges under one design, as `contrasts` does.
+    """Estimates the paired difference of every two judges under one design.
 
     `level` and `base` are the judges. If they used rubrics of different authors, the note says
     that judge and rubric differ together.
@@ -493,8 +499,8 @@ def judge_contrasts(samples: Samples, *, endpoints: Sequence[str] = ENDPOINTS) -
     authors = sides.frame.groupby(CELL)["rubric_author"].unique()
     rows = []
     for (task, variant), judges in sides.judges.items():
-        shown = sides.displays.get((task, variant))
-        by_judge = {} if shown is None else dict(list(shown.groupby(JUDGE)))
+        displays = sides.displays.get((task, variant))
+        by_judge = {} if displays is None else dict(list(displays.groupby(JUDGE)))
         for base, level in combinations(sorted(judges), 2):
             contrast = Contrast(task, JUDGE, level, base, variant, variant, variant)
             note = _mismatch(by_judge.get(level), by_judge.get(base), contrast)
@@ -514,7 +520,7 @@ def _sides(samples: Samples, endpoints: Sequence[str]) -> Sides:
 
 
 def _corrected(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Returns the table with p-values corrected: all that a reader sees together is one family."""
+    """Corrects the table's p-values: all that a reader sees together is one family."""
     table = pd.DataFrame(rows, columns=COLUMNS)
     p = table["p"].astype(float)
     table["q"] = among_known(benjamini_hochberg, p)
@@ -527,7 +533,7 @@ RANKS = ["knob", "level", "rank", "share", "points", "mean_rank", "low", "high"]
 
 
 def ranking(samples: Samples, endpoint: str = "stage") -> pd.DataFrame:
-    """Counts how often each level of each axis takes each rank; 1 is the highest, ties share.
+    """Counts how often each level of each axis takes each rank, where 1 is the highest.
 
     A point is a task, a judge, a series and a level of every other knob; for the axis of judges, a
     task and a design. Its value is the mean over the items that all levels of the axis have;
@@ -537,19 +543,23 @@ def ranking(samples: Samples, endpoint: str = "stage") -> pd.DataFrame:
     if endpoint not in RANKED:
         raise DesignError(unknown("endpoint", endpoint, RANKED), choices=RANKED)
     data = Dataset.of(samples)
-    own = own_rows(data.frame)
-    knobs = varied_knobs(own)
-    designs = own.drop_duplicates(PANEL)[[*PANEL, "series", *knobs]]
+    without_swaps = own_rows(data.frame)
+    knobs = varied_knobs(without_swaps)
+    designs = without_swaps.drop_duplicates(PANEL)[[*PANEL, "series", *knobs]]
     designs = designs.assign(**{knob: designs[knob].map(level_name) for knob in knobs})
     cells = data.derive(all_cells)
     values = cells[[*PANEL, JUDGE, "evidence", endpoint]].merge(designs, on=PANEL)
     tables = [_ranks(values, JUDGE, PANEL, endpoint)]
     for knob in knobs:
-        others = [one for one in knobs if one != knob and not _is_nested(designs, one, knob)]
-        point = ["task", JUDGE, "series", *others]
+        fixed_knobs = [
+            candidate
+            for candidate in knobs
+            if candidate != knob and not _is_nested(designs, candidate, knob)
+        ]
+        point = ["task", JUDGE, "series", *fixed_knobs]
         tables.append(_ranks(values, knob, point, endpoint))
-    known = [table for table in tables if len(table)]
-    return pd.concat(known, ignore_index=True) if known else pd.DataFrame(columns=RANKS)
+    filled = [table for table in tables if len(table)]
+    return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=RANKS)
 
 
 def _is_nested(designs: pd.DataFrame, knob: str, axis: str) -> bool:
@@ -563,7 +573,7 @@ def _is_nested(designs: pd.DataFrame, knob: str, axis: str) -> bool:
 
 
 def _ranks(values: pd.DataFrame, knob: str, point: list[str], endpoint: str) -> pd.DataFrame:
-    """Returns the ranks of one axis: a row per level and rank that occurs."""
+    """Tabulates the ranks of one axis: a row per level and rank that occurs."""
     cells = values.groupby([*point, "evidence", knob], dropna=False)[endpoint]
     wide = cells.mean().unstack(knob).dropna()
     if wide.empty or wide.shape[1] < 2:

@@ -73,12 +73,12 @@ UNBOUNDED = Scale("unbounded")
 
 
 def between(low: float, high: float) -> Scale:
-    """Returns the scale of a quantity with these ends, such as the stages from 1 to 5."""
+    """Makes the scale of a quantity with these ends, such as the stages from 1 to 5."""
     return Scale("bounded", low, high)
 
 
 def difference(reach: float, *, cautious: bool = False) -> Scale:
-    """Returns the scale of differences that are at most `reach` either way."""
+    """Makes the scale of differences that are at most `reach` either way."""
     return Scale("difference", -reach, reach, cautious=cautious)
 
 
@@ -104,15 +104,15 @@ class Estimate(NamedTuple):
         return bool(np.isfinite(self[:3]).all())
 
     def named(self, *names: str) -> dict[str, float]:
-        """Returns value, low, high and n under these names, in this order; n may be left out."""
+        """Names value, low, high and n, in this order, where n may be left out."""
         return dict(zip(names, self[:4], strict=False))
 
     def columns(self, name: str) -> dict[str, float]:
-        """Returns the value and its interval as columns: the name, with `_low` and with `_high`."""
+        """Writes value and interval as columns: the name, with `_low` and with `_high`."""
         return self.named(name, f"{name}_low", f"{name}_high")
 
     def clipped(self, low: float = -np.inf, high: float = np.inf) -> "Estimate":
-        """Returns the estimate with its interval cut off at the ends of the scale."""
+        """Cuts the interval off at the ends of the scale."""
         if not self.known:
             return self
         return self._replace(low=max(low, self.low), high=min(high, self.high))
@@ -144,7 +144,7 @@ class Statistic(NamedTuple):
 
 
 def undefined(n: int = 0, value: float = np.nan, withheld: str = "no value") -> Estimate:
-    """Returns an estimate without an interval, for the given reason."""
+    """Makes an estimate without an interval, for the given reason."""
     return Estimate(value, np.nan, np.nan, n, float(n), withheld)
 
 
@@ -158,7 +158,7 @@ def estimate(
     without: Sequence[npt.ArrayLike] = (),
     mean_over_draws: bool = True,
 ) -> Estimate:
-    """Returns a quantity with its interval over items, by cluster and, if there are many, by draw.
+    """Estimates a quantity over items, by cluster and, if there are many, by draw.
 
     Args:
         values: one number per item, of which the mean is estimated (NaN: missing); with `below`,
@@ -207,7 +207,7 @@ def estimate(
 
 
 def seeded(*key: Any) -> np.random.Generator:
-    """Returns a random generator whose seed depends on the key alone."""
+    """Makes a random generator whose seed depends on the key alone."""
     return np.random.default_rng(int(digest(list(key))[:16], 16))
 
 
@@ -220,7 +220,7 @@ def t_quantile(freedom: npt.ArrayLike, level: float = LEVEL) -> Floats:
 
 
 def item_error(values: Floats, clusters: Codes | None) -> ErrorPart:
-    """Returns the error of a mean over items; not a number with too few clusters or items."""
+    """Computes the error of a mean over items, NaN with too few clusters or items."""
     n = len(values)
     if clusters is None:
         error = float(values.std(ddof=1)) / np.sqrt(n) if n > 1 else np.nan
@@ -230,7 +230,7 @@ def item_error(values: Floats, clusters: Codes | None) -> ErrorPart:
 
 
 def _student(items: Floats, clusters: Codes | None, scale: Scale, level: float) -> Estimate:
-    """Returns a mean with Student's t interval, cut off at the ends of the scale.
+    """Estimates a mean with Student's t interval, cut off at the ends of the scale.
 
     In clusters the error is CR2, with Satterthwaite's degrees of freedom. Without variance the
     precision of the mean is unknown, and there is no interval.
@@ -258,7 +258,7 @@ def _too_few(n: int, clusters: Codes | None) -> str:
 
 
 def _effective_n(items: Floats, clusters: Codes | None, error: float) -> float:
-    """Returns the number of independent items whose mean has the same error."""
+    """Computes the number of independent items whose mean has the same error."""
     n = len(items)
     if clusters is None or not error > 0:
         return float(n if clusters is None else len(np.unique(clusters)))
@@ -278,7 +278,7 @@ BINS = 2000
 
 
 def _bounded(items: Floats, clusters: Codes | None, scale: Scale, level: float) -> Estimate:
-    """Returns the mean of a quantity on a bounded scale: a rate, a stage, a distance.
+    """Estimates the mean of a quantity on a bounded scale: a rate, a stage, a distance.
 
     The interval is Gaffke's (2005), which extends Clopper and Pearson's from proportions to bounded
     means: items have random weights, which sum to 1 together with the weight of one more item at
@@ -310,7 +310,7 @@ def _bounded(items: Floats, clusters: Codes | None, scale: Scale, level: float) 
 
 
 def _proportion(successes: float, n: float, scale: Scale, level: float) -> Estimate:
-    """Returns a mean of values at the ends of the scale, for which there is a closed form."""
+    """Estimates a mean of values at the ends of the scale, in closed form."""
     tail = (1 - level) / 2
     low = special.betaincinv(successes, n - successes + 1, tail) if successes else 0.0
     high = special.betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
@@ -319,7 +319,7 @@ def _proportion(successes: float, n: float, scale: Scale, level: float) -> Estim
 
 
 def _bounded_in_clusters(items: Floats, clusters: Codes, scale: Scale, level: float) -> Estimate:
-    """Returns the mean of values in clusters, which is a share of the scale."""
+    """Estimates the mean of values in clusters, which is a share of the scale."""
     n, mean, width = len(items), float(items.mean()), scale.high - scale.low
     error, freedom = item_error(items, clusters)
     if np.isnan(error):
@@ -340,7 +340,7 @@ def _bounded_in_clusters(items: Floats, clusters: Codes, scale: Scale, level: fl
 
 
 def _weighted_sums(items: Floats) -> tuple[Floats, Floats]:
-    """Returns randomly weighted sums of items, and the weight of one more item, by draw."""
+    """Draws randomly weighted sums of items, and the weight of one more item."""
     n = len(items)
     if n < MANY_ITEMS:
         weights = _weights(n)
@@ -360,7 +360,7 @@ def _weighted_sums(items: Floats) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=32)
 def _weights(n: int) -> Floats:
-    """Returns random weights of items and of one more item, by draw."""
+    """Draws random weights of items and of one more item."""
     return seeded("bounded", n).dirichlet(np.ones(n + 1), WEIGHT_DRAWS)
 
 
@@ -436,7 +436,7 @@ class Linearised(NamedTuple):
 
 
 def linearised(above: npt.ArrayLike, below: npt.ArrayLike, scale: Scale) -> Linearised:
-    """Linearises a ratio of sums; with columns, the mean of a ratio per column.
+    """Linearises a ratio of sums, or with columns the mean of a ratio per column.
 
     With unequal denominators the numbers leave the ends of the scale: those of an item with r times
     the mean denominator lie between value - (value - low) r and value + (high - value) r. Clipping
@@ -462,7 +462,7 @@ def linearised(above: npt.ArrayLike, below: npt.ArrayLike, scale: Scale) -> Line
 
 
 def _rarest(below: npt.ArrayLike) -> int:
-    """Counts the items of the ratio that has the fewest, of several; one alone needs no more."""
+    """Counts the items of the ratio that has the fewest, of several ratios."""
     bottoms = np.asarray(below, dtype=float)
     return int((bottoms > 0).sum(axis=0).min()) if bottoms.ndim == 2 else MIN_LABELLED
 
@@ -499,7 +499,7 @@ def influences(
 def _ratio_estimate(
     linear: Linearised, clusters: Codes | None, scale: Scale, level: float
 ) -> Estimate:
-    """Returns a ratio with the bounded interval of its linearised values."""
+    """Estimates a ratio with the bounded interval of its linearised values."""
     codes = grouped_codes(clusters, np.full(len(linear.values), True))
     reach = Scale(scale.kind, linear.low, linear.high, scale.squared, scale.cautious)
     mean = _METHODS[scale.kind](linear.values, codes, reach, level)
@@ -545,7 +545,7 @@ of raters who agree little was covered in 71 to 92 % of samples of 20 and 30 ite
 def _statistic_estimate(
     statistic: Statistic, clusters: Codes | None, scale: Scale, level: float
 ) -> Estimate:
-    """Returns a statistic with a delete-one-cluster jackknife interval."""
+    """Estimates a statistic with a delete-one-cluster jackknife interval."""
     codes = grouped_codes(clusters, np.full(len(statistic.rows), True))
     n = statistic.items or len(statistic.rows)
     value = statistic.value if n else np.nan
@@ -623,7 +623,7 @@ def _freedom_of_sizes(sizes: npt.NDArray[np.int64]) -> float:
 
 
 def _lacks(items: int, clusters: int, labels: Sequence[int], alike: float) -> str:
-    """Says what an interval of a kappa or correlation lacks; empty if nothing."""
+    """Says what an interval of a kappa or correlation lacks, or nothing."""
     if items < MIN_ITEMS:
         return f"{plural(items, 'item')}, and {MIN_ITEMS} are needed"
     if clusters < MIN_CLUSTERS:
@@ -637,7 +637,7 @@ def _lacks(items: int, clusters: int, labels: Sequence[int], alike: float) -> st
 
 
 def jackknife_values(statistic: Statistic) -> Floats:
-    """Returns the jackknife pseudo-value of each unit; of a mean, the averaged values."""
+    """Computes the jackknife pseudo-value of each unit."""
     n, sums = len(statistic.rows), statistic.rows.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):  # the remainder may be undefined
         values: Floats = n * statistic.of(sums) - (n - 1) * statistic.of(sums - statistic.rows)
@@ -657,7 +657,7 @@ RESAMPLES = 999
 
 
 def bootstrap_sums(rows: Floats, *, key: Any) -> Floats:
-    """Returns sums over resampled clusters, one row per draw, seeded from the key.
+    """Sums over resampled clusters, one row per draw, seeded from the key.
 
     From 1,000 clusters on, sums are drawn from their normal limit.
     """
@@ -691,8 +691,8 @@ def mean_bounds(least: npt.ArrayLike, most: npt.ArrayLike, clusters: Codes | Non
     95 % of samples, wherever it lies between the means of both; without a gap it is Student's.
     """
     ends = np.stack([np.asarray(least, dtype=float), np.asarray(most, dtype=float)])
-    known = ~np.isnan(ends).any(axis=0)
-    ends, codes = ends[:, known], grouped_codes(clusters, known)
+    has_value = ~np.isnan(ends).any(axis=0)
+    ends, codes = ends[:, has_value], grouped_codes(clusters, has_value)
     if ends.shape[1] < 2:
         return Bounds(np.nan, np.nan)
     (low, high), parts = ends.mean(axis=1), [item_error(end, codes) for end in ends]
@@ -722,29 +722,29 @@ def draw_part(table: npt.ArrayLike, *, mean_over_draws: bool = True) -> ErrorPar
     is not a mean over draws, its pseudo-values. From a mean over draws, the interaction of draw and
     item, which the error over items already contains, is subtracted.
     """
-    known = np.asarray(table, dtype=float)
-    known = known[:, ~np.isnan(known).any(axis=0)]
-    draws, items = known.shape
+    values = np.asarray(table, dtype=float)
+    values = values[:, ~np.isnan(values).any(axis=0)]
+    draws, items = values.shape
     if items < 2:
         return ErrorPart(np.nan, draws - 1)
-    by_draw = known.mean(axis=1, keepdims=True)
+    by_draw = values.mean(axis=1, keepdims=True)
     interaction = 0.0
     if mean_over_draws:
-        rest = known - by_draw - known.mean(axis=0) + known.mean()
+        rest = values - by_draw - values.mean(axis=0) + values.mean()
         interaction = float((rest**2).sum()) / ((draws - 1) * (items - 1)) / items
     variance = max(0.0, by_draw.var(ddof=1) - interaction)
     return ErrorPart(float(np.sqrt(variance / draws)), draws - 1)
 
 
 def pseudo_values(whole: npt.ArrayLike, without: npt.ArrayLike) -> Floats:
-    """Returns jackknife pseudo-values by draw and item, from the values without each draw.
+    """Computes jackknife pseudo-values by draw and item, from values without each draw.
 
     >>> pseudo_values([2.0], [[3.0], [1.0]]).tolist()  # of a mean, the draws themselves
     [[1.0], [3.0]]
     """
     lacking = np.asarray(without, dtype=float)
-    found: Floats = len(lacking) * np.asarray(whole, dtype=float) - (len(lacking) - 1) * lacking
-    return found
+    values: Floats = len(lacking) * np.asarray(whole, dtype=float) - (len(lacking) - 1) * lacking
+    return values
 
 
 def half_width(parts: Sequence[ErrorPart], level: float = LEVEL) -> float:
@@ -798,7 +798,7 @@ def without_each_draw(
     *,
     keep_others: bool = False,
 ) -> dict[int, Result]:
-    """Applies an analysis to samples without each draw of rubrics; empty if draws are few.
+    """Applies an analysis to samples without each draw of rubrics, if draws are many.
 
     Groups (of the columns `by`) with many draws, this one among them, are passed on without it, and
     with `keep_others` all other groups too, for averages over groups.
@@ -810,7 +810,9 @@ def without_each_draw(
     has = pd.crosstab(group, draw).to_numpy() > 0
     many = has.sum(axis=1) >= MANY_DRAWS
     return {
-        int(one): analysis(frame[np.where((many & has[:, place])[group], draw != one, keep_others)])
-        for place, one in enumerate(np.unique(draw))
-        if (many & has[:, place]).any()
+        int(number): analysis(
+            frame[np.where((many & has[:, column])[group], draw != number, keep_others)]
+        )
+        for column, number in enumerate(np.unique(draw))
+        if (many & has[:, column]).any()
     }

@@ -112,15 +112,15 @@ class _Scored(NamedTuple):
 
 
 def _scored(panel: Verdicts) -> _Scored:
-    kept = panel.complete[panel.unit] & (panel.mask != 0)
+    is_scored = panel.complete[panel.unit] & (panel.mask != 0)
     number = np.cumsum(panel.complete) - 1
-    masks, code = np.unique(panel.mask[kept], return_inverse=True)
+    masks, code = np.unique(panel.mask[is_scored], return_inverse=True)
     bits = (masks[:, None] >> np.arange(panel.n_stages) & 1).astype(float)
     return _Scored(
-        panel.rows["shown"].to_numpy()[kept],
-        panel.rows["rubric_draw"].to_numpy()[kept],
-        number[panel.unit[kept]],
-        panel.setup[kept],
+        panel.rows["shown"].to_numpy()[is_scored],
+        panel.rows["rubric_draw"].to_numpy()[is_scored],
+        number[panel.unit[is_scored]],
+        panel.setup[is_scored],
         code.astype(np.int64),
         bits / bits.sum(axis=1, keepdims=True),
     )
@@ -145,9 +145,13 @@ def _permuted_verdicts(panel: Verdicts, draws: int) -> Iterator[FloatArray]:
         size = min(step, draws - low)
         offset = np.arange(size)[:, None, None] * cells
         counts = np.zeros(size * cells)
-        for place in places:
-            drawn = _shuffled(np.broadcast_to(label[place], (size, *place.shape)), rng)
-            counts += np.bincount((drawn + base[place] + offset).ravel(), minlength=size * cells)
+        for rows_of_block in places:
+            permutation = _shuffled(
+                np.broadcast_to(label[rows_of_block], (size, *rows_of_block.shape)), rng
+            )
+            counts += np.bincount(
+                (permutation + base[rows_of_block] + offset).ravel(), minlength=size * cells
+            )
         shares = counts.reshape(size, items * judges, codes) @ scored.spread / n[:, None]
         yield shares.reshape(size, items, judges, panel.n_stages)
 
@@ -170,22 +174,22 @@ def _permuted_blocks(panel: Verdicts, draws: int) -> Iterator[FloatArray]:
     )
     judge_of = scored.judge[first]
     items, judges = int(panel.complete.sum()), len(panel.setups)
-    place = unit * items + scored.item
-    held = np.stack(
+    cell = unit * items + scored.item
+    block_counts = np.stack(
         [
-            np.bincount(place, scored.spread[scored.code, stage], len(first) * items)
+            np.bincount(cell, scored.spread[scored.code, stage], len(first) * items)
             for stage in range(panel.n_stages)
         ],
         axis=-1,
     )
-    held = held.reshape(len(first), -1)
+    block_counts = block_counts.reshape(len(first), -1)
     rng = seeded("permutation", *map(str, panel.key.values()), len(unit), draws)
-    step = max(1, CHUNK // (held.shape[1] * judges))
+    step = max(1, CHUNK // (block_counts.shape[1] * judges))
     for low in range(0, draws, step):
         size = min(step, draws - low)
-        drawn = rng.permuted(np.broadcast_to(judge_of, (size, len(first))), axis=-1)
-        given = (drawn[:, None, :] == np.arange(judges)[:, None]).astype(float)
-        counts = (given @ held).reshape(size, judges, items, panel.n_stages)
+        judges_by_draw = rng.permuted(np.broadcast_to(judge_of, (size, len(first))), axis=-1)
+        is_judge = (judges_by_draw[:, None, :] == np.arange(judges)[:, None]).astype(float)
+        counts = (is_judge @ block_counts).reshape(size, judges, items, panel.n_stages)
         total = counts.sum(axis=-1, keepdims=True)
         # A judge without a verdict on an item gets the panel's distribution: no divergence.
         pooled = counts.sum(axis=1, keepdims=True) / total.sum(axis=1, keepdims=True)

@@ -43,12 +43,12 @@ def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:
     >>> sign_flip([0.1, 0.2, 0.3, 0.4, 0.5], key="worked")  # two of 32 arrangements
     0.0625
     """
-    known = np.asarray(differences, dtype=float)
-    known = known[~np.isnan(known)]
-    if not len(known):
+    values = np.asarray(differences, dtype=float)
+    values = values[~np.isnan(values)]
+    if not len(values):
         return np.nan
     # A difference of 0 has no sign; rounding must not separate tied arrangements.
-    moved = known[known != 0]
+    moved = values[values != 0]
     least = abs(moved.sum()) - 1e-9 * np.abs(moved).sum()
     n = len(moved)
     if n < np.log2(DRAWS):
@@ -62,15 +62,15 @@ def sign_flip(differences: npt.ArrayLike, *, key: Any) -> float:
     bytes_of = -(-n // 8)
     signs = 1.0 - 2.0 * (np.arange(256)[:, None] >> np.arange(8) & 1)
     sums_of = np.pad(moved, (0, 8 * bytes_of - n)).reshape(bytes_of, 8) @ signs.T
-    drawn = rng.integers(0, 256, (DRAWS, bytes_of), dtype=np.uint8)
+    random_bytes = rng.integers(0, 256, (DRAWS, bytes_of), dtype=np.uint8)
     sums = np.zeros(DRAWS)
-    for place in range(bytes_of):
-        sums += sums_of[place][drawn[:, place]]
+    for byte in range(bytes_of):
+        sums += sums_of[byte][random_bytes[:, byte]]
     return (1 + int((np.abs(sums) >= least).sum())) / (1 + DRAWS)
 
 
 def mcnemar(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
-    """Returns McNemar's p-value of paired values of 0 or 1; exact below 25 discordant pairs."""
+    """Computes McNemar's p-value of paired values of 0 or 1, exact below 25 discordant pairs."""
     ours, theirs = np.asarray(left, dtype=float) > 0, np.asarray(right, dtype=float) > 0
     if not len(ours):
         return np.nan
@@ -94,31 +94,31 @@ def cliffs_delta(left: npt.ArrayLike, right: npt.ArrayLike) -> float:
     ours, theirs = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
     if not len(ours) or not len(theirs):
         return np.nan
-    _, place, counts = np.unique(
+    _, rank_index, counts = np.unique(
         np.concatenate([ours, theirs]), return_inverse=True, return_counts=True
     )
     ranks = counts.cumsum() - (counts - 1) / 2  # equal values share the mean of their ranks
-    rank_sum = ranks[place[: len(ours)]].sum()
+    rank_sum = ranks[rank_index[: len(ours)]].sum()
     wins = rank_sum - len(ours) * (len(ours) + 1) / 2
     return float(2 * wins / (len(ours) * len(theirs)) - 1)
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     """Returns p-values corrected to control the false discovery rate."""
-    known = np.asarray(p, dtype=float)
-    order, n = np.argsort(known, kind="stable"), len(known)
-    steps = known[order] / (np.arange(1, n + 1) / n)
-    found = np.empty(n)
-    found[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
-    return found
+    values = np.asarray(p, dtype=float)
+    order, n = np.argsort(values, kind="stable"), len(values)
+    steps = values[order] / (np.arange(1, n + 1) / n)
+    adjusted = np.empty(n)
+    adjusted[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+    return adjusted
 
 
 def among_known(correct: Callable[[Floats], Floats], p: npt.ArrayLike) -> Floats:
-    """Corrects the known p-values of one family; the others stay unknown."""
-    found = np.array(p, dtype=float)
-    known = ~np.isnan(found)
-    found[known] = correct(found[known])
-    return found
+    """Corrects the known p-values of one family, and leaves the others unknown."""
+    values = np.array(p, dtype=float)
+    has_value = ~np.isnan(values)
+    values[has_value] = correct(values[has_value])
+    return values
 
 
 def holm(p: npt.ArrayLike) -> Floats:
@@ -127,9 +127,9 @@ def holm(p: npt.ArrayLike) -> Floats:
     >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]
     """
-    known = np.asarray(p, dtype=float)
-    order = np.argsort(known, kind="stable")
-    steps = known[order] * np.arange(len(known), 0, -1)
-    found = np.empty(len(known))
-    found[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return found
+    values = np.asarray(p, dtype=float)
+    order = np.argsort(values, kind="stable")
+    steps = values[order] * np.arange(len(values), 0, -1)
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted

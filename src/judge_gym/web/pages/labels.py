@@ -1,15 +1,17 @@
 """Labels of people: who labelled the items of each study, how far they agree, split and import."""
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from judge_gym.analysis.judges.label_draws import after_more_labels
 from judge_gym.errors import DesignError, JudgeGymError
 from judge_gym.lab import Lab
+from judge_gym.records.judge_table import JudgeTable
 from judge_gym.web.api.parameters import Name, OpenLab
 from judge_gym.web.pages.filters import Text
 from judge_gym.web.pages.home import recent_studies
@@ -18,6 +20,8 @@ from judge_gym.web.rendering import render
 
 router = APIRouter()
 COLUMNS = ("item", "rater", "stage")
+MORE = 20
+"""The number of further labels whose effect is predicted."""
 
 
 @router.get("/labels")
@@ -129,4 +133,32 @@ def _rows(text: str) -> list[dict[str, str]]:
 
 
 def _page(lab: Lab, study: str) -> dict[str, Any]:
-    return {"labels": lab.labels.status(study), "table": lab.results.stored_judges(study)}
+    table = lab.results.stored_judges(study)
+    return {
+        "labels": lab.labels.status(study),
+        "table": table,
+        "bought": [] if table is None else [*_bought(table)],
+    }
+
+
+def _bought(table: JudgeTable) -> Iterator[dict[str, Any]]:
+    """Predicts the intervals of the chosen setup's measures after more labels."""
+    row = next((row for row in table["rows"] if row["setup"] == table["chosen"]), None)
+    if row is None or table["kind"] != "agreement":
+        return
+    heads = {head["name"]: head for head in table["columns"]}
+    for name in dict.fromkeys((table["columns"][0]["name"], "sensitivity", "specificity")):
+        quantity = row["measures"].get(name)
+        ends = None if quantity is None else after_more_labels(quantity, MORE)
+        if quantity is not None and ends is not None:
+            low, high = ends
+            later = {**quantity, "low": low, "high": high}
+            head = heads[name]
+            yield {"title": head["title"], "unit": head["unit"], "now": quantity, "later": later}
+    if table["rate"] is not None:
+        now = table["rate"]["corrected"]
+        ends = after_more_labels(now, MORE)
+        if ends is not None:
+            later = {**now, "low": ends[0], "high": ends[1]}
+            quantity_name = table["rate"]["quantity"]
+            yield {"title": quantity_name, "unit": "share", "now": now, "later": later}

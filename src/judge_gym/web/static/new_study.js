@@ -8,15 +8,24 @@ const steps = [...form.querySelectorAll(".step")];
 const KEPT = `new study ${location.search}`; // what was typed is kept for the tab, by address
 const edited = () => field("edited").value === "true"; // by hand: then the text counts instead of the form
 
+let changes = 0, sent = 0; // the number of changes, and how many of them the last request knew of
+
 /** Asks the server for all that follows from the form; until it answers, nothing can be started. */
 function changed(now) {
+  changes += 1;
   form.dataset.pending = "true";
-  if (at("start")) { at("start").disabled = true; at("reason").textContent = "Estimating …"; }
+  awaitAnswer();
   showLevels();
   if (now) htmx.trigger(form, "replan");
 }
+function awaitAnswer() {
+  if (at("start")) { at("start").disabled = true; at("reason").textContent = "Estimating …"; }
+}
+document.addEventListener("htmx:before:request", () => { sent = changes; });
+document.addEventListener("htmx:before:swap", (event) => { if (sent !== changes) event.preventDefault(); }); // an answer to an older form
 document.addEventListener("htmx:after:swap", () => {
-  delete form.dataset.pending;
+  if (sent === changes) delete form.dataset.pending;
+  else awaitAnswer();
   markStep();
   keep();
 });
@@ -200,5 +209,6 @@ document.addEventListener("DOMContentLoaded", () => {
   followProtocol();
   showStep(false);
   if (!location.hash && !edited()) field("texts").focus({ preventScroll: true });
-  changed(); // htmx sends the form once it is ready
+  changed();
+  htmx.ajax("POST", form.getAttribute("hx-post"), { source: form, target: "#plan", swap: "outerHTML" });
 });
