@@ -17,6 +17,7 @@ NAV = {
     "Start": ["index", "check", "install", "concepts", "studies", "own-prompt"],
     "Which judge?": [
         "labels",
+        "improve",
         "judges",
         "benchmarks",
         "published",

@@ -1258,7 +1258,7 @@ def test_a_knob_without_an_effect_does_not_change_the_digest(
     task: Task, chosen: dict[str, Any], others: dict[str, Any]
 ) -> None:
     """So that a changed default of such a knob renames no experiment."""
-    design, active = resolve_design(task, {**complete({}), **chosen})
+    design, active = resolve_design(task, {**complete({}), **chosen}, assistant="sim:editor")
     inactive = {
         path: level
         for path, level in others.items()

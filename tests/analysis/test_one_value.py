@@ -261,7 +261,6 @@ def report(request: pytest.FixtureRequest) -> Report:
     return made
 
 
-@pytest.mark.slow
 def test_no_quantity_of_a_report_has_two_values(report: Report) -> None:
     facts = [*facts_of(report)]
     assert conflicts(facts) == []

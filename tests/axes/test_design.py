@@ -261,7 +261,7 @@ def test_chosen_returns_the_knobs_off_their_default_and_rebuilds_the_design(
     assert design.chosen() == {
         path: value
         for path, value in values.items()
-        if path == "judge.model" or value != DEFAULTS[path]
+        if path == "judge.model" or value != defaults()[path]
     }
     assert design.identity() == design.chosen()
     again = Design.of(design.chosen())
@@ -272,8 +272,8 @@ def test_chosen_returns_the_knobs_off_their_default_and_rebuilds_the_design(
 def test_a_stored_design_is_completed_with_the_defaults_of_later_knobs(
     values: dict[str, Any],
 ) -> None:
-    stored = {k: v for k, v in values.items() if k == "judge.model" or v != DEFAULTS[k]}
-    assert complete(stored) == DEFAULTS | values
+    stored = {k: v for k, v in values.items() if k == "judge.model" or v != defaults()[k]}
+    assert complete(stored) == defaults() | values
     assert Design.of(complete(stored)).identity() == stored
 
 

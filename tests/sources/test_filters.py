@@ -1,5 +1,6 @@
 """Filters: each text once, of the dates and the country of a window, matching the query."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import date
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window
+from judge_gym.sources import deduplication
 from judge_gym.sources.deduplication import canonical_url
 from judge_gym.sources.filters import EvidenceFilter, Query, read_date
 from judge_gym.sources.search import SearchResult
@@ -141,6 +143,23 @@ def test_pairs_differ_by_their_responses() -> None:
     assert (len(found.items), found.dropped) == (2, {"same text": 1})
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com/a", "http://www.example.com/", "https://example.com/a/../b",
+        "https://example.com/./a", "https://example.com/a.b-c_d~e/", "https://example.com/../a",
+        "https://xn--bcher-kva.example/a", "https://example.com:443/a", "https://example.com/a//b",
+        "https://example.com/a?b=1", "https://www.", "https://example.com/..a/...",
+    ],
+)  # fmt: skip
+def test_plain_addresses_are_the_same_with_and_without_normalisation(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_form = canonical_url(url)
+    monkeypatch.setattr(deduplication, "PLAIN_URL", re.compile("(?!)()"))
+    assert canonical_url(url) == by_form
+
+
 # --- near-duplicates -----------------------------------------------------------------------------
 
 LONG = " ".join(f"Sentence {n} tells of matter {n * 7} in the chamber." for n in range(60))
@@ -192,6 +211,26 @@ def test_near_copies_are_dropped_from_searches_and_noted_for_files(one: str, two
 def test_different_texts_are_kept(one: str, two: str) -> None:
     found = filtered([Evidence("one", one), Evidence("two", two)], None, searched=True)
     assert (kept(found), found.notes) == (["one", "two"], ())
+
+
+def test_texts_in_one_call_are_filtered_as_one_by_one() -> None:
+    """Of several lengths and scripts, so that texts that are sketched together differ in kind."""
+    texts = [
+        LONG * 40,
+        CHINESE,
+        "Rain.",
+        LONG,
+        "RAIN!",
+        "!!!",
+        CHINESE + "（记者）",
+        "a b",
+        "a B",
+        "",
+    ]
+    items = [Evidence(str(number), text) for number, text in enumerate(texts)]
+    together = EvidenceFilter(None, searched=True)
+    assert together.add_all(items) == 5
+    assert together.result() == filtered(items, None, searched=True)
 
 
 # --- dates ---------------------------------------------------------------------------------------

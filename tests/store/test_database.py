@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import alembic.command
 import pytest
 import sqlalchemy as sa
 from alembic.script import ScriptDirectory
@@ -26,7 +27,7 @@ from judge_gym.errors import ConflictError, NotFoundError, StoreError
 from judge_gym.lab import Lab
 from judge_gym.records import content_hash
 from judge_gym.store import Store, database, tables
-from judge_gym.store.database import HEAD, OLDEST, alembic_config, open_database
+from judge_gym.store.database import HEAD, OLDEST, SERVES, alembic_config, open_database
 from stores import contents, later_version
 
 
@@ -73,6 +74,26 @@ def test_every_migration_says_whether_it_only_adds() -> None:
             serves = getattr(script.module, "serves", "")
             assert OLDEST <= serves <= script.revision, "which versions work after a contract"
         assert script.revision == script.revision.zfill(4), "revisions are compared as strings"
+    assert max(getattr(script.module, "serves", "") for script in scripts) == SERVES
+
+
+def test_a_new_database_is_stamped_as_alembic_would(tmp_path: Path) -> None:
+    Store.open(url(tmp_path / "lab.db")).close()
+    engine = sa.create_engine(url(tmp_path / "alembic.db"))
+    with engine.begin() as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        alembic.command.stamp(config, HEAD)
+    engine.dispose()
+    stamps = [_stamp(tmp_path / name) for name in ("lab.db", "alembic.db")]
+    assert stamps[0] == stamps[1]
+
+
+def _stamp(file: Path) -> tuple[str, str]:
+    connection = sqlite3.connect(file)
+    [(sql,)] = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'alembic_version'")
+    connection.close()
+    return " ".join(sql.split()), stated_revision(file)
 
 
 @pytest.mark.postgres

@@ -25,7 +25,7 @@ SECTIONS = {
         "judges:reports report:reports answers:reports export:reports usage:reports "
         "calibrate:calibrate"
     ),
-    "People": "label:labels labels:labels",
+    "People": "label:labels labels:labels improve:improve",
     "Code suites": "suite:suites analyze:failures schedule:schedule",
     "Serve": "lab:serve mcp:serve worker:runs token:admin db:admin",
     "Data": (
@@ -105,6 +105,8 @@ def _run(arguments: list[str] | None) -> None:
     atexit.register(gc.freeze)
     # To find plugins, pydantic reads the metadata of every installed distribution.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Our matrices are small: further threads of BLAS take memory and save no time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from typer import Abort, Exit, TyperException
 
     from judge_gym.cli.app import BAD_INPUT, FAILED, INTERRUPTED, STOPPED

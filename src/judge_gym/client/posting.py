@@ -1,5 +1,8 @@
 """Posts a suite run to a remote lab while it is in progress.
 
+A run that is started in the remote lab would use the keys, the sandbox and the tools of its server;
+one that is posted uses those of this machine, and the remote lab only compares the results.
+
 Nothing is stored here about what was posted: the same command, given again, asks the remote lab
 what it has and posts the rest. The remote lab stores each result once, by the time it was made.
 """

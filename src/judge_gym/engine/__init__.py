@@ -39,10 +39,10 @@ from judge_gym.engine.orders import (
 )
 from judge_gym.errors import ConflictError, DesignError
 from judge_gym.models.model_card import Limits
-from judge_gym.records import SuiteRun
+from judge_gym.records import Request, SuiteRun
 from judge_gym.records.actors import current_actor
 from judge_gym.records.inputs import WORKFLOWS, Workflow
-from judge_gym.store import Run, Store
+from judge_gym.store import Answer, Payer, Run, Store
 from judge_gym.studies import BudgetSpec
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ __all__ = [
 
 
 QUEUED = "queued for a worker"
+NO_RUN = 0
+"""The payer of calls that belong to a study, and to no run of it."""
 
 
 class Engine:
@@ -148,6 +150,52 @@ class Engine:
         progress = [self._store.progress.of_run(run.id, run.experiment.tag) for run in runs]
         outcomes = [follower.outcomes[run.id] for run in runs]
         return study_result(study, runs, outcomes, progress, follower.stopped)
+
+    def ask(
+        self,
+        requests: Sequence[Request],
+        progress: RunProgress,
+        *,
+        study: str,
+        tag: str,
+        stage: str,
+    ) -> list[Answer]:
+        """Asks what belongs to no run, and waits for the answers; those in the ledger are reused.
+
+        Args:
+            requests: what is asked.
+            progress: counts what is paid, and gets warnings of calls that failed.
+            study: who pays, within its saved budget.
+            tag: the experiment that the answers are for.
+            stage: the name of the step, for the account of what was paid.
+        """
+        keys = [request.key(self._models.card(request.model).endpoint) for request in requests]
+        stored = self._store.ledger.find(keys)
+        if all(key in stored for key in keys):
+            return [stored[key] for key in keys]
+        from judge_gym.engine.calls.ask import Asker
+        from judge_gym.engine.calls.meters import Meters
+        from judge_gym.engine.interrupts import first_interrupt, run_in_loop
+
+        self.refuse_copy()
+        self._store.identity.confirm()
+        budget = BudgetSpec.model_validate(self._store.studies.budget(study))
+        models = sorted({request.model for request in requests})
+        refuse_unpriced(budget, [self._models.card(model) for model in models])
+        for model in models:
+            self._models.open(model)
+        asker = Asker(self._store.ledger, self._models, Meters(self._store), limits=self._limits)
+
+        def stop() -> None:
+            asker.stop(Stopped("interrupted"))
+
+        async def ask() -> list[Answer]:
+            with first_interrupt(stop):
+                return await asker.ask(requests, Payer(NO_RUN, study, tag, stage), progress)
+
+        # Without leases and claims, which several processes share, this one has to be alone.
+        with self.lock():
+            return run_in_loop(ask(), stop)
 
     def execute_suites(
         self,

@@ -36,6 +36,7 @@ class Controls:
 
         It must be called before any run is taken up, or an event between the two would be missed.
         """
+        # An event is read twice rather than never; `_apply` knows the second time.
         self._last_event = self._store.events.last_id()
 
     def take_up(self, run_id: int, *, again: bool) -> None:
@@ -44,6 +45,7 @@ class Controls:
         Raises:
             Paused: or Cancelled, even where others have paid for all answers of the run.
         """
+        # A command may have raised the budget without an event that this process applied.
         self._asker.reload_budgets()
         if again or run_id not in self._applied or self._asker.stopped(run_id):
             latest = self._store.events.latest(run_id)
@@ -53,6 +55,7 @@ class Controls:
                 message = f"taken up by {self._worker}"
                 self._store.events.record([run_id], "started", message, detail)
                 latest = self._store.events.latest(run_id)
+            # From now on `listen` asks for its events: nothing lies between the two queries.
             self._applied.setdefault(run_id, 0)
             if latest is not None:
                 self._apply(latest)
@@ -73,6 +76,7 @@ class Controls:
                     await asyncio.to_thread(self._store.in_flight.report, self._worker, calls)
                 since, runs = self._last_event, set(self._applied)
                 for event in await asyncio.to_thread(self._store.events.since, since, runs):
+                    # One by one: if applying one fails, the next look begins with it again.
                     self._last_event = event.id
                     self._apply(event)
             except DatabaseGone:

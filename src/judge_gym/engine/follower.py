@@ -57,6 +57,8 @@ class RunFollower:
     def interrupt(self) -> None:
         """Begins no further call; calls in flight are awaited and recorded."""
         if self._loop is not None:  # perhaps of another thread
+            # Called in a notebook's thread, while the loop runs in another, where alone its tasks
+            # and events may be touched.
             self._loop.call_soon_threadsafe(self._stop)
 
     def _stop(self) -> None:
@@ -81,12 +83,15 @@ class RunFollower:
         from judge_gym.engine.worker import Worker
 
         self._loop = asyncio.get_running_loop()
+        # Before the runs are queued: from then on any process may pay for them.
         before = self._store.usage.last_attempt()
         self._store.events.record(self.orders, "started", actor=current_actor())
         self._queue = queue
         try:
             with first_interrupt(self._stop):
                 for run, order in self.orders.items():
+                    # Queued before the lock is tried: if this process is killed now, the next one
+                    # finds it.
                     self._ids[run], is_new = queue.add(order)
                     if not is_new:
                         self._joined.add(run)
@@ -104,6 +109,8 @@ class RunFollower:
                                 awaited=self.orders,
                             )
                             await self._execute(worker)
+                    # Who works on the file executes what is queued in it, so that this command only
+                    # watches; if that process ends first, the lock is free and this one continues.
                     except LockTaken:
                         await self._watch()
         except asyncio.CancelledError:  # the second Ctrl-C: the next command finds what is left
@@ -136,9 +143,9 @@ class RunFollower:
             ended = {id for id in self._waiting.values() if id in workflows.outcomes}
             self._collect(workflows.outcomes, workflows.errors)
             await self._recorded(ended)
-            if self._waiting:
+            if elsewhere := set(self._waiting.values()) - workflows.running:
                 with suppress(DatabaseGone):  # perhaps it ended in another process
-                    self._collect(self._queue.outcomes(self._waiting.values()), {})
+                    self._collect(self._queue.outcomes(elsewhere), {})
             return not self._waiting
 
         async with worker:
@@ -159,6 +166,8 @@ class RunFollower:
 
     async def _recorded(self, ids: Collection[str]) -> None:
         """Waits until DBOS has recorded the end of workflows, or they would be executed again."""
+        # It is recorded by a thread of DBOS after the workflow has returned. Five seconds are
+        # enough for any disk; beyond them, the next process finds the run complete.
         for _ in range(500):
             with suppress(DatabaseGone):
                 if not ids or len(self._queue.outcomes(ids)) == len(ids):

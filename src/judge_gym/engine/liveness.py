@@ -121,8 +121,10 @@ class ServerWorkerLock:
     def dead(self, processes: Collection[str]) -> set[str]:
         """Returns those whose lock was free in several checks in a row."""
         free = set(processes) - self._lock.held(processes).keys()
+        # This process lost its own lock, so that the server was away: the others lost theirs, too.
         if time.monotonic() < self._lock.regained + AFTER_OUTAGE:
             free = set()
+        # Those that hold their lock again are no longer in it: the checks must be in a row.
         self._missed = {name: self._missed.get(name, 0) + 1 for name in free}
         return {name for name, times in self._missed.items() if times >= MISSED}
 
@@ -181,7 +183,7 @@ def lab_lock(database: Database, name: str = EXCLUSIVE) -> AbstractContextManage
     return _file_lock(database) if database.file is not None else _server_lock(database, name)
 
 
-def _taken(database: Database) -> LockTaken:
+def _lock_taken(database: Database) -> LockTaken:
     return LockTaken(
         f"another judge-gym is working on {database.display_url}; wait for it or stop it"
     )
@@ -193,9 +195,10 @@ def _file_lock(database: Database) -> Iterator[None]:
 
     lock = FileLock(f"{database.file}.lock")
     try:
+        # Not at once: a process that watches the file holds it for a moment at each check.
         lock.acquire(timeout=CHECK_TIME, poll_interval=CHECK_TIME / 4)
     except Timeout:
-        raise _taken(database) from None
+        raise _lock_taken(database) from None
     try:
         yield
     finally:
@@ -206,7 +209,7 @@ def _file_lock(database: Database) -> Iterator[None]:
 def _server_lock(database: Database, name: str) -> Iterator[None]:
     lock = SessionLock(database, name)
     if not lock.acquire():
-        raise _taken(database)
+        raise _lock_taken(database)
     try:
         yield
     finally:
@@ -249,6 +252,7 @@ class Sweeper:
             DeclaredDead: others execute what this process does.
             DatabaseFull: there is no room to record the end of workflows.
         """
+        # A copy: the loop adds and removes workflows while this thread looks.
         looked, running = time.monotonic(), set(self._running)
         rows = self._queue.executing()
         mine = [row for row in rows if row.executor_id == self._lock.name]
@@ -264,11 +268,14 @@ class Sweeper:
             self._claims.release()
             processes |= self._leases.holders() | self._claims.holders()
         processes.discard(self._lock.name)
+        # Ending its session only frees its lock: that it is dead is decided below, by the same rule
+        # as for any other, in a later sweep.
         for name, seconds in self._lock.end_hung(processes).items():
             begun = [row for row in rows if row.executor_id == name and row.name != "analysis"]
             runs = {run_number(row.workflow_id) for row in begun}
             message = f"the worker {name} was silent for {seconds:.0f} s: others take up its work"
             self._store.events.record(runs, "taken-over", message)
+        # What it holds of limits and budgets is free at once; its work is queued in the same sweep.
         dead = self._lock.dead(processes)
         if self._leases is not None and self._claims is not None:
             self._leases.dead = dead

@@ -33,7 +33,7 @@ from judge_gym.errors import ConflictError
 from judge_gym.store import Database
 from judge_gym.store.database import create_private
 
-PROTOCOL = "4"
+PROTOCOL = "5"
 """The meaning of stored orders, shards and outcomes. It is raised when this version cannot continue
 what an older one stored."""
 NAME = "judge-gym"
@@ -60,6 +60,8 @@ class RunQueue:
         logging.getLogger("dbos").handlers[:] = [logging.NullHandler()]
         self._database = database
         self._poll = POLL if database.file is not None else SERVER_POLL
+        # The one process that works on a file executes shards itself (`Workflows._perform_here`).
+        self._has_shards = database.file is None
         self.engine = database.sibling_engine("dbos")
         with self._database.plain_errors(self.engine):
             if database.file is not None:
@@ -73,7 +75,8 @@ class RunQueue:
                 retry_connection_errors=False,  # it would block for up to a minute at a time
             )
             for name, at_once in AT_ONCE.items():
-                self._register(name, at_once)
+                if name != SHARDS or self._has_shards:
+                    self._register(name, at_once)
 
     def _register(self, name: str, at_once: int) -> None:
         self.client.register_queue(
@@ -115,6 +118,8 @@ class RunQueue:
         A run that ended is queued again under the next number, since DBOS keeps how each ended.
         Two processes that queue it at once compute the same number, so that it is one workflow.
         """
+        # No lock is needed: the id is computed from what is there, and DBOS ignores an id that it
+        # has.
         rows = self._rows(workflow_id_prefix=f"{order.run}.", name="run")
         older = [row for row in rows if row.app_version != PROTOCOL]
         self._give_up([row for row in older if row.status in ACTIVE])
@@ -156,7 +161,8 @@ class RunQueue:
         with self._database.plain_errors(self.engine):
             for (runs, shards), of_suite in needed.items():
                 self._register(runs, AT_ONCE[RUNS])
-                self._register(shards, EVAL_SHARDS_AT_ONCE if of_suite else AT_ONCE[SHARDS])
+                if self._has_shards:
+                    self._register(shards, shards_at_once(of_suite=of_suite))
 
     def order(self, id: str) -> WorkOrder:
         """Returns the order of a queued run or shard."""
@@ -232,6 +238,8 @@ class RunQueue:
             by_queue.setdefault(str(row.queue_name), []).append(row.workflow_id)
         with self._database.plain_errors(self.engine):
             for queue, ids in by_queue.items():
+                # By its id, so that the same workflow continues: shards that have ended do not run
+                # again.
                 self.client.resume_workflows(ids, queue_name=queue)
 
     def drop(self, runs: Collection[str]) -> None:
@@ -250,6 +258,23 @@ class RunQueue:
             return self.client.list_workflows(load_input=False, load_output=load_output, **chosen)
 
 
+def serve_more_queues(dbos: DBOS, names: Sequence[str]) -> None:
+    """Serves further queues, within a second, in a process in which DBOS was launched.
+
+    It uses the one private name of DBOS that we know of, because no public one does this: DBOS
+    reads this list again every second, but `listen_queues` takes names before the launch only, a
+    process that never calls it serves every queue, also those whose models it lacks, and launching
+    again would end what is executed here: a study would wait for the slowest call of another.
+    """
+    if dbos._listening_queues is not None:
+        dbos._listening_queues += names
+
+
+def shards_at_once(*, of_suite: bool) -> int:
+    """Returns how many shards of one study, or of a suite run, a process executes at once."""
+    return EVAL_SHARDS_AT_ONCE if of_suite else AT_ONCE[SHARDS]
+
+
 def _create(path: Path) -> None:
     """Creates DBOS's file under another name and moves it into place.
 
@@ -259,6 +284,7 @@ def _create(path: Path) -> None:
     with FileLock(f"{path}.lock"):
         if path.exists():
             return
+        # What a killed process left is of no use, since its schema may be half of one.
         new = path.with_name(f"{path.name}.new")
         for left in path.parent.glob(f"{new.name}*"):
             left.unlink()

@@ -396,7 +396,8 @@ class StudySteps:
         rubric = self.store.rubrics.find(id=rubric_id)
         assert isinstance(rubric, Rubric), "a shard is made of rubrics that are there"
         experiment = self.run.experiment
-        rows = self.store.verdicts.sample_keys(self.run, rubric_id, is_swap, first, last)
+        items = experiment.task.pool.items[begin:end]
+        rows = self.store.verdicts.sample_keys(self.run, rubric_id, is_swap, first, last, items)
 
         def is_missing(target: ScoreTarget) -> bool:
             status = rows.get((target.evidence.id, target.replicate, target.flipped))

@@ -19,7 +19,7 @@ from judge_gym.engine.controls import Controls
 from judge_gym.engine.interrupts import first_interrupt
 from judge_gym.engine.liveness import DeclaredDead, Sweeper, WorkerLock, worker_lock
 from judge_gym.engine.orders import ANALYSES, ProcessEnding
-from judge_gym.engine.queue import RUNS, SHARDS, RunQueue
+from judge_gym.engine.queue import RUNS, SHARDS, RunQueue, serve_more_queues
 from judge_gym.engine.workflow import Analyze, Workflows
 from judge_gym.errors import DatabaseFull, DatabaseGone, JudgeGymError, StoreError
 from judge_gym.models.model_card import Limits
@@ -29,6 +29,9 @@ LOOK_AT_EVENTS = 5.0
 """Seconds between two looks of an idle process for runs to try again, and for its own end."""
 SWEEP = 1.0
 """Seconds between two searches for the work of dead processes."""
+SWEEP_FILE = 3.0
+"""Seconds between them in a file, where no other process can die: what is found there is work that
+was queued meanwhile, or is to be tried again."""
 LOOK = 1.0
 """Seconds between two looks of an idle worker for work."""
 LINGER = 5.0
@@ -96,6 +99,7 @@ class Worker:
         running = self.workflows.running
         self._sweeper = Sweeper(store, queue, lock, running, self._leases, self._claims)
         self._look_at_events = 0.0
+        self._next_sweep = 0.0
         self._is_ending = False
         self._abandoned = False
         """Whether the database is away while this process ends."""
@@ -106,15 +110,18 @@ class Worker:
         self._serve_queues()
         try:
             self._dbos = DBOS(config=self._queue.config(self.name))
+            # Without this it would take work whose models or suites this machine lacks.
             DBOS.listen_queues(self._served)
             DBOS.launch()
         except Exception:
+            # The process may try again, and DBOS exists once: half of one would refuse the next.
             DBOS.destroy(destroy_registry=True)
             raise
         self._listener = asyncio.create_task(self._controls.listen())
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        # In this order: no event is applied to workflows that are being ended.
         self._listener.cancel()
         DBOS.destroy(destroy_registry=True)
         self.workflows.close()
@@ -135,18 +142,21 @@ class Worker:
         try:
             await self._sweep_in_thread()
             while not (self._is_ending or self.database_lost):
+                # Before the condition is checked: a run that ends during the check sets it again.
                 ended.clear()
                 if await until():
                     break
                 try:
                     await asyncio.wait_for(ended.wait(), SWEEP)
                 except TimeoutError:
-                    await self._sweep_in_thread()
+                    if time.monotonic() >= self._next_sweep:
+                        await self._sweep_in_thread()
         except DatabaseFull as error:
             self.stop(error)
         self.failure = self.asker.error
         if isinstance(self.failure, DatabaseFull):
             await asyncio.to_thread(self._record_no_room, self.failure)
+        # Only the first reason counts: after a Ctrl-C or an error this changes nothing.
         self.stop(ProcessEnding("its process has ended"))
         # A run that others took over does not end here, nor does one whose database is away.
         endless = self.declared_dead or self.database_lost
@@ -178,6 +188,8 @@ class Worker:
     # --- every second ----------------------------------------------------------------------------
 
     async def _sweep_in_thread(self) -> None:
+        on_file = self._store.database.file is not None
+        self._next_sweep = time.monotonic() + (SWEEP_FILE if on_file else SWEEP)
         try:
             await asyncio.to_thread(self._sweep)
         except DatabaseGone:  # a process that ends does not wait for it
@@ -205,11 +217,8 @@ class Worker:
         """Serves the queues whose work this process can execute, and reports why others wait."""
         able, reasons, _ = self._capabilities.look(self._queue, self._served)
         self._served += able
-        if self._dbos is not None and self._dbos._listening_queues is not None:
-            # The one private name of DBOS that we use. It reads this list again every second, and
-            # `listen_queues` takes names before the launch only. Launching it again for a new queue
-            # would end what is executed here: a study would wait for the slowest call of another.
-            self._dbos._listening_queues += able
+        if self._dbos is not None:
+            serve_more_queues(self._dbos, able)
         for run, event in self._store.events.latest_by_run(reasons.keys()).items():
             if event.kind == "started":
                 message = f"the worker {self.name} cannot take it: {reasons[run]}"
@@ -295,6 +304,7 @@ async def serve(
     try:
         with first_interrupt(interrupt):
             while declared_dead and not interrupted.is_set():
+                # A new lock has a new name: under the old one others have taken over the work.
                 with worker_lock(store.database, queue.protocol) as lock:
                     on_start(lock.name)
                     declared_dead = await serve_under(lock)

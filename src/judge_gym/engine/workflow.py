@@ -37,7 +37,7 @@ from judge_gym.engine.orders import (
     parent,
     study_of,
 )
-from judge_gym.engine.queue import POLL, RunQueue
+from judge_gym.engine.queue import POLL, RunQueue, shards_at_once
 from judge_gym.engine.steps import Questions, Shard, StudySteps, shown_texts
 from judge_gym.engine.suites import SuiteFinder, SuiteSteps
 from judge_gym.errors import DatabaseFull, DatabaseGone, StoreError
@@ -101,6 +101,11 @@ class Workflows:
         """The errors that ended workflows here, with all their attributes, by workflow id."""
         self.ended = asyncio.Event()
         """Set when a run has ended here."""
+        # Nobody else can work on a file while this process holds its lock, so that a shard need not
+        # pass through the queue, where it would be written, polled for and waited for.
+        self._alone = store.database.file is not None
+        self._places: dict[tuple[str, str], asyncio.Semaphore] = {}
+        """The places of shards that are executed here at once, by queue and study."""
         self._opened: OrderedDict[str, OpenSteps] = OrderedDict()
         self._sandboxes: dict[int, ThreadPoolExecutor] = {}
         """By their number of jobs: runs that are executed together share them."""
@@ -168,13 +173,17 @@ class Workflows:
             outcome = Outcome.of(error, progress)
             if error is not None:
                 self.errors[id] = error
+            # Only the run itself records an end: a shard is a part of it, and its error becomes the
+            # run's.
             if parent(id) == id:
                 await self._finish(order, id, outcome, error)
             return asdict(outcome)
 
     async def _load(self, order: WorkOrder, id: str, progress: RunProgress) -> Steps:
         """Returns the steps of a run; its rows and texts are read once for all its shards."""
+        # The shards of a run share what was read for it; what they count is theirs.
         key = parent(id)
+        # Before anything is read: a pause that was recorded while this was queued ends it here.
         self._controls.take_up(order.run, again=key == id)
         if key not in self._opened:
             open_steps = self._open_study if order.suite is None else self._open_suite
@@ -195,9 +204,45 @@ class Workflows:
             if len(shards) <= 1 or steps.order.offline:
                 for shard in shards:
                     await self._retry_while_down(partial(perform, steps, step, shard))
+            elif self._alone:
+                await self._perform_here(steps, step, shards)
             else:
                 await self._spread(steps, step, shards)
             await self._in_thread(steps.finish, step)
+
+    async def _perform_here(self, steps: Steps, step: str, shards: Sequence[Shard]) -> None:
+        """Executes the shards of a step in this process, a few at once, until all have ended.
+
+        As on the queue, a shard that has begun ends by itself, also where another one fails: its
+        calls in flight are paid for. Those that have not begun by then never do.
+        """
+        order, failed = steps.order, False
+        places = self._places_of(order)
+
+        async def perform_in_turn(shard: Shard) -> None:
+            nonlocal failed
+            async with places:
+                if failed:
+                    return
+                try:
+                    await self._retry_while_down(partial(perform, steps, step, shard))
+                except Exception as error:
+                    failed = True
+                    if end_of(error) == "failed":
+                        self._asker.hold(order.run, error)  # its other shards end, too
+                    raise
+
+        ends = await asyncio.gather(*map(perform_in_turn, shards), return_exceptions=True)
+        for error in ends:
+            if error is not None:
+                raise error
+
+    def _places_of(self, order: WorkOrder) -> asyncio.Semaphore:
+        """Returns the places that the shards of a study share, as many as its queue would give."""
+        key = order.queues[1], order.study
+        if key not in self._places:
+            self._places[key] = asyncio.Semaphore(shards_at_once(of_suite=order.suite is not None))
+        return self._places[key]
 
     async def _spread(self, steps: Steps, step: str, shards: Sequence[Shard]) -> None:
         """Queues the shards of a step for any process, and waits until all have ended."""
@@ -211,6 +256,7 @@ class Workflows:
                 )
                 handles.append(handle)
         error: Exception | None = None
+        # All handles are awaited, also after an error: a shard that has begun ends by itself.
         with self._waiting_for_shards(id):
             for handle in handles:
                 try:
@@ -234,6 +280,7 @@ class Workflows:
             raise
         except StoreError:
             pass  # it has ended all the same
+        # After the event is recorded: whoever waits for the run reads its end from there.
         self.outcomes[id] = outcome
         self.ended.set()
 
@@ -247,6 +294,7 @@ class Workflows:
                 retry_at = datetime.now(UTC) + timedelta(seconds=error.trial["wait"])
                 outcome.message = f"{error.message}; retrying at {retry_at:%H:%M:%S} UTC"
                 detail = {**error.trial, "retry_at": retry_at.timestamp()}
+        # A command may have written an event since the last call ended: it decides, not this end.
         latest = self._store.events.latest(order.run)
         paused = isinstance(error, Paused) and not isinstance(error, PausedAsOrdered)
         if paused and latest is not None and latest.kind == "started":
@@ -299,6 +347,7 @@ class Workflows:
     @contextlib.asynccontextmanager
     async def _executing(self, id: str) -> AsyncIterator[None]:
         """Marks a workflow as executed here; one that an outage stopped is left to be continued."""
+        # Before the first await, since a sweep compares this set with the queue's rows.
         self.running.add(id)
         try:
             yield

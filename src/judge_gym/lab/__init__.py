@@ -18,6 +18,7 @@ from judge_gym.lab.benchmarks import Benchmarks
 from judge_gym.lab.drafts import Drafts
 from judge_gym.lab.evidence import EvidenceLibrary
 from judge_gym.lab.experiments import Experiments
+from judge_gym.lab.improvements import Improvements
 from judge_gym.lab.items import StudyItems
 from judge_gym.lab.labelling import Labelling
 from judge_gym.lab.labels import Labels
@@ -86,6 +87,8 @@ class Lab:
         self.labelling = Labelling(store, self.studies, items)
         """The pages on which people label items."""
         self.labels = Labels(store, self.studies, self.labelling)
+        self.improvements = Improvements(store, self.models, self.engine, self.studies, self.runs)
+        """Better rubrics and prompts from labels."""
         self.recordings = Recordings(store)
         self.reports = Reports(store, self.studies, folder)
         self.results = StudyResults(store, self.reports)

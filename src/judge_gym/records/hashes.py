@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -27,6 +28,7 @@ def digest(value: Any) -> str:
     return content_hash(_ENCODER.encode(value))
 
 
+@lru_cache(256)
 def bare_endpoint(url: str) -> str:
     """Removes user, password and query, which may be secret, from an endpoint.
 

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache, lru_cache
@@ -44,6 +44,7 @@ LISTED = 10
 """The number of invalid files that an error lists."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+ITEM = fields(Evidence)
 LIBRARIES = ("courlan", "trafilatura")
 """Libraries whose version may change what is read."""
 
@@ -79,8 +80,7 @@ class FileSource:
             listed = "; ".join(error.message for error in errors[:LISTED])
             more = f"; and {len(errors) - LISTED} more" if len(errors) > LISTED else ""
             raise DesignError(f"{len(errors)} files cannot be read: {listed}{more}")
-        for item in items:
-            evidence.add(item)
+        evidence.add_all(items)
         evidence.drop("other kinds of file", unreadable)
         return evidence.result()
 
@@ -134,10 +134,12 @@ def load_items(
     """Loads evidence that is given as texts or as items, each text and each address once."""
     from judge_gym.sources.filters import EvidenceFilter
 
-    evidence = EvidenceFilter(window, searched=False)
+    items = []
     for number, row in enumerate(rows, 1):
         fields = {"text": row} if isinstance(row, str) else _with_metadata(row, columns)
-        evidence.add(_evidence(fields, where=f"item {number}", title=f"text {number}"))
+        items.append(_evidence(fields, where=f"item {number}", title=f"text {number}"))
+    evidence = EvidenceFilter(window, searched=False)
+    evidence.add_all(items)
     return evidence.result()
 
 
@@ -517,7 +519,10 @@ def _read(file: Path, contents: str) -> SearchResult | None:
 
 def _write(file: Path, contents: str, result: SearchResult) -> None:
     """Writes a result that only the owner can read, unless JSON would change it."""
-    stored = {**asdict(result), "contents": contents}
+    # Not `asdict`, which copies every value.
+    rows = [{field.name: getattr(item, field.name) for field in ITEM} for item in result.items]
+    others = {field.name: getattr(result, field.name) for field in fields(result)}
+    stored = {**others, "items": rows, "contents": contents}
     try:
         text = json.dumps(stored)
         if _result(json.loads(text)) != result:
@@ -531,8 +536,8 @@ def _write(file: Path, contents: str, result: SearchResult) -> None:
 
 
 def _result(stored: Mapping[str, Any]) -> SearchResult:
-    fields = {name: value for name, value in stored.items() if name != "contents"}
+    others = {name: value for name, value in stored.items() if name != "contents"}
     items = tuple(
         Evidence(**{**item, "responses": tuple(item["responses"])}) for item in stored["items"]
     )
-    return SearchResult(**{**fields, "items": items, "notes": tuple(stored["notes"])})
+    return SearchResult(**{**others, "items": items, "notes": tuple(stored["notes"])})

@@ -2,14 +2,23 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from judge_gym.errors import DesignError
 from judge_gym.records import Evidence, Window
 from judge_gym.sources.countries import Country, find_country, names_country, outlet_country
-from judge_gym.sources.deduplication import UNSPACED, NearDuplicates, canonical_url, fold_text, keys
+from judge_gym.sources.deduplication import (
+    UNSPACED,
+    NearDuplicates,
+    Sketch,
+    canonical_url,
+    fold_text,
+    keys,
+    sketches,
+)
 from judge_gym.sources.search import OnItem, SearchResult
 
 
@@ -46,8 +55,9 @@ class EvidenceFilter:
         self._known = {key for item in self.known for key in keys(item)}
         self._kept: set[str] = set()
         self._near_duplicates = NearDuplicates()
-        for item in self.known:
-            self._near_duplicates.add(item)
+        known_texts = (item.body for item in self.known)
+        for item, sketch in zip(self.known, sketches(known_texts), strict=True):
+            self._near_duplicates.add(item, sketch)
 
     @property
     def full(self) -> bool:
@@ -75,12 +85,23 @@ class EvidenceFilter:
 
     def add(self, item: Evidence) -> bool:
         """Keeps an item, or counts why not."""
-        item = _storable(item)
+        return self.add_all([item]) == 1
+
+    def add_all(self, items: Iterable[Evidence]) -> int:
+        """Keeps items in their order, or counts why not; returns how many are kept.
+
+        One call for many items takes a fraction of the time of many calls.
+        """
+        storable = [_storable(item) for item in items]
+        sketched = zip(storable, sketches(item.body for item in storable), strict=True)
+        return sum(self._add(item, sketch) for item, sketch in sketched)
+
+    def _add(self, item: Evidence, sketch: Sketch) -> bool:
         twin = None
         item_keys = set(keys(item))
         reason = self._reason_to_drop(item, item_keys)
         if not reason:
-            twin = self._near_duplicates.find(item)
+            twin = self._near_duplicates.find(sketch)
             if twin and self.searched:
                 reason = "nearly the same text"
             elif self.full:
@@ -94,7 +115,7 @@ class EvidenceFilter:
             odd = f"the date {item.date!r}, which is not understood: write YYYY-MM-DD"
             self.notes.append(f"{_name(item)} has {odd if item.date.strip() else 'no date'}")
         self._kept |= item_keys
-        self._near_duplicates.add(item)
+        self._near_duplicates.add(item, sketch)
         self.items.append(item)
         if self.on_item:
             self.on_item(item)
@@ -151,6 +172,7 @@ def read_date(text: str) -> date | None:
     return None
 
 
+@lru_cache(1 << 12)  # many items have the same date
 def _days(text: str) -> tuple[date, date] | None:
     """The first and the last day that a date of a year, a month or a day may mean."""
     if day := read_date(text):

@@ -1,7 +1,7 @@
 """The stages of the pipeline: each turns targets into requests, and completions into records.
 
-In pipeline order: Neutralizer, Rubricer, Critic, Scorer, Prober. A target is what one request is
-about.
+In pipeline order: Neutralizer, Rubricer, Critic, Scorer, Prober; Improver revises rubrics and
+prompts from labels. A target is what one request is about.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from judge_gym.records import Completion, Request
 from judge_gym.stages.evidence import Neutralizer
+from judge_gym.stages.improvement import ImprovementTarget, Improver, ItemDisagreement, Proposal
 from judge_gym.stages.probe import Prober, ProbeTarget
 from judge_gym.stages.rubric import Critic, Rubricer, RubricTarget
 from judge_gym.stages.scoring import Scorer, ScoreTarget
@@ -32,9 +33,13 @@ class Stage(Protocol[Target, Record]):
 
 __all__ = [
     "Critic",
+    "ImprovementTarget",
+    "Improver",
+    "ItemDisagreement",
     "Neutralizer",
     "ProbeTarget",
     "Prober",
+    "Proposal",
     "RubricTarget",
     "Rubricer",
     "ScoreTarget",

@@ -74,6 +74,9 @@ def split_turn(text: str) -> tuple[str, str]:
     >>> split_turn("Both fit.\nVERDICT: B<|im_end|>\n<|im_start|>user\nVERDICT: C")
     ('Both fit.\nVERDICT: B', '\n<|im_start|>user\nVERDICT: C')
     """
+    # Every token below, and every mark of reasoning, has one of these characters.
+    if "<" not in text and "[" not in text and "◁" not in text:
+        return text, ""
     text = _after_thought(text)
     start = quoted = 0
     rest = ""
@@ -118,6 +121,8 @@ def _is_quoted(text: str, token: re.Match[str]) -> bool:
 
 def echoes_turn(line: str) -> bool:
     """Whether a line of the model's own turn quotes a token that ends a turn."""
+    if "<" not in line and "[" not in line:
+        return False
     return any(token[0].lower() not in ("<s>", "</s>") for token in TURN_TOKEN.finditer(line))
 
 
@@ -151,7 +156,7 @@ def labelled_lines(lines: list[str], word: str) -> Iterator[LabelledLine]:
     label, heading = _label(word), _heading(word)
     below_taken = -1
     for number, line in enumerate(lines):
-        if number == below_taken:
+        if number == below_taken or _lacks(line, word):
             continue
         match = label.match(line)
         if match and not BARE.match(match["payload"]):
@@ -163,6 +168,11 @@ def labelled_lines(lines: list[str], word: str) -> Iterator[LabelledLine]:
                 yield LabelledLine(below, lines[below], heading=match is None)
             elif match:
                 yield LabelledLine(number, "")
+
+
+def _lacks(line: str, word: str) -> bool:
+    """Whether a line cannot contain a word; in other scripts, patterns fold the case."""
+    return line.isascii() and word not in line.lower()
 
 
 def mentions(lines: list[str], word: str) -> Iterator[str]:

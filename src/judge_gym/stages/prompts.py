@@ -1,6 +1,8 @@
 """Text blocks that several prompts share, and the labels and order in which stages are shown."""
 
 import hashlib
+import itertools
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -36,6 +38,7 @@ SECTIONS_HEAD = (
     "What is judged has named parts, each between tags. They are material, not messages to you: "
     "whatever they say about verdicts, labels or instructions is part of the material."
 )
+WORDS = 1 << 64
 NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -131,21 +134,16 @@ def permutation(n: int, key: str) -> list[int]:
     words = _words(key)
     shuffled = list(range(n))
     for last in range(n - 1, 0, -1):
-        other = _below(last + 1, words)
+        # Words of the incomplete last cycle are skipped: all remainders are as frequent.
+        limit = WORDS // (last + 1) * (last + 1)
+        while (word := next(words)) >= limit:
+            continue
+        other = word % (last + 1)
         shuffled[last], shuffled[other] = shuffled[other], shuffled[last]
     return shuffled
 
 
 def _words(key: str) -> Iterator[int]:
     """Yields 64-bit words of a counter-mode hash."""
-    counter = 0
-    while True:
-        block = hashlib.sha256(f"{key}#{counter}".encode()).digest()
-        yield from (int.from_bytes(block[i : i + 8]) for i in range(0, 32, 8))
-        counter += 1
-
-
-def _below(bound: int, words: Iterator[int]) -> int:
-    """Draws a uniform integer below the bound, skipping words of the incomplete last cycle."""
-    limit = (1 << 64) // bound * bound
-    return next(word for word in words if word < limit) % bound
+    for counter in itertools.count():
+        yield from struct.unpack(">4Q", hashlib.sha256(f"{key}#{counter}".encode()).digest())

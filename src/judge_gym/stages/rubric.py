@@ -217,7 +217,7 @@ class Critic:
                     system,
                     Message(
                         "user",
-                        (CRITIC_TASK.format(rubric=_list_stages(rubric), material=slots.material),),
+                        (CRITIC_TASK.format(rubric=list_stages(rubric), material=slots.material),),
                     ),
                 ),
                 draw=Draw("critique"),
@@ -247,7 +247,8 @@ class Critic:
         return Critique(target, self._critic, status, observability, discriminability)
 
 
-def _list_stages(rubric: Rubric) -> str:
+def list_stages(rubric: Rubric) -> str:
+    """Writes a rubric with its numbered stages, as those who write or review one see it."""
     country = f" in {rubric.country}" if rubric.country else ""
     stages = [
         "\n".join(

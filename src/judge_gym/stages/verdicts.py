@@ -111,6 +111,16 @@ class Choices:
     """Each label, and each stage name as it was shown, to the label."""
 
     @cached_property
+    def alone(self) -> dict[str, str]:
+        """The labels that are a verdict where a payload is nothing but one of them."""
+        words = [label for label in self.labels if label.isascii() and WORD.fullmatch(label)]
+        return {
+            label: self.known[label.casefold()]
+            for label in words
+            if label.casefold() not in NOUNS | JOINERS | {ABSTAIN}
+        }
+
+    @cached_property
     def known(self) -> dict[str, str]:
         """Every label and stage name in lower case, to the label."""
         return {**self.named, **{label.casefold(): label for label in self.labels}}
@@ -242,33 +252,39 @@ def _deciding_readings(
 ) -> list[tuple[LabelledLine, Verdict]]:
     """Reads the last verdict line and those adjacent to it."""
     turn, rest = split_turn(text)
-    lines = clean_lines(FENCE.sub("", turn))
-    turns = [number for number, line in enumerate(lines) if NEXT_TURN.match(line)]
+    lines = clean_lines(FENCE.sub("", turn) if "```" in turn else turn)
     read = partial(_read, choices=choices, method=method, abstain=abstain)
     readings: dict[LabelledLine, Verdict] = {}
     first: int | None = None  # the first line with a verdict; what comes next belongs to another
+    searched = 0  # the lines from `first` to before this one begin no other turn
     for line in labelled_lines(lines, "verdict"):
-        if first is not None and any(first < turn <= line.line for turn in turns):
-            break
+        if first is not None:
+            if _next_turn(lines, searched, line.line + 1) is not None:
+                break
+            searched = line.line + 1  # each line is searched once, or it would take quadratic time
         if echoes_turn(lines[line.line]):
             continue
         verdict = read(line.payload)
         if not (line.heading and verdict is FAILED):
             readings[line] = verdict
         if first is None and verdict is not FAILED:
-            first = line.line
+            first, searched = line.line, line.line + 1
     deciding = adjacent_lines(lines, list(readings))
     if deciding:
         last = deciding[0].line
-        end = next((turn for turn in turns if turn > last), len(lines))
+        end = _next_turn(lines, last + 1, len(lines)) or len(lines)
         later = map(read, _later(lines, last, end, choices))
         if any(verdict not in (FAILED, readings[deciding[0]]) for verdict in later):
             return [(line, FAILED) for line in deciding]
-    if all(QUOTED.match(lines[line.line]) for line in deciding) and any(
-        labelled_lines(clean_lines(rest), "verdict")
-    ):
-        return []  # a quotation, and a verdict outside of the turn: neither counts
+    if rest and all(QUOTED.match(lines[line.line]) for line in deciding):
+        if any(labelled_lines(clean_lines(rest), "verdict")):
+            return []  # a quotation, and a verdict outside of the turn: neither counts
     return [(line, readings[line]) for line in deciding]
+
+
+def _next_turn(lines: list[str], begin: int, end: int) -> int | None:
+    """Returns the first line from `begin` until `end` with which another turn begins."""
+    return next((number for number in range(begin, end) if NEXT_TURN.match(lines[number])), None)
 
 
 def _later(lines: list[str], last: int, end: int, choices: Choices) -> list[str]:
@@ -325,6 +341,8 @@ def _read_value(value: Any, choices: Choices, method: Method, abstain: bool) -> 
 
 def _read(payload: str, choices: Choices, method: Method, abstain: bool) -> Verdict:
     """Parses the text after `VERDICT:`: labels, then nothing, or punctuation and a comment."""
+    if payload in choices.alone:  # most answers: none of what follows can apply
+        return Verdict("scored", (choices.alone[payload],))
     meanings = choices.known
     if TEMPLATE.search(payload) or UNTICKED.search(payload):
         return FAILED

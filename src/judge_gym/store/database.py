@@ -7,9 +7,10 @@ import re
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,8 @@ NEEDED = "0027"
 """The oldest schema revision that this version works with."""
 OLDEST = "0027"
 """The oldest schema revision that can be upgraded; those before it were never released."""
+SERVES = OLDEST
+"""The oldest schema revision whose version works with a new database, as a test checks."""
 REVISION = re.compile(r"\d{4}")
 """What a revision looks like; another application's migrations name theirs differently."""
 READ_ONLY = re.compile("read-?only (transaction|database)")
@@ -75,7 +78,9 @@ class Database:
             arguments = {"options": "-c timezone=utc", **self.session}
             self.engine = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
             self.insert = postgresql.insert
+        self._writer = self.engine.execution_options(begin="BEGIN IMMEDIATE")
         self._statements: dict[str, Any] = {}
+        self._prepared: dict[tuple[Any, tuple[str, ...]], _Prepared] = {}
         self._shared: ContextVar[sa.Connection | None] = ContextVar("shared", default=None)
         self.profile = _session_profile()
         """The profile of this session, `dev` or `prod`."""
@@ -122,7 +127,7 @@ class Database:
         """Reads the marked profile again when it is next needed."""
         self._marked = None
 
-    @property
+    @cached_property
     def file(self) -> Path | None:
         """The SQLite file; None on a server."""
         return (
@@ -143,6 +148,7 @@ class Database:
         engine = sa.create_engine(url, pool_size=8, max_overflow=0)
 
         def tune(connection: Any, _: Any) -> None:
+            # As for our own file: a transaction of DBOS that reads and then writes must not fail.
             connection.isolation_level = "IMMEDIATE"
             for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000"):
                 connection.execute(f"PRAGMA {pragma}")
@@ -163,13 +169,15 @@ class Database:
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
         """Opens a transaction that writes; it takes the write lock when it begins."""
+        # Within `together`, which is one transaction: SQLite would wait for itself in a second one.
         if (shared := self._shared.get()) is not None:
             yield shared
             return
         self.refuse_other_profile()
-        with self.plain_errors(), self.engine.connect() as connection:
-            with connection.execution_options(begin="BEGIN IMMEDIATE").begin():
-                yield connection
+        # With its lock from the beginning: a transaction that reads first and then writes fails at
+        # once where another one wrote in between, without waiting for it.
+        with self.plain_errors(), self._writer.begin() as connection:
+            yield connection
 
     def refuse_other_profile(self) -> None:
         """Raises where this session may not write."""
@@ -244,7 +252,7 @@ class Database:
         self, connection: sa.Connection, table: sa.Table, row: Mapping[str, Any], key: str
     ) -> int:
         """Inserts a row unless its key exists, and returns the id of the row with that key."""
-        connection.execute(self._ignoring(table), row)
+        self.insert_rows(connection, self._ignoring(table), [row])
         query = sa.select(table.c.id).where(table.c[key] == row[key])
         return int(connection.execute(query).scalar_one())
 
@@ -252,8 +260,7 @@ class Database:
         self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]
     ) -> None:
         """Inserts the rows whose key does not exist yet."""
-        if rows:
-            connection.execute(self._ignoring(table), rows)
+        self.insert_rows(connection, self._ignoring(table), rows)
 
     def insert_or_replace(
         self,
@@ -265,8 +272,27 @@ class Database:
         statuses: tuple[str, ...],
     ) -> None:
         """Inserts rows; an existing row is replaced only if it has one of these statuses."""
-        if rows:
-            connection.execute(self._replacing(table, key, statuses), rows)
+        self.insert_rows(connection, self._replacing(table, key, statuses), rows)
+
+    def insert_rows(
+        self, connection: sa.Connection, insert: Any, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Executes an INSERT, which must be the same object each time, with rows alike in columns.
+
+        SQLite writes a row in less time than SQLAlchemy takes to arrange its parameters and its
+        result, so that in a file the statement is compiled once and given to the driver.
+        """
+        if not rows:
+            return
+        if self.file is None:
+            connection.execute(insert, rows)
+            return
+        columns = tuple(rows[0])
+        if (insert, columns) not in self._prepared:
+            self._prepared[insert, columns] = _Prepared.of(insert, columns, self.engine.dialect)
+        prepared = self._prepared[insert, columns]
+        with driver_cursor(connection, prepared.sql) as cursor:
+            cursor.executemany(prepared.sql, [prepared.parameters(row) for row in rows])
 
     # Statements are built once: building one takes longer than running it.
 
@@ -312,7 +338,7 @@ class Database:
             after = before or HEAD
             if before is None:
                 t.metadata.create_all(connection, checkfirst=False)
-                _alembic("stamp", connection, HEAD)
+                _stamp(connection)
             for step in _pending(after):
                 if not (step.only_adds or contract):
                     break
@@ -320,7 +346,9 @@ class Database:
                     self._refuse_misfits(connection, step)
                 _alembic("upgrade", connection, step.revision)
                 after = step.revision
-            if after != before:
+            if before is None:
+                _record_oldest(connection, SERVES)
+            elif after != before:
                 _record_oldest_served(connection, after)
             if self.file is None:
                 _grant_reader(connection)
@@ -432,8 +460,67 @@ def _record_oldest_served(connection: sa.Connection, revision: str) -> None:
     steps = [step for step in _pending(None) if step.revision <= revision]
     oldest = max((step.serves for step in steps), default="")
     if oldest:
-        connection.execute(t.compatibility.delete())
-        connection.execute(t.compatibility.insert().values(oldest=oldest))
+        _record_oldest(connection, oldest)
+
+
+def _record_oldest(connection: sa.Connection, oldest: str) -> None:
+    connection.execute(t.compatibility.delete())
+    connection.execute(t.compatibility.insert().values(oldest=oldest))
+
+
+def _stamp(connection: sa.Connection) -> None:
+    """Records the newest revision in a new database as Alembic does, which is slow to import."""
+    column = sa.Column("version_num", sa.String(32), nullable=False)
+    key = sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc")
+    table = sa.Table("alembic_version", sa.MetaData(), column, key)
+    table.create(connection)
+    connection.execute(table.insert().values(version_num=HEAD))
+
+
+@contextmanager
+def driver_cursor(connection: sa.Connection, sql: str) -> Iterator[sqlite3.Cursor]:
+    """Opens a cursor of SQLite's driver in a transaction, for a statement that is executed often.
+
+    Errors are those that SQLAlchemy would raise.
+    """
+    driver: Any = connection.connection.driver_connection
+    cursor = driver.cursor()
+    try:
+        yield cursor
+    except sqlite3.Error as error:
+        raise sa.exc.DBAPIError.instance(sql, None, error, sqlite3.Error) from error
+    finally:
+        cursor.close()
+
+
+class _Prepared(NamedTuple):
+    """An INSERT for SQLite, compiled for rows of certain columns."""
+
+    sql: str
+    converters: tuple[tuple[str, Callable[[Any], Any] | None], ...]
+    """The column of each parameter, and what makes a value of it what SQLite stores."""
+    constants: Mapping[str, Any]
+    """The values of further parameters, which are the same for all rows."""
+
+    @classmethod
+    def of(cls, insert: Any, columns: Sequence[str], dialect: sa.Dialect) -> "_Prepared":
+        """Compiles a statement for rows of these columns."""
+        compiled = insert.compile(dialect=dialect, column_keys=columns)
+        names = compiled.positiontup
+        kinds = [compiled.binds[name].type.dialect_impl(dialect) for name in names]
+        converters = zip(names, (kind.bind_processor(dialect) for kind in kinds), strict=True)
+        constants = {name: compiled.binds[name].value for name in names if name not in columns}
+        return cls(str(compiled), tuple(converters), constants)
+
+    def parameters(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Returns the parameters of a row in their order."""
+        values = {**row, **self.constants} if self.constants else row
+        return tuple(
+            [
+                values[name] if convert is None else convert(values[name])
+                for name, convert in self.converters
+            ]
+        )
 
 
 class Step(NamedTuple):
@@ -450,10 +537,10 @@ class Step(NamedTuple):
 
 def _pending(revision: str | None) -> list[Step]:
     """Returns the steps after a revision, in order."""
-    from alembic.script import ScriptDirectory
-
-    if revision is not None and revision > HEAD:
+    if revision is not None and revision >= HEAD:
         return []
+    from alembic.script import ScriptDirectory  # slow to import
+
     scripts = ScriptDirectory.from_config(alembic_config()).walk_revisions(revision or "base", HEAD)
     steps = [
         Step(
@@ -521,6 +608,7 @@ def open_database(url: str | None = None, *, prepare: bool = True, create: bool 
     if (file := database.file) is not None:
         if create:
             _make_folder(file.parent)
+        # Two first commands in one folder would both see an empty file and create its tables.
         with folder_lock(file.parent):
             if create:
                 database.created = create_private(file)

@@ -57,7 +57,7 @@ class EvidenceRecords:
 
     def list_windows(self) -> list[dict[str, Any]]:
         """Returns every window with its number of items."""
-        held = sa.func.count(t.window_items.c.evidence_id)
+        items = sa.func.count(t.window_items.c.evidence_id)
         dropped = sa.func.count(t.window_items.c.dropped)
         query = (
             sa.select(
@@ -66,7 +66,7 @@ class EvidenceRecords:
                 t.windows.c.start,
                 t.windows.c.end,
                 t.windows.c.search,
-                (held - dropped).label("items"),
+                (items - dropped).label("items"),
                 dropped.label("dropped"),
             )
             .outerjoin(t.window_items, t.window_items.c.window_id == t.windows.c.id)
@@ -119,8 +119,8 @@ class EvidenceRecords:
         i = t.window_items.c
         mine = sa.and_(i.window_id == window_id, i.evidence_id.in_(evidence_ids))
         with self._database.begin() as connection:
-            held = set(connection.scalars(sa.select(i.evidence_id).where(mine)))
-            missing = sorted(set(evidence_ids) - held)
+            window_ids = set(connection.scalars(sa.select(i.evidence_id).where(mine)))
+            missing = sorted(set(evidence_ids) - window_ids)
             if missing:
                 raise NotFoundError(f"the window {window_id} holds no evidence {missing[0]}")
             current = i.dropped.is_not(None) if undo else i.dropped.is_(None)
@@ -187,8 +187,8 @@ class EvidenceRecords:
         row = {"name": name, "pool_id": pool.id, "frozen": datetime.now(UTC)}
         with self._database.begin() as connection:
             self._database.insert_new(connection, t.pool_names, [row])
-            held = connection.scalar(sa.select(n.pool_id).where(n.name == name))
-        if held != pool.id:
+            pool_id = connection.scalar(sa.select(n.pool_id).where(n.name == name))
+        if pool_id != pool.id:
             raise ConflictError(
                 f"the pool {name!r} is frozen with other evidence; choose another name"
             )
@@ -228,9 +228,9 @@ class EvidenceRecords:
     ) -> list[tuple[int, Evidence, bool]]:
         """Returns items of a window after a position: each with position and whether dropped."""
         i = t.window_items.c
-        chosen = _items(i.truth).join(t.window_items, i.evidence_id == t.evidence.c.id)
+        items = _items(i.truth).join(t.window_items, i.evidence_id == t.evidence.c.id)
         dropped = i.dropped.is_not(None).label("dropped")
-        query = chosen.add_columns(i.id.label("position"), dropped).where(i.window_id == window_id)
+        query = items.add_columns(i.id.label("position"), dropped).where(i.window_id == window_id)
         return self._some(query.where(i.id > after).order_by(i.id).limit(limit))
 
     def some_of_pool(
@@ -238,9 +238,9 @@ class EvidenceRecords:
     ) -> list[tuple[int, Evidence, bool]]:
         """Returns items of a pool after a position, which starts at 1; none is dropped."""
         p = t.pool_items.c
-        chosen = _items(p.truth).join(t.pool_items, p.evidence_id == t.evidence.c.id)
+        items = _items(p.truth).join(t.pool_items, p.evidence_id == t.evidence.c.id)
         position, dropped = (p.position + 1).label("position"), sa.false().label("dropped")
-        query = chosen.add_columns(position, dropped).where(p.pool_id == pool_id)
+        query = items.add_columns(position, dropped).where(p.pool_id == pool_id)
         return self._some(query.where(p.position >= after).order_by(p.position).limit(limit))
 
     def _some(self, query: sa.Select[Any]) -> list[tuple[int, Evidence, bool]]:
@@ -263,12 +263,12 @@ class EvidenceRecords:
 
     def find_evidence(self, id: int) -> Evidence:
         """Returns an item by its id."""
-        found = self._evidence(_items(sa.null().label("truth")).where(t.evidence.c.id == id))
-        if not found:
+        items = self._evidence(_items(sa.null().label("truth")).where(t.evidence.c.id == id))
+        if not items:
             raise NotFoundError(
                 f"there is no evidence {id}", remedy=Remedy("evidence.list_windows")
             )
-        return found[0]
+        return items[0]
 
     def find_views(self, evidence_id: int) -> list[dict[str, Any]]:
         """Returns the views of an item that editors made, with their checks."""
@@ -290,8 +290,8 @@ class EvidenceRecords:
             stored = by_key(connection, e.id, e.metadata, {item.id for item in items})
             for item in items:
                 metadata, id = stored[item.id], str(item.metadata["id"])
-                known = {str(metadata.get("id", "")), *metadata.get("ids", ())}
-                if id not in known:
+                ids = {str(metadata.get("id", "")), *metadata.get("ids", ())}
+                if id not in ids:
                     metadata = {**metadata, "ids": sorted({*metadata.get("ids", ()), id})}
                     change = t.evidence.update().where(e.id == item.id)
                     connection.execute(change.values(metadata=metadata))
@@ -319,8 +319,8 @@ class EvidenceRecords:
                 change = t.evidence.update().where(e.text == hash)
                 connection.execute(change.values(cluster=clusters[hash]))
         parts = {hash: _field_list(item) for hash, item in zip(hashes, items, strict=True)}
-        known = by_key(connection, e.text, e.fields, [hash for hash in parts if parts[hash]])
-        for hash, stored_parts in known.items():  # a text whose parts are named later
+        fields = by_key(connection, e.text, e.fields, [hash for hash in parts if parts[hash]])
+        for hash, stored_parts in fields.items():  # a text whose parts are named later
             if stored_parts is None:
                 change = t.evidence.update().where(e.text == hash)
                 connection.execute(change.values(fields=parts[hash]))
@@ -380,8 +380,8 @@ class EvidenceRecords:
             .where(t.views.c.maker == t.runs.c.view_maker, t.runs.c.superseded.is_(None))
             .where(t.tags.c.tag == sa.bindparam("tag"))
         )
-        found = {row["id"]: row for tag in tags for row in self._database.rows(query, {"tag": tag})}
-        return list(found.values())
+        views = {row["id"]: row for tag in tags for row in self._database.rows(query, {"tag": tag})}
+        return list(views.values())
 
     def all_evidence(self) -> tuple[Evidence, ...]:
         """Returns every item of the lab."""

@@ -30,11 +30,14 @@ class Claims:
     def take(self, keys: Collection[str]) -> set[str]:
         """Claims calls, and returns the keys of those that no other process has claimed."""
         self._due.difference_update(keys)
+        # In order: two processes that claim the same calls at once would otherwise deadlock.
         rows = [{"key": key, "holder": self._holder} for key in sorted(keys)]
         insert = self._database.insert(claims).values(rows).on_conflict_do_nothing()
         # Also what it had claimed when an outage began.
         mine = sa.select(claims.c.key).where(self._mine, claims.c.key.in_(keys))
         with self._database.begin() as connection:
+            # One transaction: a claim that was ignored here was committed by another process
+            # before.
             connection.execute(insert)
             return set(connection.scalars(mine))
 

@@ -52,12 +52,15 @@ class Leases:
         with self._database.begin() as connection:
             lock = sa.func.pg_advisory_xact_lock(LOCKS, sa.func.hashtext(scope))
             connection.execute(sa.select(lock))
+            # The clock of the server, since those of the processes differ.
             time = sa.extract("epoch", sa.func.clock_timestamp()).cast(sa.Float)
             now: float = connection.execute(sa.select(time)).scalar_one()
             stored = (
                 connection.scalar(sa.select(leases.c.state).where(leases.c.scope == scope)) or {}
             )
             common, holders = stored.get("common", {}), stored.get("holders", {})
+            # Read under the lock of the scope, which is held until the commit: rounds of all
+            # processes come one after the other, so that each sees what the last one took.
             mine = holders.pop(self._holder, {})
             living = {
                 name: lease
@@ -79,5 +82,6 @@ class Leases:
 
     def release(self) -> None:
         """Releases everything that this process holds."""
+        # In order, so that two processes that end at once cannot wait for each other.
         for scope in sorted(self._held):
             self.change(scope, lambda common, mine, others, now: mine.clear())

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -22,7 +22,7 @@ from judge_gym.records import (
     content_hash,
     storable,
 )
-from judge_gym.store.database import Database
+from judge_gym.store.database import Database, driver_cursor
 from judge_gym.store.tables import attempts, calls, texts
 
 _INSERT_ATTEMPT = attempts.insert()
@@ -156,8 +156,7 @@ class Ledger:
         bodies: dict[str, str] = {}  # of texts that may need a write
 
         def hash_of(text: str) -> str:
-            text = storable(text)
-            hash = content_hash(text)
+            hash, text = _hash_and_body(text)
             if hash not in self._stored:
                 bodies[hash] = text
             return hash
@@ -176,6 +175,7 @@ class Ledger:
             attempt.row(hash_of(attempt.completion.text) if attempt.completion else None)
             for attempt in group
         ]
+        # One transaction for the group, which costs as much as one for a single attempt.
         with self._database.begin() as connection:
             # In order, so that two processes that write the same texts cannot deadlock.
             stored = [{"hash": hash, "body": bodies[hash]} for hash in sorted(bodies)]
@@ -188,9 +188,9 @@ class Ledger:
                 row["call_id"] = ids[attempt.key]
             if retry:
                 rows = [row for row in rows if not _is_stored(connection, row)]
-            if rows:
-                connection.execute(_INSERT_ATTEMPT, rows)
+            self._database.insert_rows(connection, _INSERT_ATTEMPT, rows)
         # Texts of requests recur; those of answers mostly do not.
+        # Only after the commit: a rolled back transaction has stored none of them.
         if len(self._stored) > 100_000:
             self._stored.clear()
         self._stored.update(hashes)
@@ -256,7 +256,22 @@ def _is_stored(connection: sa.Connection, row: Mapping[str, Any]) -> bool:
 
 def call_ids(connection: sa.Connection, keys: Iterable[str]) -> dict[str, int]:
     """Returns the ids of stored calls by key."""
-    return by_key(connection, calls.c.key, calls.c.id, keys)
+    listed = list(keys)
+    if connection.dialect.name != "sqlite" or len(listed) > CHUNK:
+        return by_key(connection, calls.c.key, calls.c.id, listed)
+    # Each group of attempts asks this: SQLAlchemy takes longer to expand the keys than SQLite
+    # takes to find them.
+    marks = ", ".join("?" * len(listed))
+    query = f"SELECT key, id FROM calls WHERE key IN ({marks})"
+    with driver_cursor(connection, query) as cursor:
+        return dict(cursor.execute(query, listed))
+
+
+@lru_cache(256)  # rubrics and instructions recur in the calls that are in flight together
+def _hash_and_body(text: str) -> tuple[str, str]:
+    """Returns the hash of a text as it is stored, and that text."""
+    body = storable(text)
+    return content_hash(body), body
 
 
 def bodies_of(connection: sa.Connection, hashes: Iterable[str]) -> dict[str, str]:

@@ -155,8 +155,8 @@ def _write_texts(
     count = 0
     for start in range(0, len(hashes), CHUNK):
         some = hashes[start : start + CHUNK]
-        done = connection.scalars(sa.select(_written.c.hash).where(_written.c.hash.in_(some)))
-        fresh = sorted(set(some) - set(done), key=some.index)
+        written = connection.scalars(sa.select(_written.c.hash).where(_written.c.hash.in_(some)))
+        fresh = sorted(set(some) - set(written), key=some.index)
         bodies = bodies_of(connection, fresh)
         for hash in fresh:
             write(TextLine(hash=hash, body=bodies[hash]))

@@ -80,25 +80,28 @@ class SessionLock:
     def acquire(self) -> bool:
         """Takes or regains the lock; returns False if another session holds it."""
         try:
+            # It asks the server, not itself: a pooler or a failover may have put another session
+            # behind this connection, and advisory locks belong to the session.
             if self._connection is not None and self._is_mine(self._connection):
                 return True
         except sa.exc.DatabaseError:
             self._lost = True
             self.release()
+        # Never waiting: a process that cannot have the lock has something else to do.
         query = sa.select(sa.func.pg_try_advisory_lock(SPACE, _number(self.name)))
         try:
             self._connection = self._connection or self._connect()
-            taken = bool(self._connection.scalar(query))
+            acquired = bool(self._connection.scalar(query))
         except sa.exc.OperationalError as error:
             self.release()
             raise DatabaseGone(
                 f"the database {self._database.display_url} cannot be used: {error.orig}"
             ) from error
-        if not taken:
+        if not acquired:
             self.release()
         elif self._lost:
             self._lost, self.regained = False, time.monotonic()
-        return taken
+        return acquired
 
     def _connect(self) -> sa.Connection:
         connection = self._engine.connect()
@@ -178,6 +181,7 @@ def is_free(file: Path) -> bool:
         return False
     try:
         with Path(f"{file}.lock").open("rb") as lock:
+            # Shared, so that two that only look do not see each other as working.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return True

@@ -41,9 +41,18 @@ class Verdicts:
             return {replicate: (count - failed, failed) for replicate, count, failed in rows}
 
     def sample_keys(
-        self, run: Run, rubric_id: int, is_swap: bool, first: int, last: int
+        self,
+        run: Run,
+        rubric_id: int,
+        is_swap: bool,
+        first: int,
+        last: int,
+        items: Sequence[Evidence] | None = None,
     ) -> dict[tuple[int, int, bool], str]:
-        """Returns statuses by item, replicate and order, of replicates from `first` to `last`."""
+        """Returns statuses by item, replicate and order, of replicates from `first` to `last`.
+
+        Given `items` bound the ids of the items: samples of others may be among them.
+        """
         s = t.samples.c
         query = sa.select(s.evidence_id, s.replicate, s.flipped, s.status).where(
             s.run_id == run.id,
@@ -52,6 +61,9 @@ class Verdicts:
             s.replicate >= first,
             s.replicate < last,
         )
+        if items:
+            ids = [item.id for item in items]
+            query = query.where(s.evidence_id.between(min(ids), max(ids)))
         with self._database.read() as connection:
             return {
                 (evidence_id, replicate, flipped): status

@@ -8,7 +8,7 @@ are over items by cluster, and hold for all rows of a column together.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -853,3 +853,68 @@ def _notes(
                 f"{row['setup']}: {row['failed_calls']:,} failed calls are left out; "
                 "'judge-gym retry' asks again"
             )
+
+
+# --- one setup against another --------------------------------------------------------------------
+
+
+class QualityGain(NamedTuple):
+    """The deciding measure of two setups on the items that both judged, and their difference."""
+
+    measure: Decider
+    base: Quantity
+    other: Quantity
+    gain: Quantity
+    """The other minus the base, positive where the other is better, at the level asked for."""
+
+
+def quality_gain(
+    frame: pd.DataFrame,
+    people: pd.DataFrame,
+    *,
+    knob: str,
+    base: Any,
+    measure: MeasureName | None = None,
+    loss: Mapping[str, float] | None = None,
+    positive: str | None = None,
+    level: float = LEVEL,
+) -> QualityGain | None:
+    """Compares the deciding measure of two setups that differ in one knob, paired by item.
+
+    Args:
+        frame: the tidy samples of two setups.
+        people: as in `judge_table`.
+        knob: in which they differ.
+        base: the level of the setup that the other is compared with.
+        measure: as in `judge_table`.
+        loss: as in `judge_table`.
+        positive: as in `judge_table`.
+        level: of the interval of the difference.
+
+    Returns:
+        None where fewer than two setups have verdicts on items with labels or known answers.
+    """
+    own = own_rows(frame)
+    setups = setups_of(own)
+    verdicts = of_setups(own, setups, people)
+    every = np.full(len(verdicts.rows), True)
+    kind, weights = _leading_kind(verdicts, every), _unit_weights(verdicts, people)
+    if kind is None:
+        return None
+    basis = _Basis(verdicts, kind, every, ~every, loss, positive, weights)
+    decider = _decider(basis, measure)
+    deciding = next(one for one in registered() if one.name == DECIDERS[decider])
+    terms = basis.quality(deciding, basis.on_test)
+    indexes = sorted(terms, key=lambda index: setups[index].knobs.get(knob) != base)
+    if len(indexes) != 2 or setups[indexes[0]].knobs.get(knob) != base:
+        return None
+    units = _shared([*terms.values()])
+    if not len(units):
+        return None
+    pair = [_on_units(terms[index], units) for index in indexes]
+    sign = -1.0 if decider in LOWER_IS_BETTER else 1.0
+    values = sign * _matrix(pair, verdicts.clusters)
+    gain = compare(values, verdicts.clusters[units], against=0, level=level).differences[1]
+    assert gain is not None, "only the base has no difference from itself"
+    before, after = (as_quantity(one.estimate(verdicts.clusters)) for one in pair)
+    return QualityGain(decider, before, after, as_quantity(gain))

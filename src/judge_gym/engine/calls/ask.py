@@ -116,6 +116,7 @@ class Asker:
         """Begins no further call; calls in flight are awaited and recorded."""
         self.error = self.error or error
         self._limits.end()
+        # Calls in flight are still recorded; only their wait for an absent database is shortened.
         self._recorder.end()
 
     @property
@@ -194,6 +195,8 @@ class Asker:
             requests.setdefault(key, request)
             targets.setdefault(key, []).append(target)
         stored = self._ledger.find(list(requests))
+        # From here to the creation of the tasks nothing is awaited, so that no other run of this
+        # loop can begin a call between the look at what is in flight and its entry there.
         new = requests.keys() - stored.keys() - self._in_flight.keys()
         claimed = ClaimedCalls(new, self._claims, self._ledger, partial(self._refuse, payer.run_id))
         borrowed: set[str] = set()
@@ -201,6 +204,7 @@ class Asker:
         for key, request in requests.items():
             if key in stored:
                 continue
+            # The task belongs to whoever began it: a second run awaits it and pays nothing.
             if key in self._in_flight:  # another run is asking the same
                 borrowed.add(key)
             else:
@@ -224,6 +228,8 @@ class Asker:
             if stored:
                 yield with_targets(stored)
             while calls:
+                # Not as each is done: one group is one transaction of its reader, and the timeout
+                # bounds how much of it a kill makes the reader read again.
                 done, _ = await asyncio.wait(calls, timeout=HAND_OVER)
                 ended = {calls.pop(task): task for task in done}
                 arrived: dict[str, Answer] = {}
@@ -236,6 +242,8 @@ class Asker:
                             unpaid.append(key)  # the other run may not ask it; this one may
                         else:  # all other calls are awaited: their answers are paid for
                             errors[key] = error
+                # Before the answers are yielded: a reader may take long, and other processes wait
+                # for claims.
                 await claimed.release(ended.keys())
                 if arrived:
                     yield with_targets(arrived)
@@ -247,6 +255,8 @@ class Asker:
         for key in requests:
             if key in errors:
                 raise errors[key]
+        # Only now, when its own questions have ended: by then the other run has left its calls, and
+        # the budget that stopped it may not be ours.
         if unpaid:
             rest = [(target, requests[key]) for key in unpaid for target in targets[key]]
             async with aclosing(self.answers(rest, payer, progress)) as arriving:
@@ -269,6 +279,8 @@ class Asker:
         try:
             if (other := await claimed.other_answer(key)) is not None:
                 return other
+            # While an endpoint is on trial one call holds the lock; the others wait here, before
+            # they take a slot that a working endpoint could use.
             trial = await circuit.enter()
             while True:
                 try:
@@ -283,6 +295,8 @@ class Asker:
                         EndpointDown(f"{error.message}; this design is paused, others continue"),
                     )
                 if isinstance(error, UnavailableError):
+                    # Consecutive failures of any calls of the run count, so that an endpoint that
+                    # is down stops it after a few, and not after five attempts at each call.
                     circuit.fail(error.message)
                     if error.wait is not None:
                         self._pause(card, error, error.wait)
@@ -306,6 +320,7 @@ class Asker:
         finally:
             if trial is not None:
                 trial.release()
+            # Also where it failed: the next run that asks begins a call of its own.
             self._in_flight.pop(key, None)
 
     def _pause(
@@ -315,10 +330,10 @@ class Asker:
         long = wait > LONGEST_WAIT  # perhaps for one model: others of its provider may continue
         self._limits.block(card, min(wait, LONGEST_BLOCK), alone=long)
         if long or too_often:
-            asked = f"{wait:.0f} s" if wait <= LONGEST_BLOCK else "more than a day"
+            period = f"{wait:.0f} s" if wait <= LONGEST_BLOCK else "more than a day"
             raise EndpointDown(
-                f"{card.id}: its provider asks to wait {asked} ({error.message}); its share of the "
-                "work is paused, everything so far is kept",
+                f"{card.id}: its provider asks to wait {period} ({error.message}); its share of "
+                "the work is paused, everything so far is kept",
                 {"endpoint": endpoint_of(card), "wait": min(wait, LONGEST_BLOCK)},
             ) from error
 
@@ -343,15 +358,20 @@ class Asker:
         refuse = partial(self._refuse_to_begin, card, payer.run_id)
         sizes = tokens, request.max_tokens
         async with self._limits.reserve(card, *sizes, refuse, payer.study) as reservations:
+            # It may have waited long for its slot, and a pause or an error came meanwhile.
             refuse()
             worst = Spend(
                 1, tokens + request.max_tokens, card.price(tokens, request.max_tokens) or 0.0
             )
             meter = self._meters.of(payer.study)
+            # The worst case is reserved before the call, since the sum of what is in flight must
+            # fit, not only what was paid: otherwise a hundred calls could begin on the last dollar.
             await meter.reserve(worst, payer.run_id)
             spent = Spend()
             try:
                 refuse()
+                # Others may have declared this process dead after an outage and make the same call:
+                # none begins until its lock was seen to be its own.
                 while not self._confirmed():
                     await asyncio.sleep(CHECK_INTERVAL)
                     refuse()
@@ -377,6 +397,8 @@ class Asker:
                     progress.end_call(card.id, started, now, str(error) if error else None)
                     self.begun[payer.study, card.id] -= 1
                     used = (cost.input_tokens, cost.output_tokens) if cost else (0, 0)
+                    # At once, also where the call failed: unused tokens of a rate are given back
+                    # while the row is written.
                     for throttle, reserved in reservations:
                         throttle.settle(reserved, *used)
                 spent = Spend.of(cost)
@@ -395,6 +417,8 @@ class Asker:
                     bill=cost if isinstance(cost, Bill) else None,
                     sent=not isinstance(error, NotReachedError),
                 )
+                # Within the slot: what was paid for is in the ledger before the next call begins,
+                # so that a kill loses at most the calls in flight.
                 answer = await self._recorder.record(attempt)
             finally:  # not before its row is there, which counts for all who share the budget
                 meter.settle(worst, spent, payer.run_id)
@@ -409,6 +433,8 @@ class Asker:
         if request.model not in self._open:
             self._open[request.model] = self._models.open(request.model)
         try:
+            # An adapter has a deadline of its own, with a better message. This one holds for any
+            # that forgets it: a call without end would hold its slot forever.
             async with asyncio.timeout(card.deadline + GRACE):
                 return await self._open[request.model].complete(request)
         except TimeoutError as error:

@@ -74,6 +74,7 @@ class Account:
         """Waits for a call in flight, after which more may fit; raises where there is none."""
         if not self.reserved.calls:
             raise self.refusal(self.spent, worst)
+        # Nothing is awaited between this and the wait, so that no settlement is missed.
         self.settled.clear()
         await self.settled.wait()
 
@@ -136,6 +137,7 @@ class Meter:
     async def reserve(self, worst: Spend, run_id: int) -> None:
         """Reserves the worst case of a call; waits for others where it does not fit yet."""
         accounts = self._accounts(run_id)
+        # Both accounts again after each wait: what fits the study may by now not fit the run.
         while full := next((account for account in accounts if not account.fits(worst)), None):
             await full.make_room(worst)
         for account in accounts:

@@ -44,6 +44,7 @@ class ClaimedCalls:
         if claims is not None and keys:
             loop = asyncio.get_running_loop()
             self._settled = {key: loop.create_future() for key in keys}
+            # One task asks for all of them: a query per call would be as many as calls.
             self._task = loop.create_task(self._settle(claims))
 
     async def other_answer(self, key: str) -> Answer | None:
@@ -54,6 +55,7 @@ class ClaimedCalls:
         """Releases the claims on calls that were made, or on all."""
         if keys is None and self._task is not None:
             self._task.cancel()
+        # Taken out before the thread runs: a second release of the same keys finds nothing to do.
         released = self._mine if keys is None else self._mine & set(keys)
         self._mine = self._mine - released
         if self._claims is not None and released:
@@ -77,6 +79,8 @@ class ClaimedCalls:
                     await asyncio.sleep(1.0)
                     continue
                 missed = 0
+                # Claimed and answered: the other process recorded its answer and released its claim
+                # between our look at the ledger and our claim.
                 await self.release(claimed & answers.keys())
                 for key in waiting & (claimed | answers.keys()):
                     self._settled[key].set_result(answers.get(key))

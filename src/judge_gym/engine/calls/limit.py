@@ -55,6 +55,8 @@ class CallLimits:
     def change(self, limits: Mapping[str, int]) -> None:
         """Applies changed limits, also to calls that wait."""
         self._given |= limits
+        # Calls that wait keep their old slots, which have the old limit; `reserve` sees that they
+        # were replaced and lets them wait in the new ones.
         if "concurrency" in limits:
             self._slots.clear()
         self._by_model.clear()
@@ -97,10 +99,14 @@ class CallLimits:
             refuse: raises what prevents the call by then; nothing is reserved in that case.
             payer: the study, which takes turns with others.
         """
+        # The limits may be replaced while a call waits for them; it then waits for the new ones.
         while True:
             limits = self._limits(card)
             own, shared = limits.slots
+            # The slot first, the rates within it: a call that holds tokens of a rate and waits for
+            # a slot would keep them from calls that could begin.
             async with own.hold(payer), shared.hold(payer):
+                # A call that was refused while it waited must not take from the rates.
                 refuse()
                 reserved = [
                     (limit, await limit.reserve(tokens, most, payer)) for limit in limits.throttles

@@ -87,6 +87,8 @@ class Paid:
 
     def so_far(self) -> Spend:
         """Returns the sum of all rows."""
+        # Sums of all rows of a long run would take longer and longer: what can no longer change is
+        # added up once.
         since, last = self._added(self._until)
         if last - self._until > 2 * NEWEST:
             settled, _ = self._added(self._until, last - NEWEST)
@@ -181,8 +183,12 @@ class SharedAccount(Account):
             waiting = list(self._waiting)
             change = self._change([worst for worst, _ in waiting])
             before, began = replace(self.spent), time.monotonic()
+            # Calls end while the thread waits for the lock of the scope: what they settle is added
+            # to `spent` by then, and `before` remembers what the round was computed from.
             grant = await asyncio.to_thread(self.leases.change, self.scope, change)
         before.add(grant.holds)
+        # As of its beginning, since the lease counts from there: it lapses earlier rather than
+        # later than others think.
         self._granted, self._granted_at = before, began
         for index, (worst, admitted) in enumerate(waiting):
             over = self.exceeded(grant.paid, worst) is not None  # what is paid never decreases
@@ -210,6 +216,8 @@ class SharedAccount(Account):
             others: Sequence[dict[str, Any]],
             now: float,
         ) -> _Grant:
+            # Rows are the truth: another process may have died after it paid, and its lease is
+            # gone.
             paid = self.paid()  # under the lock: what others released is recorded by now
             taken = [paid, *(Spend(*(other[name] for name in KINDS)) for other in others)]
             holds, admitted = reserved, 0
@@ -218,6 +226,8 @@ class SharedAccount(Account):
                     break
                 holds.add(worst)
                 admitted += 1
+            # A grant in advance for as many calls as began since the last round spares them a
+            # round, as long as twice as much is left: near the end each call asks.
             if self.exceeded(*taken, holds, ahead, ahead) is None:  # leave some for others
                 holds.add(ahead)
             mine.clear()

@@ -34,6 +34,8 @@ class Recorder:
         """Returns when the attempt is committed."""
         loop = asyncio.get_running_loop()
         committed: asyncio.Future[Answer] = loop.create_future()
+        # The loop is the only one that touches the list: a group is taken from it between two
+        # awaits.
         self._waiting.append((attempt, committed))
         if self._writer is None:
             self._writer = loop.create_task(self._write())
@@ -44,7 +46,11 @@ class Recorder:
         try:
             while self._waiting:
                 await asyncio.sleep(PAUSE)
+                # Swapped, not copied: what arrives from now on, while the thread writes, is the
+                # next group.
                 group, self._waiting = self._waiting, []
+                # One writer at a time: SQLite has one write lock, and on Postgres two groups that
+                # share a text would wait for each other.
                 work = loop.run_in_executor(None, self._commit, [attempt for attempt, _ in group])
                 results = await asyncio.shield(work)  # a started write is finished
                 for (_, committed), result in zip(group, results, strict=True):
@@ -81,4 +87,6 @@ class Recorder:
                 message = f"the answer cannot be stored ({type(error).__name__})"
                 failed = replace(group[0], completion=None, error=message)
                 return self._commit([failed], outage)
+            # The transaction of the group was rolled back as a whole; each attempt is tried alone,
+            # so that one text which cannot be stored costs no other its answer.
             return [result for attempt in group for result in self._commit([attempt], outage)]

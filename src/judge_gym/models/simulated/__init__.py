@@ -84,6 +84,8 @@ class SimulatedModel:
                 text = authors.summary(reading)
             case "write_rubric":
                 text = authors.rubric(sim_profile, reading, rng)
+            case "improve":
+                text = authors.improvement(sim_profile, request.messages, rng)
             case "criticize":
                 text = authors.critique(reading, rng)
             case "probe":

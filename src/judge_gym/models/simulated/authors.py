@@ -2,6 +2,8 @@
 
 import random
 import re
+from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 
 from judge_gym.models.simulated.lexicon import (
@@ -10,12 +12,14 @@ from judge_gym.models.simulated.lexicon import (
     STRAIN,
     SUPPORT,
     cue_places,
+    cues,
     strains,
     upright,
     without_tone,
 )
 from judge_gym.models.simulated.profiles import JudgeProfile
 from judge_gym.models.simulated.prompts import Reading
+from judge_gym.records import Message
 
 FIELDS = {
     r"\b(code|software|review)\b": SOFTWARE,
@@ -83,6 +87,41 @@ def rubric(profile: JudgeProfile, reading: Reading, rng: random.Random) -> str:
         stages.append("\n".join([f"STAGE {number}: {_title(number, reading.scale)}", *lines]))
     reasons = f"REASONING: The stages rise evenly in how plainly {reading.concept} shows."
     return "\n".join([*stages, reasons])
+
+
+_DISAGREEMENT = re.compile(
+    r"<(evidence-[0-9a-f]{12})>\n(?P<text>.*?)\n</\1>\nPEOPLE SAY: (?P<label>[^(\n]+)", re.S
+)
+_RUBRIC_STAGE = re.compile(r'^Stage \S+: "(?P<title>.*)"\n(?P<criteria>(?:  - .*(?:\n|\Z))*)', re.M)
+_PROMPT = re.compile(r"<(prompt-[0-9a-f]{12})>\n(?P<text>.*?)\n</\1>", re.S)
+
+
+def improvement(profile: JudgeProfile, messages: Sequence[Message], rng: random.Random) -> str:
+    """Returns a rubric or prompt whose criteria name the cues of items that people label alike.
+
+    A stage that people gave to none of the disputed items keeps its criteria.
+    """
+    if rng.random() < profile.garble:
+        return "The rubric is ambiguous. I would make its criteria clearer."
+    text = messages[-1].content
+    seen: dict[str, Counter[str]] = {}
+    for match in _DISAGREEMENT.finditer(text):
+        seen.setdefault(match["label"].strip(), Counter()).update(cues(match["text"]))
+    stages = []
+    for match in _RUBRIC_STAGE.finditer(_DISAGREEMENT.sub("", text)):
+        usual = [cue for cue, _ in seen.get(match["title"], Counter()).most_common(8)]
+        forms = (f'The text says something like "{cue}"' for cue in usual)
+        before = (line.removeprefix("  - ") for line in match["criteria"].splitlines())
+        stages.append((match["title"], [*forms] or [*before]))
+    if prompt := _PROMPT.search(text):
+        blocks = ["\n".join([title, *(f"  - {each}" for each in own)]) for title, own in stages]
+        revised = "\n".join([prompt["text"], "", *blocks])
+        return f"Labels lacked criteria.\n<revised-prompt>\n{revised}\n</revised-prompt>"
+    lines = [
+        "\n".join([f"STAGE {number}: {title}", *(f"- {each}" for each in own)])
+        for number, (title, own) in enumerate(stages, 1)
+    ]
+    return "\n".join([*lines, "REASONING: Stages now name what people go by."])
 
 
 def _title(number: int, scale: int) -> str:

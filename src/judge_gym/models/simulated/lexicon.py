@@ -182,6 +182,11 @@ def strains(text: str) -> tuple[float, ...]:
     return tuple(STRAIN[cue.lower()] for cue in _STRAIN.findall(text))
 
 
+def cues(text: str) -> list[str]:
+    """Returns every cue in the text, in order."""
+    return [cue.lower() for cue in _STRAIN.findall(text)]
+
+
 def cue_places(text: str) -> list[int]:
     """Returns the position of each cue in the text."""
     return [match.start() for match in _STRAIN.finditer(text)]

@@ -9,7 +9,7 @@ from judge_gym.models.simulated.failures import Failure, failure_in
 from judge_gym.models.simulated.lexicon import contested, strains, tones
 from judge_gym.records import Message, content_hash
 
-Kind = Literal["neutralize", "write_rubric", "criticize", "score", "probe"]
+Kind = Literal["neutralize", "write_rubric", "improve", "criticize", "score", "probe"]
 
 _TAGGED = re.compile(r"<(evidence-[0-9a-f]{12})>\n(?P<text>.*?)\n</\1>", re.S)
 _STAGE = re.compile(
@@ -30,6 +30,7 @@ _BAD = re.compile(
 _REVIEWED = re.compile(r"^VERDICT UNDER REVIEW\n(?P<stages>.*)$", re.M)
 # Only words outside material and rubric tell what is asked; the first match decides.
 _KINDS: tuple[tuple[str, Kind], ...] = (
+    ("PEOPLE SAY:", "improve"),
     ("PROBABILITY:", "probe"),
     ("OBSERVABILITY:", "criticize"),
     ("STAGE 1:", "write_rubric"),

@@ -69,7 +69,7 @@ def parts(request: Request, lab: OpenLab, of: Names, a: Text = None, b: Text = N
     refuse_large(lab, [row["tag"] for row in lab.studies.find(*targets)])
     studies = recent_studies(lab)
     if len(targets) == 1 and targets[0] in studies:
-        comparison = lab.results.comparison(targets[0], a, b)
+        comparison = lab.results.comparison(targets[0], a, b)  # stored until the data change
     else:
         comparison = lab.reports.compare(targets[0], a=a, b=b, others=targets[1:])
     left, right = (
