@@ -43,7 +43,8 @@ def test_events_tell_commands_tokens_browsers_and_agents_apart(
             http.post("/api/runs/pause", json=small, headers=csrf)
             shown = http.get("/studies/small/runs").text
             assert f"Paused by {me} in the browser" in shown
-            assert "started</span> queued for a worker by token ada over HTTP" in shown
+            events = http.get("/parts/study/log?study=small").text
+            assert "started</span> queued for a worker by token ada over HTTP" in events
             with agents.over_http(address.url, secret) as agent:
                 agent.call("runs_cancel", target="small")
             assert [(row["kind"], row["message"], row["actor"]) for row in log()] == [

@@ -344,7 +344,7 @@ def test_labels_again_are_the_same_and_differing_ones_need_a_word(
     assert len(lab.labels.list()) == 2
     counts = lab.labels.import_file(labels("3,ann,3", "2,ann,1"), replace=True)
     assert counts == {"new": 1, "same": 0, "changed": 1}
-    assert [row["stage"] for row in lab.labels.list()] == ["1", "1", "3"]
+    assert [row["stage"] for row in lab.labels.list()] == ["1", "3", "1"]
 
 
 def test_raters_may_judge_for_one_concept(lab: Lab, window: int, labels: Labels) -> None:

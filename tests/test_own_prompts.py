@@ -316,7 +316,8 @@ def test_a_sample_page_marks_where_the_verdict_stands(lab: Lab, tmp_path: Path) 
         rows = lab.experiments.exported_samples("own").sort_values("evidence_title")
         ids = rows["sample"].tolist()
         pages = [http.get(f"{at.url}/samples/{id}").raise_for_status().text for id in ids]
-    assert "<mark>**Helpful**</mark>" in pages[0] and "<b>helpful</b>" in pages[0]
+    assert "<mark>**Helpful**</mark>" in pages[0]
+    assert '<span id="verdict">helpful</span>' in pages[0]
     assert "asked in words of its own, judge.md~" in pages[0] and "Asked for single" not in pages[0]
     assert "<mark>abstain</mark>" in pages[1]
 

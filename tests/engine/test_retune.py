@@ -15,6 +15,7 @@ from judge_gym.errors import BudgetError
 from judge_gym.models.registry import Registry
 from judge_gym.models.simulated.server import SimulatedServer, serve
 from judge_gym.store import Payer, Store
+from postgres import EACH_DATABASE
 from workers import questions, write_entry
 
 CALLS = 200
@@ -44,7 +45,7 @@ async def retuned(store: Store, folder: Path, server: SimulatedServer) -> tuple[
     return before, slow, seconds
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("store", EACH_DATABASE, indirect=True)
 def test_calls_that_wait_keep_to_limits_that_are_set_meanwhile(
     store: Store, tmp_path: Path
 ) -> None:
@@ -56,7 +57,7 @@ def test_calls_that_wait_keep_to_limits_that_are_set_meanwhile(
     assert sum(server._outcomes.values()) == CALLS
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("store", EACH_DATABASE, indirect=True)
 @pytest.mark.parametrize("why", ["paused", "over budget"])
 def test_calls_that_wait_for_a_low_limit_end_soon_where_their_run_does(
     store: Store, tmp_path: Path, why: str

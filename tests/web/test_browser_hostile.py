@@ -30,9 +30,10 @@ def test_what_is_hostile_is_shown_as_text(browser: Browser, lab: ServedLab, path
         expect(page.frame_locator("iframe").locator("svg").first).to_be_visible()
     if path.endswith("/runs"):
         expect(page.locator("#live")).not_to_contain_text("need JavaScript")
+        page.locator("#log > summary").click()
         expect(page.locator("#log tbody tr").first).to_contain_text("</textarea>")
     if path.startswith("/usage"):
-        expect(page.locator("figure svg")).to_be_visible()
+        expect(page.locator("main table").first).to_be_visible()
         expect(page.locator("[aria-busy]")).to_have_count(0)
     expect(page.locator("[data-load]:not([data-loaded])")).to_have_count(0)
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
