@@ -121,7 +121,7 @@ def grade_items(items: Sequence[Evidence], rubric: Rubric) -> tuple[Evidence, ..
                 raise DesignError(
                     unknown("truth", item.truth, number_of, item.title), choices=number_of
                 )
-        graded_items.append(replace(item, truth=truth))
+        graded_items.append(item if truth == item.truth else replace(item, truth=truth))
     return tuple(graded_items)
 
 
