@@ -65,7 +65,7 @@ def pages_of(file: Path) -> int:
         ("lab.db", 400),
         pytest.param(
             "lab.dbos.db",
-            10,
+            8,
             marks=pytest.mark.skipif("CHAOS" not in os.environ, reason="long: for CHAOS=N"),
         ),
     ],
