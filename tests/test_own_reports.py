@@ -234,7 +234,7 @@ def test_a_failed_run_says_why() -> None:
     done = none | {"rubric": 1, "score": 40}
     lost = Progress(1, "tag", "3", done, done, none | {"score": 12}, {}, tolerance=0.05)
     assert lost.status == "failed"
-    assert lost.message.startswith("12 of 41 calls failed, more than the tolerance of 5%")
+    assert lost.message.startswith("12 of 41 calls failed, more than the tolerance of 5 %")
     unwritten = none | {"rubric": 1}
     unscored = Progress(1, "tag", "3", unwritten, unwritten, unwritten, {}, tolerance=0.05)
     assert (unscored.status, unscored.message) == (

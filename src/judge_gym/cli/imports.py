@@ -63,7 +63,7 @@ def import_recorded(
         typer.echo(f"new in {study}: {added_words}" if added_words else "nothing new")
         notes(*imported.notes)
         try:
-            display.text(lab.reports.judges(study)["sentence"])
+            display.text(lab.results.judges(study)["sentence"])
         except JudgeGymError as error:  # such as one without a single verdict
             notes(error.message)
     typer.echo(f"see more with: judge-gym judges {shlex.quote(study)}", err=True)

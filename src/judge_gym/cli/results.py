@@ -52,7 +52,7 @@ def _show_answer(lab: "Lab", study: str) -> None:
     """Prints what a study says, if it says anything yet, and what shows more of it."""
     command = "judges"
     try:
-        table = lab.reports.judges(study)
+        table = lab.results.judges(study)
     except JudgeGymError:  # such as one without a single verdict: its report says why
         command = "report"
     else:

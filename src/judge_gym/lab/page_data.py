@@ -73,9 +73,9 @@ class PageData:
         """Reads how a study is going: its status, what came of its verdicts, what to do next."""
         return study_states(self._store, [study])[study]
 
-    def study_states(self, studies: Collection[str]) -> Mapping[str, StudyState]:
-        """Reads how studies are going, by name."""
-        return study_states(self._store, studies)
+    def study_states(self) -> Mapping[str, StudyState]:
+        """Reads how all studies are going, by name; "" has the experiments of no study."""
+        return study_states(self._store)
 
     def study_models(self, study: str) -> Sequence[dict[str, Any]]:
         """Counts what each model answered in a study, in all and in the last minute."""

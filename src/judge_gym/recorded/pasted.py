@@ -12,6 +12,8 @@ from judge_gym.recorded.study_items import study_items
 from judge_gym.recorded.tables import Table, looks_like_table, parse_table
 
 NAME = "the table"
+SHOWN = 3
+"""Values of a column that are shown."""
 SINGLE = ("item", "text", "truth", "cluster")
 """Roles that one column has."""
 
@@ -23,6 +25,8 @@ class PastedColumn(NamedTuple):
     role: str
     reason: str
     certain: bool
+    first: list[str]
+    """The first values."""
 
 
 class PastedTexts(NamedTuple):
@@ -68,7 +72,7 @@ def read_pasted(
         whole = parse_table(texts, NAME)
     except DesignError as error:
         return nothing._replace(error=error.message)
-    columns = [PastedColumn(str(name), "", "", True) for name in whole.frame]
+    columns = _columns(whole)
     try:
         return _read_table(whole, roles, accept, nothing)
     except DesignError as error:
@@ -96,10 +100,12 @@ def _read_table(
     taken: dict[str, Role] = {}
     for found in reading.roles:
         taken.setdefault(found.column, found)
-    columns = [PastedColumn(name, "", "not used", True) for name in names]
+    columns = _columns(whole)
     for place, name in enumerate(names):
         if role := taken.get(name):
-            columns[place] = PastedColumn(name, role.role, role.reason, role.certain or accept)
+            columns[place] = columns[place]._replace(
+                role=role.role, reason=role.reason, certain=role.certain or accept
+            )
     return nothing._replace(
         columns=columns,
         items=items.rows,
@@ -113,6 +119,14 @@ def _read_table(
             *map(_without_options, items.notes),
         ],
     )
+
+
+def _columns(table: Table) -> list[PastedColumn]:
+    """Returns the columns of a table, before any is taken for something."""
+    return [
+        PastedColumn(str(name), "", "not used", True, [*map(str, table.frame[name].head(SHOWN))])
+        for name in table.frame
+    ]
 
 
 def _without_options(message: str) -> str:

@@ -337,11 +337,13 @@ class _Finder:
         )
         for role, reason, fits in rules:
             if getattr(self.layout, role) is None:
-                found = self._free(lambda c, role=role, fits=fits: c.named(role) and fits(c))  # type: ignore[misc]
-                if found:
-                    self._take_single(found[0].name, role, reason, certain=len(found) == 1)
+                candidates = self._free(lambda c, role=role, fits=fits: c.named(role) and fits(c))  # type: ignore[misc]
+                if candidates:
+                    self._take_single(
+                        candidates[0].name, role, reason, certain=len(candidates) == 1
+                    )
         if self.layout.truth is None:
-            found = self._free(
+            candidates = self._free(
                 lambda c: (
                     (
                         bool(c.words & NAMES["truth"] or {"known", "answer"} <= c.words)
@@ -351,8 +353,8 @@ class _Finder:
                     and c.length <= LONGEST_LABEL
                 )
             )
-            if found:
-                self._take_single(found[0].name, "truth", "known answers, by its name")
+            if candidates:
+                self._take_single(candidates[0].name, "truth", "known answers, by its name")
 
     # --- texts -----------------------------------------------------------------------------------
 
@@ -385,8 +387,8 @@ class _Finder:
         best = ranked[0]
         alone = len(texts) == 1 or _rank(best, order) < _rank(ranked[1], order)
         parts = {} if self.layout.responses else self._parts_beside(best)
-        others = [column.name for column in ranked[1:] if column.name not in parts.values()]
-        reason = f"long texts; not {', '.join(others)}" if others else "long texts"
+        unused = [column.name for column in ranked[1:] if column.name not in parts.values()]
+        reason = f"long texts; not {', '.join(unused)}" if unused else "long texts"
         self._take_single(best.name, "text", reason, certain=alone)
         self.layout.parts = parts
         for column in parts.values():
@@ -396,9 +398,9 @@ class _Finder:
     def _pairs_by_labels(self, texts: Sequence[Column]) -> Iterator[tuple[Column, Column]]:
         """Yields texts whose names differ by words that another column has as labels."""
         for first, second in itertools.combinations(texts[:MOST_LABELS], 2):
-            words, others = set(name_words(first.name)), set(name_words(second.name))
-            marks = words ^ others
-            if len(words - others) == len(others - words) == 1 and any(
+            words, second_words = set(name_words(first.name)), set(name_words(second.name))
+            marks = words ^ second_words
+            if len(words - second_words) == len(second_words - words) == 1 and any(
                 marks <= column.labels for column in self.columns.values()
             ):
                 yield first, second
@@ -460,20 +462,22 @@ class _Finder:
                 people = named[0] in options.people
                 self._take_who(named[0], certain=True, everybody=people)
                 return
-        found = self._free(lambda c: self._names_raters(c) and self._says_who(c))
-        if not found and self.labels_only:
-            found = self._free(lambda c: self._names_raters(c) and self._tells_apart_with(c.name))
+        candidates = self._free(lambda c: self._names_raters(c) and self._says_who(c))
+        if not candidates and self.labels_only:
+            candidates = self._free(
+                lambda c: self._names_raters(c) and self._tells_apart_with(c.name)
+            )
         scores = {part.column for part in read_comparisons(self.options.score)}
         verdicts = self._free(
             lambda c: (
-                c not in found
+                c not in candidates
                 and (bool(c.labels) or c.name in scores or (c.numeric and c.named("verdict")))
             )
         )
-        if found and verdicts:
-            who = max(found, key=lambda c: len(c.counts))
+        if candidates and verdicts:
+            who = max(candidates, key=lambda c: len(c.counts))
             everybody = who.named("person") and not who.named("judge")
-            self._take_who(who.name, certain=len(found) == 1, everybody=everybody)
+            self._take_who(who.name, certain=len(candidates) == 1, everybody=everybody)
 
     def _tells_apart_with(self, name: str) -> bool:
         """Whether a column tells apart the rows of what another column names several times."""
@@ -563,9 +567,9 @@ class _Finder:
         people = {name for name in names if {*name_words(name)} & NAMES["person"]} - models
         if people:
             return people, ", by their names", True
-        others = {*names} - models
-        if models and others and self._rate_fewer(column, others):
-            return others, ", who rate fewer items than the others", False
+        people = {*names} - models
+        if models and people and self._rate_fewer(column, people):
+            return people, ", who rate fewer items than the others", False
         return set(), "", True
 
     def _names_kinds(self, column: Column) -> bool:
@@ -582,23 +586,23 @@ class _Finder:
     def _find_long_verdict(self) -> None:
         """Finds the column of a long table that has the verdict of each row."""
         constant = self._constant_by_item
-        found = self._free(lambda c: bool(c.labels) and len(c.labels) > 1) or self._free(
+        candidates = self._free(lambda c: bool(c.labels) and len(c.labels) > 1) or self._free(
             lambda c: bool(c.labels)
         )
         scores = {part.column for part in read_comparisons(self.options.score)}
         who = {*map(str, self.columns[str(self.layout.who)].counts.index)}
         people = who <= self.layout.people
-        found += self._free(
-            lambda c: c not in found and c.numeric and (c.name in scores or c.named("verdict"))
+        candidates += self._free(
+            lambda c: c not in candidates and c.numeric and (c.name in scores or c.named("verdict"))
         )
-        if not found:
+        if not candidates:
             self.layout.problems.append(
                 f"no column has verdicts of {self.layout.who!r}; columns are "
                 f"{', '.join(self.columns)}"
             )
             return
         ranked = sorted(
-            found,
+            candidates,
             key=lambda c: (
                 c.name not in scores,
                 _names_judge(c) if people else c.named("person") and not c.named("judge"),
@@ -630,10 +634,10 @@ class _Finder:
     def _find_item(self) -> None:
         if self.layout.item is not None:
             return
-        found = self._free(self._is_item)
-        named = [column for column in found if column.named("item")]
+        candidates = self._free(self._is_item)
+        named = [column for column in candidates if column.named("item")]
         ranked = sorted(
-            named or found,
+            named or candidates,
             key=lambda c: (
                 not c.words <= {"id", "item"},
                 "id" not in c.words,
@@ -646,7 +650,7 @@ class _Finder:
         best = ranked[0]
         unique = len(best.counts) == best.filled
         reason = "each value once" if unique else f"{len(best.counts):,} items"
-        self._take_single(best.name, "item", reason, certain=bool(named) or len(found) == 1)
+        self._take_single(best.name, "item", reason, certain=bool(named) or len(candidates) == 1)
 
     def _is_item(self, column: Column) -> bool:
         """Whether values name items: each once, or once for each judge, system or setting."""
@@ -665,14 +669,14 @@ class _Finder:
             return False
         if column.named("item") and not column.labels:
             return True
-        others = [self.layout.who, self.layout.repeat]
-        others += [
+        roles = [self.layout.who, self.layout.repeat]
+        roles += [
             c.name
             for c in self._free(
                 lambda c: c.named("system") or c.named("knob") or self._names_writers(c)
             )
         ]
-        names = [name for name in others if name is not None and name != column.name]
+        names = [name for name in roles if name is not None and name != column.name]
         if not column.labels and self._unique([column.name, *names]):
             return True
         if not column.labels and any(
@@ -735,19 +739,19 @@ class _Finder:
                     reason = f"tells the rows of an item apart: {_few(column.counts.index)}"
                     self._take_knob(column.name, reason, certain=False)
         if self.layout.system is None:
-            found = self._free(
+            candidates = self._free(
                 lambda c: (
                     (c.named("system") or self._names_writers(c))
                     and 2 <= len(c.counts) <= MOST_LABELS
                 )
             )
-            if found and found[0].full == 1:
-                certain = found[0].named("system") and not found[0].labels & LABEL_WORDS
+            if candidates and candidates[0].full == 1:
+                certain = candidates[0].named("system") and not candidates[0].labels & LABEL_WORDS
                 self._take_single(
-                    found[0].name, "system", _few(found[0].counts.index), certain=certain
+                    candidates[0].name, "system", _few(candidates[0].counts.index), certain=certain
                 )
         if self.layout.cluster is None:
-            found = self._free(
+            candidates = self._free(
                 lambda c: (
                     c.named("cluster")
                     and 2 < len(c.counts) < self._item_count()
@@ -755,9 +759,11 @@ class _Finder:
                     and self._constant_by_item(c)
                 )
             )
-            if found:
-                reason = f"{len(found[0].counts):,} groups of items, by its name"
-                self._take_single(found[0].name, "cluster", reason, certain=len(found) == 1)
+            if candidates:
+                reason = f"{len(candidates[0].counts):,} groups of items, by its name"
+                self._take_single(
+                    candidates[0].name, "cluster", reason, certain=len(candidates) == 1
+                )
 
     def _item_count(self) -> int:
         key = self._item_key
@@ -892,22 +898,22 @@ class _Finder:
 
     def _label_group(self) -> list[Column]:
         """Returns the columns without a role that share the labels of verdicts."""
-        found = self._free(
+        candidates = self._free(
             lambda c: bool(c.labels) and not _numbers_rows(c) and not c.words & {"id", "name"}
         )
         scores = {part.column for part in read_comparisons(self.options.score)}
-        found += self._free(lambda c: c not in found and c.name in scores)
+        candidates += self._free(lambda c: c not in candidates and c.name in scores)
         fixed = [self.columns[name] for name in (*self.layout.judges, *self.layout.raters)]
         fixed += [self.columns[name] for name in (self.layout.verdict, self.layout.truth) if name]
-        group = [column for column in fixed if column.labels] or self._likeliest_group(found)
-        group = self._with_alike(group, found)
+        group = [column for column in fixed if column.labels] or self._likeliest_group(candidates)
+        group = self._with_alike(group, candidates)
         group += [
             column
-            for column in found
+            for column in candidates
             if column not in group
             and (column.name in scores or (self.layout.who is None and self._rated(column)))
         ]
-        group = self._with_alike(group, found)
+        group = self._with_alike(group, candidates)
         full = self.layout.verdict or any(
             column.full >= NEARLY_FULL and not column.named("person") for column in group
         )
@@ -915,16 +921,18 @@ class _Finder:
         if not (full and sparse):  # a judge's numbers and people's words are one group
             group += [
                 column
-                for column in found
+                for column in candidates
                 if column not in group
                 and (
                     any(_same_polarity(column, other) for other in group)
                     or bool(column.labels and column.labels <= LABEL_WORDS)
                 )
             ]
-            group = self._with_alike(group, found)
+            group = self._with_alike(group, candidates)
         return [
-            column for column in found if column in group and not self._is_metadata(column, group)
+            column
+            for column in candidates
+            if column in group and not self._is_metadata(column, group)
         ]
 
     def _is_metadata(self, column: Column, group: Sequence[Column]) -> bool:
@@ -942,14 +950,14 @@ class _Finder:
 
     def _with_alike(self, group: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
         """Adds the columns that hold the same labels as one of a group."""
-        whole = [*group]
+        similar = [*group]
         while more := [
             column
             for column in columns
-            if column not in whole and any(_alike(column, other) for other in whole)
+            if column not in similar and any(_alike(column, other) for other in similar)
         ]:
-            whole += more
-        return whole
+            similar += more
+        return similar
 
     def _rated(self, column: Column) -> bool:
         """Whether its name says that a judge or person gave its labels."""
@@ -1018,12 +1026,12 @@ class _Finder:
                 continue
             judge, says_repeat = self._without_repeat_word(stem)
             certain = says_repeat or bool(MODEL_NAME.search(stem)) or stem in self.options.judges
-            for place, number in enumerate(numbers):
-                self.layout.judges[columns[number]] = (judge, place)
-            for place, number in enumerate(numbers, 1):
+            for repeat, number in enumerate(numbers):
+                self.layout.judges[columns[number]] = (judge, repeat)
+            for repeat, number in enumerate(numbers, 1):
                 self._mark(
                     [columns[number]],
-                    f"repeat {place} of {judge}",
+                    f"repeat {repeat} of {judge}",
                     certain=certain,
                     option=f"--judge {shlex.quote(stem)}",
                 )
@@ -1139,7 +1147,7 @@ def _same_polarity(column: Column, other: Column) -> bool:
 
 
 def _rank(column: Column, names: Sequence[str]) -> int:
-    places = [place for place, name in enumerate(names) if name in column.words]
+    places = [index for index, name in enumerate(names) if name in column.words]
     return min(places, default=len(names))
 
 
@@ -1150,8 +1158,8 @@ def _pairs(columns: Sequence[Column]) -> Iterable[tuple[Column, Column]]:
             words = _letters_and_numbers(first.name)
             if words.count(mark) + words.count("a") < 1 or mark not in words:
                 continue
-            place = len(words) - 1 - words[::-1].index(mark)
-            mate = [*words[:place], other, *words[place + 1 :]]
+            index = len(words) - 1 - words[::-1].index(mark)
+            mate = [*words[:index], other, *words[index + 1 :]]
             yield from (
                 (first, second) for second in columns if _letters_and_numbers(second.name) == mate
             )

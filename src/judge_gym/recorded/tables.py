@@ -458,36 +458,36 @@ def _read_json(name: str, text: TextIO) -> Table:
 DECODER = json.JSONDecoder()
 
 
-def _skip_space(document: str, place: int) -> int:
-    match = WHITESPACE.match(document, place)
-    return match.end() if match else place
+def _skip_space(document: str, position: int) -> int:
+    match = WHITESPACE.match(document, position)
+    return match.end() if match else position
 
 
-def _list_items(document: str, place: int) -> Iterator[Any]:
-    """Yields the items of the list that begins at a place, one at a time; then expects its end."""
-    place = yield from _items_from(document, place)
-    if _skip_space(document, place) != len(document):
-        raise json.JSONDecodeError("more after its end", document, place)
+def _list_items(document: str, position: int) -> Iterator[Any]:
+    """Yields the items of the list at a position, one at a time, and expects the end after it."""
+    position = yield from _items_from(document, position)
+    if _skip_space(document, position) != len(document):
+        raise json.JSONDecodeError("more after its end", document, position)
 
 
-def _items_from(document: str, place: int) -> Generator[Any, None, int]:
-    """Yields the items of a list, and returns the place after it."""
-    place = _skip_space(document, place + 1)
-    if document[place : place + 1] == "]":
-        return place + 1
+def _items_from(document: str, position: int) -> Generator[Any, None, int]:
+    """Yields the items of a list, and returns the position after it."""
+    position = _skip_space(document, position + 1)
+    if document[position : position + 1] == "]":
+        return position + 1
     while True:
-        item, place = DECODER.raw_decode(document, place)
+        item, position = DECODER.raw_decode(document, position)
         yield item
-        place = _skip_space(document, place)
-        sign = document[place : place + 1]
+        position = _skip_space(document, position)
+        sign = document[position : position + 1]
         if sign not in (",", "]") or not sign:
-            raise json.JSONDecodeError("expecting ',' or ']'", document, place)
-        place = _skip_space(document, place + 1)
+            raise json.JSONDecodeError("expecting ',' or ']'", document, position)
+        position = _skip_space(document, position + 1)
         if sign == "]":
-            return place
+            return position
 
 
-def _items_of_object(name: str, document: str, place: int) -> Iterator[Any]:
+def _items_of_object(name: str, document: str, position: int) -> Iterator[Any]:
     """Yields the items of the one list in an object; other fields are not read.
 
     Lists of the object itself come first; without one, lists of objects in the objects in it, such
@@ -495,7 +495,7 @@ def _items_of_object(name: str, document: str, place: int) -> Iterator[Any]:
     """
     lists = {
         path: start
-        for path, start in _lists_of_objects(document, place, DEPTH)
+        for path, start in _lists_of_objects(document, position, DEPTH)
         if "." not in path or document[_skip_space(document, start + 1)] == "{"
     }
     own = {path: start for path, start in lists.items() if "." not in path}
@@ -512,37 +512,39 @@ def _items_of_object(name: str, document: str, place: int) -> Iterator[Any]:
 
 
 def _lists_of_objects(
-    document: str, place: int, depth: int, before: str = ""
+    document: str, position: int, depth: int, before: str = ""
 ) -> Generator[tuple[str, int], None, int]:
-    """Yields the name and the place of each list in an object, and returns the place after it."""
-    place = _skip_space(document, place + 1)
-    while document[place : place + 1] != "}":
-        field, place = DECODER.raw_decode(document, place)
-        place = _skip_space(document, place)
-        if document[place : place + 1] != ":":
-            raise json.JSONDecodeError("expecting ':'", document, place)
-        place = _skip_space(document, place + 1)
-        sign = document[place : place + 1]
+    """Yields the name and position of each list in an object; returns the position after it."""
+    position = _skip_space(document, position + 1)
+    while document[position : position + 1] != "}":
+        field, position = DECODER.raw_decode(document, position)
+        position = _skip_space(document, position)
+        if document[position : position + 1] != ":":
+            raise json.JSONDecodeError("expecting ':'", document, position)
+        position = _skip_space(document, position + 1)
+        sign = document[position : position + 1]
         if sign == "{" and depth > 1:
-            place = yield from _lists_of_objects(document, place, depth - 1, f"{before}{field}.")
+            position = yield from _lists_of_objects(
+                document, position, depth - 1, f"{before}{field}."
+            )
         else:
             if sign == "[":
-                yield f"{before}{field}", place
-            place = _after_value(document, place)
-        place = _skip_space(document, place)
-        sign = document[place : place + 1]
+                yield f"{before}{field}", position
+            position = _after_value(document, position)
+        position = _skip_space(document, position)
+        sign = document[position : position + 1]
         if sign == ",":
-            place = _skip_space(document, place + 1)
+            position = _skip_space(document, position + 1)
         elif sign != "}":
-            raise json.JSONDecodeError("expecting ',' or '}'", document, place)
-    return place + 1
+            raise json.JSONDecodeError("expecting ',' or '}'", document, position)
+    return position + 1
 
 
-def _after_value(document: str, place: int) -> int:
-    """Returns the place after a value; of a list, one item is in memory at a time."""
-    if document[place : place + 1] != "[":
-        return int(DECODER.raw_decode(document, place)[1])
-    items = _items_from(document, place)
+def _after_value(document: str, position: int) -> int:
+    """Returns the position after a value; of a list, one item is in memory at a time."""
+    if document[position : position + 1] != "[":
+        return int(DECODER.raw_decode(document, position)[1])
+    items = _items_from(document, position)
     while True:
         try:
             next(items)
@@ -733,9 +735,9 @@ class _Packer:
             columns = ", ".join(self._columns)
             header = f" under its header ({columns[:200]})" if columns else ""
             raise DesignError(f"{self._name} has no rows{header}")
-        whole = pa.concat_tables(self._parts, promote_options="default")
+        table = pa.concat_tables(self._parts, promote_options="default")
         self._parts.clear()
-        frame = whole.to_pandas().fillna("")[list(self._columns)]
+        frame = table.to_pandas().fillna("")[list(self._columns)]
         return Table(self._name, frame, self._lines, self._unit, notes)
 
     def _pack(self) -> None:

@@ -111,8 +111,8 @@ class Progress:
             return f"nothing can be scored: there is no {missing}"
         lost, total = sum(self.failed.values()), self._needed
         return (
-            f"{lost} of {total} calls failed, more than the tolerance of {self.tolerance:.0%}; "
-            f"ask them again with judge-gym retry"
+            f"{lost} of {total} calls failed, more than the tolerance of "
+            f"{100 * self.tolerance:g} %; ask them again with judge-gym retry"
         )
 
     @property

@@ -28,7 +28,10 @@ STATIC = "/static/"
 """Paths that reveal nothing about the lab and need no token."""
 SCORES = ("/suites", "/experiment", "/model", "/api/suites", "/metrics")
 """Paths that need no token under `--public-reads`: suite runs, their scores, metrics."""
-READS = {(verb.http_method, f"/api{verb.path}") for verb in VERBS if verb.effect == "reads"}
+READS = {
+    ("POST", "/new/plan"),
+    *((verb.http_method, f"/api{verb.path}") for verb in VERBS if verb.effect == "reads"),
+}
 """Requests that change nothing, such as POST /api/plan: a reading token is enough."""
 LABELS = "/label"
 """The pages on which raters label items; all that the token of a rater's link opens."""

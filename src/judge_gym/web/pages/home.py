@@ -38,7 +38,7 @@ def home(request: Request, lab: OpenLab) -> Response:
     runs = [run_row(report, "model") for report in lab.suites.reports()[-SUITE_RUNS:]]
     studies = lab.pages.count_by_study()
     named = recent_studies(lab)
-    states = lab.pages.study_states(named[:STUDIES])
+    states = lab.pages.study_states()
     paid = [row for row in lab.pages.spending() if not row["imported"]]
     costs = {row["name"]: amount(row) for row in usage.totals(paid, "study")}
     cards = [
