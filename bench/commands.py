@@ -3,9 +3,9 @@
 Each command is a process of its own, as a user starts it: a first plan, which reads and filters the
 evidence, a run against a server with 200 ms latency and 100 calls in flight, and then commands that
 find all answers. CPU is that of the command and its children; the ideal wall time is that of the
-server's latency alone. `--beside PYTHON`, the interpreter of another commit's environment, measures that
-commit in turns with this one, so that a busy machine hurts both; of several `--rounds` the least is
-printed.
+server's latency alone. `--beside PYTHON`, the interpreter of another commit's environment, measures
+that commit in turns with this one, so that a busy machine hurts both; of several `--rounds` the
+least is printed.
 """
 
 import argparse
