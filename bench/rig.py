@@ -115,7 +115,7 @@ def laboratory(
         }
         Path("study.yaml").write_text(yaml.safe_dump(study))
         with Lab.open(database, limits=limits) as lab:
-            yield lab, lab.experiments.prepare("study.yaml")
+            yield lab, lab.studies.prepare("study.yaml")
 
 
 def write_short_study(judges: list[str]) -> None:

@@ -65,7 +65,7 @@ def pages_of(file: Path) -> int:
         ("lab.db", 400),
         pytest.param(
             "lab.dbos.db",
-            8,
+            5,
             marks=pytest.mark.skipif("CHAOS" not in os.environ, reason="long: for CHAOS=N"),
         ),
     ],

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from engines import replace_engine
 from judge_gym import store
 from judge_gym.analysis.report import build_report
 from judge_gym.analysis.report.findings import findings
-from judge_gym.engine import Engine
+from judge_gym.engine import Engine, steps
+from judge_gym.engine import workflow as run_workflow
 from judge_gym.engine.calls import ask
+from judge_gym.engine.queue import AT_ONCE, SHARDS, RunQueue
 from judge_gym.errors import ConflictError, DesignError, ProviderError, StoreError
 from judge_gym.lab import Lab
 from judge_gym.models.simulated import SimulatedModel
@@ -234,6 +237,58 @@ def test_an_answer_is_a_sample_before_the_others_of_its_shard_have_arrived(
     replace_engine(lab, Engine(lab.store, OneIsSlow()))
     lab.runs.run(study(judges=["sim:balanced"], probe=False))
     assert seen == [ITEMS * SAMPLES - 1]
+
+
+def count_shards(monkeypatch: pytest.MonkeyPatch, fails: int = 0) -> list[int]:
+    """Makes a shard of each score; lists how many were executed at once when each began.
+
+    The number `fails` raises an error, which no later one does.
+    """
+    monkeypatch.setattr(steps, "SHARD", 1)
+    perform, at_once = run_workflow.perform, list[int]()
+    active = 0
+
+    async def counted(of: Any, step: str, shard: Any) -> None:
+        nonlocal active
+        if step != "score":
+            return await perform(of, step, shard)
+        active += 1
+        at_once.append(active)
+        try:
+            await asyncio.sleep(0.01)
+            if len(at_once) == fails:
+                raise StoreError("a shard that fails")
+            await perform(of, step, shard)
+        finally:
+            active -= 1
+
+    monkeypatch.setattr(run_workflow, "perform", counted)
+    return at_once
+
+
+def test_a_file_executes_a_few_shards_of_a_study_at_once_and_queues_none(
+    lab: Lab, study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = count_shards(monkeypatch)
+    assert lab.runs.run(study(), samples=4).status == "complete"
+    assert len(at_once) == 2 * CELLS
+    assert max(at_once) == AT_ONCE[SHARDS], "both judges are of one study"
+    with closing(RunQueue(lab.store.database)) as queue:
+        assert queue.client.list_workflows(name="shard") == []
+        assert len(queue.client.list_workflows(name="run")) == JUDGES
+
+
+def test_a_shard_that_fails_lets_no_other_of_its_run_begin(
+    lab: Lab, study: WriteStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = count_shards(monkeypatch, fails=AT_ONCE[SHARDS])
+    path = study(judges=["sim:balanced"], samples=8)
+    with pytest.raises(StoreError, match="a shard that fails"):
+        lab.runs.run(path)
+    assert AT_ONCE[SHARDS] <= len(at_once) < 8 * ITEMS
+    monkeypatch.undo()
+    assert lab.runs.run(path).status == "complete"
+    assert count(lab, "samples") == 8 * ITEMS
 
 
 def test_a_report_is_not_called_simulated_while_a_real_judge_has_no_answer(
