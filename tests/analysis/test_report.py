@@ -82,6 +82,8 @@ class Page(HTMLParser):
             self._open.append(tag)
         if dict(attrs).get("class") == "scroll":
             self._heading = dict(attrs)["aria-label"] or ""
+        if tag == "table" and dict(attrs).get("class") == "confusion":
+            self._heading = "confusion"  # it stands beside the table of judges
         if tag == "tr":
             self.tables.setdefault(self._heading, []).append([])
         if tag in ("td", "th"):

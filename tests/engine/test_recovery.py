@@ -221,7 +221,7 @@ def test_two_processes_that_start_the_same_study_pay_once(
         looking = start("status", "big", "--json")
         assert looking.wait() == 0, "looking is always allowed"
         forgetting = start("cleanup", "big/fascism/here/sim:sloppy")
-        assert "--force" in forgetting.communicate()[1]
+        assert "use `force`" in forgetting.communicate()[1]
         assert forgetting.returncode == 2
     for process in (first, second):
         _, complaint = process.communicate()

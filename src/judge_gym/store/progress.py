@@ -315,11 +315,13 @@ class ProgressQueries:
     ) -> list[Progress]:
         with self._database.read() as connection:
             rows = connection.execute(query, values).mappings().all()
-            counts = _counts(connection, rows)
+        # Before the counts: a run that is read as ended is then never counted as it was before.
         events = {
             run: replace(event, message=event.reason)
             for run, event in self._events.latest_by_run({row["id"] for row in rows}).items()
         }
+        with self._database.read() as connection:
+            counts = _counts(connection, rows)
         return [_progress(row, counts, events.get(row["id"])) for row in rows]
 
     def uncriticised(self, run_id: int) -> bool:
