@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Confidence = Literal["sure", "likely", "guess"]
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
+USUAL_OVERLAP = 0.2
+"""The share of items that two of several raters label, unless it is said otherwise."""
 LINK_DAYS = 14
 """How long the link of a rater is valid, unless it is said otherwise."""
 ITEMS = "items.jsonl"
@@ -96,7 +98,7 @@ class Labelling:
         hashes = {item.id: item.hash for item in experiment.task.pool.items}
         disagreement = self._disagreement(name) if draw.disputed or draw.hard else None
         drawn = draw_items(hashes, draw, disagreement)
-        share = (0.2 if len(raters) > 1 else 0.0) if overlap is None else overlap
+        share = _overlap_share(overlap, raters)
         queues = assign(drawn, hashes, raters, overlap=share, seed=draw.seed)
         return self._create(name, experiment, drawn, queues, {**_draw_row(draw), "overlap": share})
 
@@ -127,7 +129,7 @@ class Labelling:
         }
         hashes = {item.id: item.hash for item in pool.items}
         drawn = draw_items(hashes, draw)
-        share = (0.2 if len(raters) > 1 else 0.0) if overlap is None else overlap
+        share = _overlap_share(overlap, raters)
         queues = assign(drawn, hashes, raters, overlap=share, seed=draw.seed)
         queue = {"study": recording.source, "concept": recording.question, "tag": None}
         return self._save(
@@ -466,6 +468,13 @@ class Labelling:
 
 def _is_about(label: Mapping[str, Any], study: str, concept: str) -> bool:
     return label["study"] in ("", study) and label["concept"] in ("", concept)
+
+
+def _overlap_share(overlap: float | None, raters: Sequence[str]) -> float:
+    """Chooses the share of items that two raters label, where none is named."""
+    if overlap is not None:
+        return overlap
+    return USUAL_OVERLAP if len(raters) > 1 else 0.0
 
 
 def _draw_row(draw: LabelDraw) -> dict[str, Any]:
